@@ -58,7 +58,9 @@ from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
-from composer.usage.meter import Meter, UsageRules
+from composer.usage.embedding import EmbeddingMeter
+from composer.usage.ledger import CallLedger, UsageRules
+from composer.usage.meter import Meter
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -185,26 +187,21 @@ async def open_app(
             configured_extraction(settings),
         )
         rules = UsageRules(configured_prices(settings), directory.budgets, directory.zone)
-        meter = Meter(
-            database,
-            chat,
-            tokenizer_for,
-            time,
-            rules,
-            uses_models=model is not None or settings.has_model_api,
-            observer=observer,
-        )
-        summariser = Summariser(embedder, meter)
+        calls = CallLedger(database, time, uuid.uuid4, rules, watching)
+        uses_models = model is not None or settings.has_model_api
+        meter = Meter(calls, chat, tokenizer_for, time, uses_models=uses_models)
+        embedding = EmbeddingMeter(embedder, calls, tokenizer_for)
+        summariser = Summariser(embedding, meter)
         compactor = Compactor(database, summariser)
         composer = Composer(
-            Reader(database, cache, embedder, tokenizer, directory.retrieval, directory.zone), compactor
+            Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone), compactor
         )
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time)
         indexer = Indexer(
             database,
-            embedder,
+            embedding,
             time,
             priority,
             extraction,
@@ -214,7 +211,7 @@ async def open_app(
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority, watching)
         extractions = None
         if extraction is Extraction.MEM0:
-            extractor = configured_extractor(settings, embedder, meter)
+            extractor = configured_extractor(settings, embedding, meter)
             stack.push_async_callback(extractor.close)
             batches = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
             extractions = ExtractionWorker(

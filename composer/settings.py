@@ -21,6 +21,7 @@ from composer.errors import Misconfigured
 from composer.secrets_file import read_secrets
 from composer.server_urls import ServerUrl, check_database_url, check_redis_url
 
+LOCAL_EMBEDDER = "minilm"
 PREFIX = "NEXUS_"
 FILE_NAME = "nexus.toml"
 SECRETS_NAME = "secrets.env"
@@ -111,7 +112,7 @@ class BudgetSettings(_Table):
     money: Decimal | None = Field(default=None, ge=0, le=10**12)
     tenant: str | None = None
     agent: str | None = None
-    kind: Literal["answers", "extraction", "summaries"] | None = None
+    kind: Literal["answers", "extraction", "summaries", "embeddings"] | None = None
 
     @model_validator(mode="after")
     def _check_limit(self) -> "BudgetSettings":
@@ -159,7 +160,7 @@ class Settings(_Table):
     openai_api_key: SecretStr | None = None
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0, le=86_400)
-    embedder: str = "minilm"
+    embedder: str = LOCAL_EMBEDDER
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     extraction_model: str | None = None
     extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
@@ -199,6 +200,11 @@ class Settings(_Table):
         )
         named = (self.model, *of_agents, self.extraction_model, self.summary_model)
         return tuple(dict.fromkeys(name for name in named if name))
+
+    @property
+    def metered_models(self) -> tuple[str, ...]:
+        """The models whose use is recorded: the chat models, and the embedding model where an API has it."""
+        return self.named_models if self.embedder == LOCAL_EMBEDDER else (*self.named_models, self.embedder)
 
     def is_priced(self, model: str) -> bool:
         """Whether the price of a model is set, by its name with or without a provider's prefix."""
@@ -436,7 +442,7 @@ def _budget_warnings(settings: Settings) -> list[str]:
         for budget in settings.budgets
         if budget.agent is not None and budget.agent not in slugs
     ]
-    unpriced = [name for name in settings.named_models if not settings.is_priced(name)]
+    unpriced = [name for name in settings.metered_models if not settings.is_priced(name)]
     if unpriced and any(budget.money is not None for budget in settings.budgets):
         found.append(
             f"A budget is set in money, but no price for {', '.join(unpriced)}: what that uses counts in no money. Set "

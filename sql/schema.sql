@@ -778,6 +778,18 @@ CREATE TABLE public.turns (
 
 ALTER TABLE ONLY public.turns FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.usage_reservations (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    agent text NOT NULL,
+    tokens bigint NOT NULL,
+    cost numeric NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.usage_reservations FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.users (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -937,6 +949,9 @@ ALTER TABLE ONLY public.tenants
 
 ALTER TABLE ONLY public.turns
     ADD CONSTRAINT turns_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.usage_reservations
+    ADD CONSTRAINT usage_reservations_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
@@ -1355,11 +1370,15 @@ CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()
 
 CREATE POLICY tenant ON public.turns USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.usage_reservations USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.usage_reservations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
 
@@ -1496,6 +1515,8 @@ GRANT SELECT ON TABLE public.teams TO nexus_service;
 GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_reservations TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
 

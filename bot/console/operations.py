@@ -22,10 +22,9 @@ from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.clock import Clock
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditAct
-from composer.settings import Settings
+from composer.settings import LOCAL_EMBEDDER, Settings
 from composer.text.counts import counted
 
-LOCAL_EMBEDDER: Final = "minilm"
 NOT_ASKED: Final = "not asked; nexus doctor --live does"
 BACK_UP_NOW: Final = "leave nexus run with its jobs running as the database's owner, or run nexus backup"
 

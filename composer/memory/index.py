@@ -20,7 +20,7 @@ from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
 from composer.model import Message, Trust, derived_id
-from composer.ports.models import Embedder
+from composer.ports.models import Account, MeteredEmbedder, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
@@ -193,17 +193,18 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
     )
 
 
-async def embed_next(store: Database, embedder: Embedder, tenant_id: uuid.UUID) -> int:
+async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> int:
     """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
     Returns the number of items; 0 when none are left. No connection is held while the embedder works. Raises
-    Unavailable when the embedder does not answer.
+    Unavailable when the embedder does not answer, and BudgetUsedUp.
     """
     async with store.transaction(tenant_id, snapshot=True) as tx:
         waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
         return 0
-    vectors = await embedder.embed([embedding_text(item.text) for item in waiting])
+    account = Account(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
+    vectors = await embedder.embed([embedding_text(item.text) for item in waiting], account)
     async with store.transaction(tenant_id) as tx:
         statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:

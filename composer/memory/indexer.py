@@ -8,12 +8,12 @@ from typing import Final
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
-from composer.errors import NexusError, for_operator, where_raised
+from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
 from composer.model import Trust
 from composer.ports.clock import Clock
-from composer.ports.models import Embedder
+from composer.ports.models import MeteredEmbedder
 from composer.repositories.database import Database
 from composer.repositories.table_statistics import TableStatistics
 from composer.signals import InteractivePriority
@@ -33,7 +33,7 @@ class Indexer:
     def __init__(
         self,
         store: Database,
-        embedder: Embedder,
+        embedder: MeteredEmbedder,
         clock: Clock,
         priority: InteractivePriority,
         extraction: Extraction = Extraction.PATTERN,
@@ -143,12 +143,20 @@ class Indexer:
                     progress(count, 0)
                 return True
             for _ in range(MAX_EMBED_CALLS if embed else 0):
-                if not (count := await embed_next(self._store, self._embedder, tenant)):
+                if not (count := await self._embed_next(tenant)):
                     return False
                 if progress is not None:
                     progress(0, count)
                 await self._priority.wait()
             return embed
+
+    async def _embed_next(self, tenant: uuid.UUID) -> int:
+        """Embed some items; returns how many. When the budget is used up they wait without a vector, where words find
+        them, until the job `embedding` or a new message comes: a retry with a backoff would only be refused again."""
+        try:
+            return await embed_next(self._store, self._embedder, tenant)
+        except BudgetUsedUp:
+            return 0  # the ledger has said so, once
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.index import embed_next, embedding_text
-from composer.ports.models import Embedder
+from composer.ports.models import Account, Embedder, MeteredEmbedder, WorkKind
 from composer.ports.reembedding import EmbedderIdentity, Reembedding
 from composer.repositories.database import Database
 
@@ -24,9 +24,13 @@ def identity_of(embedder: Embedder) -> EmbedderIdentity:
 
 
 async def reembed(
-    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
+    vectors: Reembedding,
+    store: Database,
+    target: EmbedderIdentity,
+    embedder: MeteredEmbedder,
+    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> int:
-    """Replace all vectors by those of `embedder`; returns the number of items.
+    """Replace all vectors by those of `embedder`, whose identity is `target`; returns the number of items.
 
     `store` must use `embedder`: items that came too late for the last pass are embedded after the switch. `progress`
     is called with (items prepared, items in all). Raises BadInput when the stored vectors are of this embedder
@@ -34,7 +38,7 @@ async def reembed(
     answer; then another run continues from there.
     """
     async with vectors.exclusive():
-        status, target = await vectors.status(), identity_of(embedder)
+        status = await vectors.status()
         current = status.current
         if current is None or current == target:
             await vectors.abandon()  # removes what an interrupted run for another embedder prepared
@@ -55,7 +59,7 @@ async def reembed(
 
 
 async def _embed_missing(
-    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None]
+    vectors: Reembedding, store: Database, embedder: MeteredEmbedder, progress: Callable[[int, int], None]
 ) -> int:
     """Embed the items of all tenants that have no new vector yet, in one pass; returns their number."""
     embedded, status = 0, await vectors.status()
@@ -63,7 +67,8 @@ async def _embed_missing(
     for tenant, _ in await store.tenants():
         after = uuid.UUID(int=0)
         while items := await vectors.pending(tenant, after, BATCH_SIZE):
-            new = await embedder.embed([embedding_text(item.text) for item in items])
+            account = Account(tenant, WorkKind.EMBEDDING)
+            new = await embedder.embed([embedding_text(item.text) for item in items], account)
             await vectors.store(tenant, items, new)
             embedded, after = embedded + len(items), items[-1].id
             progress(status.prepared + embedded, status.items)

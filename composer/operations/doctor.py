@@ -1,6 +1,7 @@
 """The checks of `nexus doctor`, which open the stores themselves."""
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from composer.ingest.tenants import TenantDirectory, configured_agent, configure
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.operations.backlog import backlog
 from composer.ports.clock import Clock
-from composer.ports.models import ChatMessage, Work, WorkKind
+from composer.ports.models import Account, ChatMessage, Work, WorkKind
 from composer.repositories.erasure import receipt_digest
 from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
@@ -37,7 +38,9 @@ from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.text.counts import counted
 from composer.usage.budgets import states
-from composer.usage.meter import Meter, UsageRules
+from composer.usage.embedding import EmbeddingMeter
+from composer.usage.ledger import CallLedger, UsageRules
+from composer.usage.meter import Meter
 
 PROBE_REPLY_TOKENS: Final = 1_024
 PROBE: Final = (ChatMessage("user", "Answer with the word: ready"),)
@@ -119,16 +122,20 @@ class Doctor:
             await cache.close()
 
     async def embedder(self, *, stored: bool) -> str:
-        """Check that the embedder works and, with a database (`stored`), that the vectors in it are its own."""
+        """Check that the embedder works and, with a database (`stored`), that the vectors in it are its own. Then
+        what an API is asked for is recorded."""
         embedder = configured_embedder(self._settings)
         await embedder.load()
-        await embedder.embed(["ready"])
-        if stored and not await pending_migrations(self.where.for_owner):
-            database = await self._opened()
-            try:
-                await database.require_embedder(embedder.name, embedder.width)
-            finally:
-                await database.close()
+        if not stored or await pending_migrations(self.where.for_owner):
+            await embedder.embed(["ready"])
+            return f"{embedder.name}, {embedder.width} dimensions"
+        database = await self._opened()
+        try:
+            meter = EmbeddingMeter(embedder, self._probes(database), tokenizer_for)
+            await meter.embed(["ready"], Account(INSTALLATION, WorkKind.PROBE))
+            await database.require_embedder(embedder.name, embedder.width)
+        finally:
+            await database.close()
         return f"{embedder.name}, {embedder.width} dimensions"
 
     async def model(self, entry: AgentSettings, *, stored: bool) -> str:
@@ -147,14 +154,18 @@ class Doctor:
             return f"{entry.model} answers"
         database = await self._opened()
         try:
-            zone = self._settings.zone_of("")
-            rules = UsageRules(configured_prices(self._settings), lambda _: (), lambda _: zone)
-            meter = Meter(database, model, tokenizer_for, self._clock, rules)
+            meter = Meter(self._probes(database), model, tokenizer_for, self._clock)
             async for _ in meter.stream(Work(INSTALLATION, WorkKind.PROBE, agent), PROBE):
                 pass
         finally:
             await database.close()
         return f"{entry.model} answers"
+
+    def _probes(self, database: PostgresDatabase) -> CallLedger:
+        """The ledger for what the doctor asks itself: of no tenant, and in no budget."""
+        zone = self._settings.zone_of("")
+        rules = UsageRules(configured_prices(self._settings), lambda _: (), lambda _: zone)
+        return CallLedger(database, self._clock, uuid.uuid4, rules)
 
     async def extraction(self) -> str:
         """How memories are extracted, and how many messages wait. Raises Unavailable when conversations are parked."""

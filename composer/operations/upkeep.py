@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
+from composer.ingest.tenants import TenantDirectory, configured_prices
 from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditSigner
@@ -20,6 +21,9 @@ from composer.stores.installation_keys import key_ring
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from composer.stores.schema import apply_migrations, create_login, prepare
+from composer.stores.tokens import tokenizer_for
+from composer.usage.embedding import EmbeddingMeter
+from composer.usage.ledger import CallLedger, UsageRules
 
 
 @asynccontextmanager
@@ -80,7 +84,11 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
         try:
             database.use_embedder(embedder.name, embedder.width)
             vectors = PostgresReembedding(url, database)
-            await reembedding.reembed(vectors, database, embedder, progress)
+            directory = await TenantDirectory.load(settings, database)
+            # No budget refuses it: who runs it has decided on it, and half of it is of no use.
+            rules = UsageRules(configured_prices(settings), lambda _: (), directory.zone)
+            meter = EmbeddingMeter(embedder, CallLedger(database, SystemClock(), uuid.uuid4, rules), tokenizer_for)
+            await reembedding.reembed(vectors, database, reembedding.identity_of(embedder), meter, progress)
             return await vectors.status()
         finally:
             await database.close()

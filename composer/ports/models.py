@@ -4,7 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,29 @@ class Embedder(Protocol):
 
         Raises Unavailable when the model does not answer, Misconfigured when it refuses the key or name.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What one request to an API for embeddings gave: vectors, as of `Embedder.embed`, and what the API says that it
+    used (zeros where it says nothing)."""
+
+    vectors: Vectors
+    usage: Usage
+
+
+@runtime_checkable
+class RemoteEmbedder(Embedder, Protocol):
+    """An embedder at an API. Its requests cost something, so each is made by itself and recorded."""
+
+    @property
+    def batch_size(self) -> int:
+        """The most texts that one request may have."""
+        ...
+
+    async def request(self, texts: Sequence[str]) -> Embedded:
+        """Embed at least one and at most `batch_size` texts, by one request. Raises as `embed`."""
         ...
 
 
@@ -100,12 +123,26 @@ class ChatModel(Protocol):
 
 
 class WorkKind(StrEnum):
-    """What models are asked for. Compactions are summaries; probes are the questions of `nexus doctor`."""
+    """What models are asked for. Compactions are summaries; embeddings are recorded where an API makes them; probes are
+    the questions of `nexus doctor`."""
 
     ANSWER = "answers"
     EXTRACTION = "extraction"
     SUMMARY = "summaries"
+    EMBEDDING = "embeddings"
     PROBE = "probes"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Under whose name work is recorded, and whose budgets hold it. `agent` is the one that it is done for; `user_id`
+    is who asks, or whose DM or session it is about."""
+
+    tenant_id: uuid.UUID
+    kind: WorkKind
+    agent: Agent | None = None
+    conversation_id: uuid.UUID | None = None
+    user_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +156,23 @@ class Work:
     conversation_id: uuid.UUID | None = None
     user_id: uuid.UUID | None = None
 
+    @property
+    def account(self) -> Account:
+        """Under whose name the work is recorded."""
+        return Account(self.tenant_id, self.kind, self.agent, self.conversation_id, self.user_id)
+
 
 class MeteredModel(Protocol):
     """A chat model that is asked within budgets, and whose use is recorded (composer.usage.meter.Meter)."""
 
     def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
         """The answer, in chunks. Raises as `ChatModel.stream`, and BudgetUsedUp."""
+        ...
+
+
+class MeteredEmbedder(Protocol):
+    """An embedder whose use is recorded and held within budgets (composer.usage.embedding.EmbeddingMeter)."""
+
+    async def embed(self, texts: Sequence[str], account: Account) -> Vectors:
+        """As `Embedder.embed`. Raises BudgetUsedUp besides."""
         ...

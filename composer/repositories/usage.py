@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -121,6 +121,32 @@ class UsageLedger:
             Spent(row["today"], WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"]), row["refused"])
             for row in rows
         ]
+
+    async def lock(self) -> None:
+        """Wait until no other transaction reserves for this tenant, and keep others from it until this one ends."""
+        await self._sql.execute("usage_lock")
+
+    async def reserved(self, now: datetime) -> list[Spent]:
+        """What calls that are running may use, as today's. Reservations that have expired are deleted."""
+        await self._sql.execute("usage_reservations_expire", now=now)
+        rows = await self._sql.fetch("usage_reserved", now=now)
+        return [Spent(True, WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"])) for row in rows]
+
+    async def reserve(self, id: uuid.UUID, wanted: Spent, expires_at: datetime) -> None:
+        """Count an amount as used until it is released, or expires."""
+        await self._sql.execute(
+            "usage_reserve",
+            id=id,
+            kind=wanted.kind.value,
+            agent=wanted.agent,
+            tokens=wanted.amount.tokens,
+            cost=wanted.amount.money,
+            expires_at=expires_at,
+        )
+
+    async def release(self, id: uuid.UUID) -> None:
+        """End a reservation, if there is one."""
+        await self._sql.execute("usage_release", id=id)
 
     async def of_everyone(
         self, by: Dimension, since: date, until: date, viewers: Sequence[uuid.UUID]

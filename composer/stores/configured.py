@@ -10,9 +10,9 @@ from composer.errors import Misconfigured
 from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
 from composer.ports.extraction import MessageBatch
-from composer.ports.models import ChatMessage, Embedder, MeteredModel, Work, WorkKind
+from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
 from composer.server_urls import ServerUrl
-from composer.settings import Settings, configure_mem0
+from composer.settings import LOCAL_EMBEDDER, Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
@@ -54,7 +54,7 @@ def extraction_notice(settings: Settings) -> str:
     )
 
 
-def configured_extractor(settings: Settings, embedder: Embedder, model: MeteredModel) -> Mem0Extractor:
+def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: MeteredModel) -> Mem0Extractor:
     """Mem0, with the extraction model, asked as the first agent that has a model."""
     name = extraction_model(settings)
     entry = next((agent for agent in settings.agents if agent.model), settings.agents[0])
@@ -79,7 +79,7 @@ def configured_extractor(settings: Settings, embedder: Embedder, model: MeteredM
 
 def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
-    if settings.embedder == "minilm":
+    if settings.embedder == LOCAL_EMBEDDER:
         return MiniLM()
     if not settings.has_model_api:
         raise Misconfigured(

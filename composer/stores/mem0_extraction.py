@@ -26,7 +26,7 @@ import numpy as np
 from composer.errors import NexusError, Unavailable
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement, MessageBatch
-from composer.ports.models import ChatMessage, Embedder, Tokenizer, Vectors
+from composer.ports.models import Account, ChatMessage, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.prompt.lines import quote
 from composer.text.instructions import template
 from composer.text.masking import mask
@@ -116,7 +116,7 @@ class _Model:
 class _Vectors:
     """Our embedder for Mem0."""
 
-    def __init__(self, batch: _Batch, embedder: Embedder) -> None:
+    def __init__(self, batch: _Batch, embedder: MeteredEmbedder) -> None:
         self._batch, self._embedder = batch, embedder
 
     def embed(self, text: str, _: object = None) -> list[float]:
@@ -124,7 +124,9 @@ class _Vectors:
 
     def embed_batch(self, texts: Sequence[str], _: object = None) -> list[list[float]]:
         async def vectors() -> Vectors:
-            return await self._embedder.embed([text[-MAX_MESSAGE_CHARS:] for text in texts])
+            source = self._batch.source
+            account = Account(source.tenant_id, WorkKind.EMBEDDING, None, source.conversation_id, source.owner)
+            return await self._embedder.embed([text[-MAX_MESSAGE_CHARS:] for text in texts], account)
 
         result: list[list[float]] = self._batch.wait(vectors()).tolist()
         return result
@@ -168,7 +170,7 @@ class Mem0Extractor:
 
     def __init__(
         self,
-        embedder: Embedder,
+        embedder: MeteredEmbedder,
         ask: Ask,
         tokenizer: Tokenizer,
         prepare: Callable[[], None],

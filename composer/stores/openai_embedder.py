@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, Unavailable
-from composer.ports.models import Vectors
+from composer.model import Usage
+from composer.ports.models import Embedded, Vectors
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection
 
 BATCH_SIZE = 128  # texts of one request; the API accepts at most 2,048
@@ -39,10 +40,15 @@ class OpenAIEmbedder:
             raise Misconfigured(f"The width of {self._model} is not known yet: load the embedder first.")
         return self._width
 
+    @property
+    def batch_size(self) -> int:
+        """The most texts that one request may have."""
+        return BATCH_SIZE
+
     async def load(self) -> None:
         """Find out the width, by embedding one word, unless it is known. Raises as `embed`."""
         if self._width is None:
-            self._width = len((await self._request_vectors(["width"]))[0])
+            self._width = (await self.request(["width"])).vectors.shape[1]
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
@@ -53,18 +59,20 @@ class OpenAIEmbedder:
         await self.load()
         parts = [np.empty((0, self.width), dtype=np.float32)]
         for start in range(0, len(texts), BATCH_SIZE):
-            parts.append(
-                await self._request_vectors([_embeddable_text(text) for text in texts[start : start + BATCH_SIZE]])
-            )
+            parts.append((await self.request(texts[start : start + BATCH_SIZE])).vectors)
         return np.concatenate(parts)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._connection.close()
 
-    async def _request_vectors(self, inputs: list[str]) -> Vectors:
-        # "float" rather than the SDK's base64, which not every server speaks.
-        vectors = await self._connection.call(self._subject, self._connection.timeout, partial(self._request, inputs))
+    async def request(self, texts: Sequence[str]) -> Embedded:
+        """The vectors of at most `batch_size` texts, by one request, and what the API says that it used. Raises as
+        `embed`."""
+        inputs = [_embeddable_text(text) for text in texts]
+        vectors, usage = await self._connection.call(
+            self._subject, self._connection.timeout, partial(self._request, inputs)
+        )
         if self._width is not None and vectors.shape[1] != self._width:
             raise self._subject.error(
                 Misconfigured,
@@ -74,9 +82,10 @@ class OpenAIEmbedder:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
             raise self._subject.error(Unavailable, f"gave a vector without a direction (model {self._model}).")
-        return np.asarray(vectors / norms, dtype=np.float32)
+        return Embedded(np.asarray(vectors / norms, dtype=np.float32), usage)
 
-    async def _request(self, inputs: list[str]) -> NDArray[np.float64]:
+    async def _request(self, inputs: list[str]) -> tuple[NDArray[np.float64], Usage]:
+        # "float" rather than the SDK's base64, which not every server speaks.
         answer = await self._connection.client.embeddings.create(
             model=self._model, input=inputs, encoding_format="float"
         )
@@ -86,7 +95,9 @@ class OpenAIEmbedder:
         vectors = np.asarray([row.embedding for row in rows], dtype=np.float64)
         if vectors.ndim != 2 or vectors.shape[1] == 0:
             raise ValueError("the answer has no vectors")
-        return vectors
+        # Servers that are only like the API leave the usage out, or a field of it.
+        tokens = getattr(answer.usage, "prompt_tokens", None)
+        return vectors, Usage(tokens if isinstance(tokens, int) else 0)
 
 
 def _embeddable_text(text: str) -> str:

@@ -10,7 +10,17 @@ import structlog
 
 from composer.errors import BudgetUsedUp, Unavailable, for_operator
 from composer.memory.index import embedding_text
-from composer.ports.models import ChatMessage, Embedder, MeteredModel, Tokenizer, Vectors, Work
+from composer.model import Agent
+from composer.ports.models import (
+    Account,
+    ChatMessage,
+    MeteredEmbedder,
+    MeteredModel,
+    Tokenizer,
+    Vectors,
+    Work,
+    WorkKind,
+)
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -31,22 +41,30 @@ MIN_PROMPTED_WORDS: Final = 10
 class Summariser:
     """Writes summaries. Has no state beside its embedder and model."""
 
-    def __init__(self, embedder: Embedder, model: MeteredModel | None, timeout: float = MODEL_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, embedder: MeteredEmbedder, model: MeteredModel | None, timeout: float = MODEL_TIMEOUT_SECONDS
+    ) -> None:
         """`timeout`: seconds that the model may take for one part. Without a `model` all summaries are extractive."""
         self._embedder = embedder
         self._model = model
         self._timeout = timeout
 
     async def summarise(
-        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
+        self,
+        inputs: Sequence[SummaryInput],
+        budget: int,
+        tokenizer: Tokenizer,
+        account: Account,
+        agent: Agent | None = None,
     ) -> SummaryText:
-        """Summarise inputs, oldest first, in at most `budget` tokens. Never fails.
+        """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
 
-        `work` names the agent whose model writes. Without it, when it fails, or when its budget is used up, the summary
-        is extractive. Without inputs, or without a budget, the text is empty.
+        The model of `agent` writes. Without it, when it fails, or when its budget is used up, the summary is
+        extractive. Without inputs, or without a budget, the text is empty.
         """
-        if self._model is not None and work is not None and inputs and budget > 0:
-            work = replace(work, agent=work.agent.for_summaries)
+        if self._model is not None and agent is not None and inputs and budget > 0:
+            for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
+            work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)
             model = work.agent.model
             try:
                 text, writer = await self._write(self._model, inputs, budget, tokenizer, work) if model else ("", "")
@@ -58,15 +76,21 @@ class Summariser:
                 logger.info("summary.without_model", model=model)  # the meter says so loudly, once
             except Exception as error:  # whatever a model does, there is a summary
                 logger.warning("summary.model_failed", model=model, error=for_operator(error) or type(error).__name__)
-        return await self.extract(inputs, budget, tokenizer)
+        return await self.extract(inputs, budget, tokenizer, account)
 
-    async def extract(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer) -> SummaryText:
-        """Summarise without a model. When the embedder does not answer, sentences are compared by their terms."""
+    async def extract(
+        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, account: Account
+    ) -> SummaryText:
+        """Summarise without a model. Sentences are compared by their terms when the embedder does not answer, or when
+        its budget is used up."""
         candidates = await asyncio.to_thread(candidate_sentences, inputs)
         vectors: Vectors | None = None
         try:
             if candidates:
-                vectors = await self._embedder.embed([embedding_text(sentence.text) for sentence in candidates])
+                texts = [embedding_text(sentence.text) for sentence in candidates]
+                vectors = await self._embedder.embed(texts, replace(account, kind=WorkKind.EMBEDDING))
+        except BudgetUsedUp:
+            pass  # the ledger has said so, once
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=for_operator(error))
         return await asyncio.to_thread(extractive_summary, candidates, vectors, budget, tokenizer)

@@ -16,7 +16,7 @@ import structlog
 
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Message, Visibility, derived_id
-from composer.ports.models import Tokenizer, Work, WorkKind
+from composer.ports.models import Account, Tokenizer, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
@@ -46,9 +46,14 @@ class SummaryWriter(Protocol):
     """Writes the text of a summary (composer.summaries.summariser.Summariser)."""
 
     async def summarise(
-        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
+        self,
+        inputs: Sequence[SummaryInput],
+        budget: int,
+        tokenizer: Tokenizer,
+        account: Account,
+        agent: Agent | None = None,
     ) -> SummaryText:
-        """Summarise inputs, oldest first, in at most `budget` tokens."""
+        """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one."""
         ...
 
 
@@ -102,9 +107,9 @@ class SummaryTiers:
     ) -> str:
         """Summarise messages for one person, in at most `budget` tokens, and store nothing. `agent` names the model
         that writes, in the asker's name and within the budgets; without one, and where it fails, it is extracted."""
-        work = None if agent is None else Work(tenant, WorkKind.SUMMARY, agent, room, asker)
+        account = Account(tenant, WorkKind.SUMMARY, agent, room, asker)
         inputs = [summary_input(message) for message in messages]
-        return (await self._writer.summarise(inputs, budget, self._tokenizer(agent), work)).text
+        return (await self._writer.summarise(inputs, budget, self._tokenizer(agent), account, agent)).text
 
     async def _spans(
         self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo
@@ -195,9 +200,8 @@ class SummaryTiers:
             chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
         )
         budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
-        kind = WorkKind.SUMMARY
-        work = None if agent is None else Work(tenant, kind, agent, span.conversation_id, span.user_id)
-        written = await self._writer.summarise(inputs, budget, tokenizer, work)
+        account = Account(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
+        written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
         return NewSummary(
             id=id,
             span=span,

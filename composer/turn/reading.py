@@ -17,12 +17,12 @@ import structlog
 from cachetools import LRUCache
 
 from composer import visibility
-from composer.errors import NotFound, Unavailable, for_operator
+from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, ConversationKind, Item, Message
-from composer.ports.models import Embedder, Tokenizer, Vectors
+from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, said_here
 from composer.prompt.sections import ROOMS_CLOSED, PromptInput
@@ -126,7 +126,7 @@ class Reader:
         self,
         database: Database,
         cache: WorkingCache,
-        embedder: Embedder,
+        embedder: MeteredEmbedder,
         tokenizer: Callable[[Agent], Tokenizer],
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
         zone: Callable[[uuid.UUID], tzinfo],
@@ -226,7 +226,7 @@ class Reader:
         remembered = self._participants.get(conversation)
         while True:
             with timed(timings, "embed"):
-                vector = None if remembered is None else await self._embed(question, remembered.names)
+                vector = None if remembered is None else await self._embed(request, remembered.names)
             async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
                 with timed(timings, "resolve"):
                     access, conversation_only = await _resolve(tx, request)
@@ -242,11 +242,16 @@ class Reader:
                     return
             remembered = read_now
 
-    async def _embed(self, question: Message, names: Collection[str]) -> Vectors | None:
-        """The question's vector. None when the embedder does not answer: then recall uses words alone."""
+    async def _embed(self, request: PromptRequest, names: Collection[str]) -> Vectors | None:
+        """The question's vector. None when the embedder does not answer, or its budget is used up: then recall uses
+        words alone."""
+        question = request.message
+        account = Account(request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker)
         text = without_names(embedding_text(question.text), {question.author, *names})
         try:
-            vector: Vectors = (await self._embedder.embed([text]))[0]
+            vector: Vectors = (await self._embedder.embed([text], account))[0]
+        except BudgetUsedUp:
+            return None  # the ledger has said so, once
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=for_operator(error))
             return None

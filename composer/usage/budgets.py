@@ -78,6 +78,7 @@ _DEGRADED: Final = {
     WorkKind.ANSWER: "were not answered",
     WorkKind.EXTRACTION: "were extracted by patterns",
     WorkKind.SUMMARY: "were summarised without a model",
+    WorkKind.EMBEDDING: "were done by words alone",
 }
 
 

@@ -19,6 +19,30 @@ FROM model_usage AS u LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id
 WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :today
 GROUP BY 1, 2, 3
 
+-- name: usage_lock
+-- Let one transaction at a time reserve for a tenant, in whatever process.
+SELECT pg_advisory_xact_lock(hashtextextended('usage:' || (:tenant_id::uuid)::text, 0))
+
+-- name: usage_reservations_expire
+-- Delete the reservations of calls that nobody ended.
+DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :now
+
+-- name: usage_reserved
+-- Add up what calls that are running may use, by kind of work and agent.
+SELECT kind, agent, sum(tokens)::bigint AS tokens, sum(cost) AS cost
+FROM usage_reservations
+WHERE tenant_id = :tenant_id AND expires_at > :now
+GROUP BY 1, 2
+
+-- name: usage_reserve
+-- Count what a call may use as used until it is released.
+INSERT INTO usage_reservations (tenant_id, id, kind, agent, tokens, cost, expires_at)
+VALUES (:tenant_id, :id, :kind, :agent, :tokens, :cost, :expires_at)
+
+-- name: usage_release
+-- End the reservation of a call.
+DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND id = :id
+
 -- name: usage_report
 -- Add up some days by day, agent, room, person, kind or model: of everyone, or of some users. Each room comes with whether
 -- the viewer is certainly a member of it now, so that the name of a private one is shown to nobody else.

@@ -19,7 +19,7 @@ from bot.script.events import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
-from composer.ports.models import ChatMessage
+from composer.ports.models import Account, ChatMessage, WorkKind
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.messages import Messages
@@ -35,6 +35,7 @@ from tests.bench.report import Report
 from tests.bench.world import data_folder, stores
 from tests.support import month
 from tests.support.canaries import insert_summary
+from tests.support.embedder import Unmetered
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 A_DAY: Final = 60  # messages in a room
@@ -118,11 +119,12 @@ def furniture(said: list[SummaryInput]) -> Iterator[Line]:
 async def _summarised(app: App, said: list[SummaryInput]) -> None:
     """Write its summaries of seven days, as without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
-    summariser, tokenizer = Summariser(app.embedder, None), tokenizer_for("")
+    summariser, tokenizer = Summariser(Unmetered(app.embedder), None), tokenizer_for("")
+    account = Account(workspace.tenant_id, WorkKind.SUMMARY)
     run = room_namespace(room_id(workspace, "busy"))
     async with app.database.transaction(workspace.tenant_id) as tx:
         for day in range(7):
-            written = await summariser.extract(said[day * 250 : day * 250 + 250], 300, tokenizer)
+            written = await summariser.extract(said[day * 250 : day * 250 + 250], 300, tokenizer, account)
             at = START - timedelta(days=8 - day)
             found = IndexEntry(derived_id("bench", str(day)), "summary", run, Visibility.PUBLIC, None, at, {"bench": 1})
             await insert_summary(tx, workspace.tenant_id, found, written.text)

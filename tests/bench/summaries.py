@@ -9,8 +9,9 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
-from composer.ports.models import Tokenizer
+from composer.ports.models import Account, Tokenizer, WorkKind
 from composer.stores.minilm import MiniLM
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
@@ -18,23 +19,25 @@ from composer.summaries.texts import SummaryInput
 from composer.text.terms import sentences
 from tests.bench.irc import Stretch, stretches
 from tests.bench.report import Report
+from tests.support.embedder import Unmetered
 
 SHARE: Final = 10  # tokens of text for one token of summary
 DRAWS: Final = 20
+NOBODYS: Final = Account(UUID(int=0), WorkKind.SUMMARY)
 
 
 async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Report:
     """Measure each log, one row per log; only the first one if `quick`."""
     embedder, tokenizer = MiniLM(), tokenizer_for("")
     await embedder.load()
-    summariser = Summariser(embedder, None)
+    summariser = Summariser(Unmetered(embedder), None)
     rows: list[list[float]] = []
     names = []
     for stretch in stretches(data)[: 1 if quick else None]:
         note(f"the log {stretch.name}")
         lines = [f"{said.author}: {' '.join(s.split())}" for said in stretch.said for s in sentences(said.text)]
         budget = sum(tokenizer.count(line) + 1 for line in lines) // SHARE
-        chosen = (await summariser.extract(stretch.said, budget, tokenizer)).text.split("\n")
+        chosen = (await summariser.extract(stretch.said, budget, tokenizer, NOBODYS)).text.split("\n")
         drawn = [
             represented(stretch, _up_to(random.Random(n).sample(lines, len(lines)), budget, tokenizer))
             for n in range(DRAWS)

@@ -13,7 +13,8 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.console import jobs as schedule
 from composer.ingest.rooms import set_thread_archived
-from composer.ports.models import Tokenizer, Work
+from composer.model import Agent
+from composer.ports.models import Account, Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
@@ -37,11 +38,16 @@ class Quoting:
         self.given: list[list[str]] = []
 
     async def summarise(
-        self, pieces: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
+        self,
+        inputs: Sequence[SummaryInput],
+        budget: int,
+        tokenizer: Tokenizer,
+        account: Account,
+        agent: Agent | None = None,
     ) -> SummaryText:
-        self.given.append([piece.text for piece in pieces])
+        self.given.append([piece.text for piece in inputs])
         await self.on_delay(self.given[-1])
-        text = "\n".join(piece.text for piece in pieces)
+        text = "\n".join(piece.text for piece in inputs)
         return SummaryText(text, "quoting", tokenizer.count(text))
 
     async def on_delay(self, texts: list[str]) -> None:

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.memory.index import embedding_text
-from composer.memory.reembed import BATCH_SIZE, reembed
+from composer.memory.reembed import BATCH_SIZE, identity_of, reembed
 from composer.ports.models import Vectors
 from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
@@ -24,7 +24,7 @@ from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from tests.support.databases import service_url
-from tests.support.embedder import HashedWords
+from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
 
@@ -71,7 +71,7 @@ async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[
 
 async def reembed_all(settings: Settings, embedder: Any) -> int:
     async with reembedding(settings, embedder) as (vectors, database):
-        return await reembed(vectors, database, embedder)
+        return await reembed(vectors, database, identity_of(embedder), Unmetered(embedder))
 
 
 async def stored(settings: Settings) -> list[tuple[str, list[float] | None, str | None, str | None]]:
@@ -283,3 +283,7 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
             assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - progress["prepared"]
         await assert_vectors_of(settings, embedder)
         await embedder.close()
+        connection = await asyncpg.connect(settings.database_url)
+        recorded = await connection.fetch("SELECT DISTINCT kind, model FROM model_usage")
+        await connection.close()
+        assert [tuple(row) for row in recorded] == [("embeddings", "other")]

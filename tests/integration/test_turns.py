@@ -23,7 +23,7 @@ from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
 from composer.workspace import room_id, user_id
 from tests.support.databases import service_url
-from tests.support.embedder import HashedWords
+from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.receiver import HERE, PROCESS, TENANT, Receiver, said
 from tests.support.waiting import TIMEOUT_SECONDS
@@ -324,7 +324,7 @@ async def test_a_vector_of_text_edited_meanwhile_is_not_stored(settings: Setting
         await harness.app.receive(here, [said])
         await index_next(harness.app.database, here.tenant_id)
         embedder.harness = harness
-        assert await embed_next(harness.app.database, embedder, here.tenant_id) == 1
+        assert await embed_next(harness.app.database, Unmetered(embedder), here.tenant_id) == 1
         assert await backlog(harness) == 1, "the new text has the vector of the old one"
         await harness.app.indexer.catch_up(here.tenant_id)
         assert await backlog(harness) == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ from composer.repositories.usage import NOBODY, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.usage.budgets import Budget, Period
-from composer.usage.meter import Meter, UsageRules
+from composer.usage.ledger import CallLedger, UsageRules
+from composer.usage.meter import Meter
 from composer.usage.prices import Prices
 from tests.support.canaries import place
 from tests.support.harness import START, AppHarness, open_harness
@@ -240,7 +242,8 @@ class Gate:
 async def test_a_call_that_is_running_counts_with_the_most_that_it_may_use(harness: AppHarness) -> None:
     tenant, gate = harness.workspace().tenant_id, Gate()
     rules = UsageRules(Prices({}), lambda _: [Budget(Period.DAY, tokens=1_500)], lambda _: UTC)
-    meter = Meter(harness.app.database, gate, tokenizer_for, harness.clock, rules)
+    calls = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
+    meter = Meter(calls, gate, tokenizer_for, harness.clock)
     work = Work(tenant, WorkKind.ANSWER, replace(harness.app.directory.agents(tenant)[0], model="m"))
 
     async def ask() -> str:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from composer.errors import Unavailable
 from composer.model import Agent
-from composer.ports.models import ChatMessage, Chunk, Vectors, Work, WorkKind
+from composer.ports.models import Account, ChatMessage, Chunk, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.summariser import Summariser, summary_prompt
 from composer.summaries.texts import SummaryInput
+from tests.support.embedder import Unmetered
 from tests.unit.test_prompt import AGENT
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -38,8 +39,8 @@ class FailingEmbedder:
         raise Unavailable("The embedder does not answer.")
 
 
-def work_of(agent: Agent) -> Work:
-    return Work(AGENT.id, WorkKind.SUMMARY, agent)
+EMBEDDER = Unmetered(FailingEmbedder())
+ACCOUNT = Account(AGENT.id, WorkKind.SUMMARY)
 
 
 class Writer:
@@ -100,7 +101,7 @@ def test_a_summary_never_exceeds_its_budget(pieces: list[SummaryInput], budget: 
 @pytest.mark.parametrize("answer", [None, "", "  "])
 async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary(answer: str | None) -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(FailingEmbedder(), Writer(answer)).summarise(TALK, 60, TOKENIZER, work_of(agent))
+    written = await Summariser(EMBEDDER, Writer(answer)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert written.model == EXTRACTIVE
     assert "dave: We decided" in written.text
 
@@ -108,7 +109,7 @@ async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary
 async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     long = "\n".join(f"Line {n} of the minutes." for n in range(100))
-    written = await Summariser(FailingEmbedder(), Writer(long)).summarise(TALK, 60, TOKENIZER, work_of(agent))
+    written = await Summariser(EMBEDDER, Writer(long)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
 
@@ -116,7 +117,7 @@ async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -
 async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000, summary_model="gpt-4o-mini")
     writer = Writer("The minutes.")
-    written = await Summariser(FailingEmbedder(), writer).summarise(TALK, 60, TOKENIZER, work_of(agent))
+    written = await Summariser(EMBEDDER, writer).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert (written.model, writer.asked) == ("gpt-4o-mini", ["gpt-4o-mini"])
 
 

@@ -1,0 +1,55 @@
+"""The meter of embeddings: requests to an API for vectors are held within budgets and recorded, as answers are."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from composer.model import Usage
+from composer.ports.models import Account, Embedder, RemoteEmbedder, Tokenizer, Vectors
+from composer.repositories.usage import Amount
+from composer.text.work import COUNTED_PER_READ, off_loop
+from composer.usage.ledger import CallLedger
+
+
+class EmbeddingMeter:
+    """Embeds texts (composer.ports.models.MeteredEmbedder). An embedder that runs here uses nothing, so it is asked
+    directly; each request to one at an API is estimated by its texts, refused where a budget has no room for it, and
+    recorded however it ends."""
+
+    def __init__(self, embedder: Embedder, ledger: CallLedger, tokenizer: Callable[[str], Tokenizer]) -> None:
+        """`tokenizer` gives the tokenizer of a model by its name."""
+        self._embedder, self._ledger, self._tokenizer = embedder, ledger, tokenizer
+
+    async def embed(self, texts: Sequence[str], account: Account) -> Vectors:
+        """As `Embedder.embed`. Raises BudgetUsedUp besides."""
+        embedder = self._embedder
+        if not isinstance(embedder, RemoteEmbedder):
+            return await embedder.embed(texts)
+        parts = [np.empty((0, embedder.width), dtype=np.float32)]
+        for start in range(0, len(texts), embedder.batch_size):
+            batch = texts[start : start + embedder.batch_size]
+            async with self._ledger.reserved(account, embedder.name, partial(self._most, embedder.name, batch)):
+                parts.append(await self._request(embedder, batch, account))
+        return np.concatenate(parts)
+
+    async def _request(self, embedder: RemoteEmbedder, batch: Sequence[str], account: Account) -> Vectors:
+        usage, answered = Usage(), False
+        try:
+            embedded = await embedder.request(batch)
+            usage, answered = embedded.usage, True
+            return embedded.vectors
+        finally:
+            estimated = answered and usage == Usage()
+            if estimated:
+                usage = Usage(await self._count(embedder.name, batch))
+            figures = self._ledger.figures(embedder.name, usage, failed=not answered, estimated=estimated)
+            await self._ledger.record(account, embedder.name, figures)
+
+    async def _most(self, model: str, batch: Sequence[str]) -> Amount:
+        tokens = await self._count(model, batch)
+        return Amount(tokens, self._ledger.cost(model, Usage(tokens)))
+
+    async def _count(self, model: str, batch: Sequence[str]) -> int:
+        count, chars = self._tokenizer(model).count, sum(map(len, batch))
+        return await off_loop(chars // COUNTED_PER_READ, lambda: sum(map(count, batch)))

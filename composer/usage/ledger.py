@@ -1,0 +1,167 @@
+"""The ledger that every metered call goes through: it holds calls within budgets and records what they used."""
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta, tzinfo
+from decimal import Decimal
+from typing import Final
+
+import structlog
+
+from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
+from composer.model import Usage
+from composer.ports.clock import Clock
+from composer.ports.models import Account, WorkKind
+from composer.ports.observer import CallOutcome, NoObserver, Observer
+from composer.repositories.database import Database
+from composer.repositories.usage import Amount, Figures, LedgerKey, Spent
+from composer.usage.budgets import Budget, Period, first_exceeded
+from composer.usage.prices import Prices
+
+logger = structlog.get_logger()
+
+RESERVED_FOR: Final = timedelta(hours=1)  # that the reservation of a call counts, should its process die before it ends
+
+_WHEN: Final = {Period.DAY: ("today", "tomorrow"), Period.MONTH: ("this month", "on the first of the next month")}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRules:
+    """What the settings say of usage: the prices, and of each tenant its budgets and its time zone."""
+
+    prices: Prices
+    budgets: Callable[[uuid.UUID], Sequence[Budget]]
+    zone: Callable[[uuid.UUID], tzinfo]
+
+
+class CallLedger:
+    """Holds calls within budgets and records them.
+
+    A call that a budget counts reserves the most that it may use, in the database and before it is made, and gives that
+    back when it has ended and is recorded. Reservations of a tenant are made one after the other, whichever process
+    makes them: so calls that are made side by side fit into a budget together.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        new_id: Callable[[], uuid.UUID],
+        rules: UsageRules,
+        observer: Observer | None = None,
+    ) -> None:
+        """`new_id` gives a random id, for reservations."""
+        self._database, self._clock, self._new_id, self._rules = database, clock, new_id, rules
+        self._observer = observer or NoObserver()
+        self._locks: defaultdict[uuid.UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._reported: set[tuple[uuid.UUID, Budget, date]] = set()  # budgets that were logged as used up
+
+    @asynccontextmanager
+    async def reserved(
+        self, account: Account, model: str, most: Callable[[], Awaitable[Amount]]
+    ) -> AsyncGenerator[None, None]:
+        """Count what a call may use as used while it runs; `most` is asked for it where a budget counts the call.
+
+        Raises BudgetUsedUp, and records that, when a budget has no room for it.
+        """
+        slug = _slug(account)
+        budgets = [each for each in self._rules.budgets(account.tenant_id) if each.counts(account.kind, slug)]
+        if not budgets:
+            yield
+            return
+        reservation, wanted = self._new_id(), Spent(True, account.kind, slug, await most())
+        try:
+            exceeded = await self._reserve(account, reservation, wanted, budgets)
+            if exceeded is not None:
+                await self._refuse(account, model, exceeded)
+            yield
+        finally:
+            await self._release(account, reservation)
+
+    async def _reserve(
+        self, account: Account, reservation: uuid.UUID, wanted: Spent, budgets: Sequence[Budget]
+    ) -> Budget | None:
+        """Reserve an amount, or return the first budget that has no room for it."""
+        tenant, now = account.tenant_id, self._clock.now()
+        async with self._locks[tenant], self._database.transaction(tenant) as tx:  # one connection waits, not many
+            await tx.usage.lock()
+            counted = [*await tx.usage.spent(self._today(tenant)), *await tx.usage.reserved(now)]
+            exceeded = first_exceeded(budgets, counted, account.kind, wanted.agent, wanted.amount)
+            if exceeded is None:
+                await tx.usage.reserve(reservation, wanted, now + RESERVED_FOR)
+            return exceeded
+
+    async def _release(self, account: Account, reservation: uuid.UUID) -> None:
+        """Give a reservation back. If that fails, it counts until it expires."""
+        try:
+            async with self._database.transaction(account.tenant_id) as tx:
+                await tx.usage.release(reservation)
+        except NexusError as error:
+            logger.warning("usage.not_released", kind=account.kind.value, error=for_operator(error))
+
+    async def _refuse(self, account: Account, model: str, budget: Budget) -> None:
+        await self.record(account, model, Figures(refused=1))
+        today = self._today(account.tenant_id)
+        reported = (account.tenant_id, budget, budget.period.start(today))
+        if reported not in self._reported:
+            self._reported.add(reported)
+            logger.warning(
+                "budget.used_up",
+                tenant=str(account.tenant_id),
+                kind=account.kind.value,
+                budget=budget.words(self._rules.prices),
+                until=budget.period.end(today).isoformat(),
+            )
+        now, then = _WHEN[budget.period]
+        what = "this work" if account.kind is not WorkKind.ANSWER else "answers"
+        raise BudgetUsedUp(
+            f"What may be spent on {what} {now} is used up, so I can't answer. Ask again {then}; an admin of the "
+            "workspace can see more with /nexus usage --everyone."
+        )
+
+    def cost(self, model: str, usage: Usage) -> Decimal:
+        """What a call costs as far as the price of its model is known."""
+        return self._rules.prices.cost(model, usage) or Decimal(0)
+
+    def figures(self, model: str, usage: Usage, *, failed: bool, estimated: bool) -> Figures:
+        """The figures of one call. `estimated`: its tokens were counted by us."""
+        cost = self._rules.prices.cost(model, usage)
+        return Figures(
+            calls=1,
+            failures=int(failed),
+            estimated=int(estimated),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            unpriced_tokens=usage.prompt_tokens + usage.completion_tokens if cost is None else 0,
+            cost=cost or Decimal(0),
+        )
+
+    async def record(self, account: Account, model: str, figures: Figures) -> None:
+        """Add to the ledger. A failure is logged: what the model gave counts more than its record."""
+        outcome = (
+            CallOutcome.REFUSED if figures.refused else CallOutcome.FAILED if figures.failures else CallOutcome.DONE
+        )
+        used = Usage(figures.prompt_tokens, figures.completion_tokens, figures.cached_tokens)
+        self._observer.model_called(account.kind, model, outcome, used)
+        agent = None if account.agent is None else account.agent.id
+        day = self._today(account.tenant_id)
+        key = LedgerKey(day, account.kind, agent, account.conversation_id, account.user_id, model)
+        try:
+            async with self._database.transaction(account.tenant_id) as tx:
+                await tx.usage.add(key, figures)
+        except NexusError as error:
+            logger.warning("usage.not_recorded", kind=account.kind.value, error=for_operator(error))
+        except Exception as error:
+            logger.error("usage.not_recorded", kind=account.kind.value, **where_raised(error))
+
+    def _today(self, tenant: uuid.UUID) -> date:
+        return self._clock.now().astimezone(self._rules.zone(tenant)).date()
+
+
+def _slug(account: Account) -> str:
+    return "" if account.agent is None else account.agent.slug
