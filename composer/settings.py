@@ -23,6 +23,7 @@ from composer.server_urls import ServerUrl, check_database_url, check_redis_url
 
 LOCAL_EMBEDDER = "minilm"
 PREFIX = "NEXUS_"
+MIN_USAGE_DAYS = 31  # a budget of a month counts all of its days
 FILE_NAME = "nexus.toml"
 SECRETS_NAME = "secrets.env"
 ROOT_HOME = Path("/var/lib/nexus")  # Root's home directory is private, and the embedded servers run as another user.
@@ -127,7 +128,8 @@ class TenantSettings(_Table):
 
     Its days begin at midnight in `timezone` (default: the common one). Messages older than `keep_days` are erased for
     good; `retention_days`, a retrieval setting, only hides them from recall. Stored prompts are emptied after
-    `prompt_days`, and rows of the audit log are deleted after `audit_days` (defaults: the common ones). What those in
+    `prompt_days`, rows of the audit log are deleted after `audit_days`, and what models used is forgotten after
+    `usage_days` (defaults: the common ones). What those in
     `quarantine` write waits for approval.
     """
 
@@ -137,6 +139,7 @@ class TenantSettings(_Table):
     keep_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     prompt_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     audit_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
+    usage_days: int | None = Field(default=None, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")
 
 
@@ -178,6 +181,7 @@ class Settings(_Table):
     backups: int = Field(default=7, ge=0, le=10_000)
     prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
     audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
+    usage_days: int = Field(default=400, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
     log: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
@@ -246,6 +250,11 @@ class Settings(_Table):
         """How many days the tenant of this slug retains rows of the audit log."""
         found = self.tenants.get(tenant)
         return (found.audit_days if found else None) or self.audit_days
+
+    def usage_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains what models used."""
+        found = self.tenants.get(tenant)
+        return (found.usage_days if found else None) or self.usage_days
 
     def quarantine_of(self, tenant: str) -> tuple[str, ...]:
         """Whose writes wait for approval in the tenant of this slug."""

@@ -75,7 +75,7 @@ JOBS: Final[tuple[Job, ...]] = (
     Job(
         "retention",
         "40 2 * * *",
-        "erase messages older than the tenant's keep_days, and audit rows older than its audit_days",
+        "erase messages, audit rows and usage that are older than the tenant's keep_days, audit_days and usage_days",
         3_600,
         work.retain,
     ),

@@ -12,6 +12,7 @@ from composer.app import App
 from composer.memory.forget import forget
 from composer.model import Agent
 from composer.repositories.database import Transaction
+from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
 from composer.text.counts import counted
 from composer.workspace import Workspace
@@ -156,8 +157,8 @@ async def _forget_memories(
 
 
 async def retain(run: JobRun) -> None:
-    """Erase messages that are older than their tenant's `keep_days`, with all that was made from them, and rows of the
-    audit log that are older than its `audit_days`."""
+    """Erase messages that are older than their tenant's `keep_days`, with all that was made from them, rows of the
+    audit log that are older than its `audit_days`, and the figures of days that are older than its `usage_days`."""
 
     async def messages(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
@@ -173,8 +174,15 @@ async def retain(run: JobRun) -> None:
     async def audit(tenant: uuid.UUID, slug: str) -> None:
         run.report(await run.app.audit.cut(tenant, run.now - timedelta(days=run.app.settings.audit_days_of(slug))))
 
+    async def usage(tenant: uuid.UUID, slug: str) -> None:
+        today = run.now.astimezone(run.app.settings.zone_of(slug)).date()
+        async with run.app.database.transaction(tenant) as tx:
+            run.report(await tx.usage.cut(today - timedelta(days=run.app.settings.usage_days_of(slug))))
+
     await _each_tenant(run, messages)
     await _each_tenant(run, audit)  # a step of its own: its failure keeps no message
+    await _each_tenant(run, usage)
+    await usage(INSTALLATION, "")  # the probes of nexus doctor
 
 
 async def seal(run: JobRun) -> None:

@@ -166,6 +166,10 @@ class UsageLedger:
         )
         return [_row(row) for row in rows]
 
+    async def cut(self, before: date) -> int:
+        """Delete the figures of the days before one; returns how many rows went."""
+        return len(await self._sql.fetch("usage_cut", before=before))
+
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
         """Take people, with their DMs and sessions, out of the ledger, on these days; the figures remain."""
         await self._sql.execute("usage_blank", user_ids=list(users), since=since, until=until)

@@ -69,6 +69,10 @@ WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :until
 GROUP BY 1, 2, 3, 4, 5
 ORDER BY 1
 
+-- name: usage_cut
+-- Delete the figures of the days before one.
+DELETE FROM model_usage WHERE tenant_id = :tenant_id AND day < :before RETURNING day
+
 -- name: usage_blank
 -- Take people out of the ledger, on some days or on all, and with them the DMs and sessions that their rows name; the
 -- figures remain.

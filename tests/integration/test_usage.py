@@ -430,6 +430,28 @@ async def test_an_export_and_privacy_have_a_persons_own_usage(office: Paid) -> N
     assert "1 call of a model in your name" in privacy
 
 
+async def test_figures_older_than_the_tenants_usage_days_are_deleted_by_retention(settings: Settings) -> None:
+    acme = TenantSettings(workspaces=("acme",), timezone="Asia/Tokyo", usage_days=40)
+    async with paid(settings, tenants={"acme": acme}) as office:
+        harness, days = office.harness, "SELECT DISTINCT day FROM model_usage ORDER BY day"
+        for workspace in (None, "other"):
+            harness.clock.set(datetime(2026, 5, 4, 9, tzinfo=UTC))
+            await harness.ask("alice", "@nexus hello?", workspace=workspace, **ROOM)
+        harness.clock.set(datetime(2026, 5, 5, 9, tzinfo=UTC))
+        await harness.ask("alice", "@nexus hello?", **ROOM)
+        await doctor(harness.app.settings, clock=harness.clock, live=True)
+        four, five = (date(2026, 5, 4),), (date(2026, 5, 5),)
+        own = "SELECT DISTINCT day FROM model_usage WHERE kind = 'answers' AND tenant_id = "
+        tenant = f"'{harness.workspace().tenant_id}' ORDER BY day"
+        await schedule.run(harness.app, "retention", datetime(2026, 6, 13, 14, 50, tzinfo=UTC))
+        assert await office.rows(own + tenant) == [four, five], "in Tokyo the 4th is 40 days ago"
+        run = await schedule.run(harness.app, "retention", datetime(2026, 6, 13, 15, 10, tzinfo=UTC))
+        assert (run.done, await office.rows(own + tenant)) == (1, [five])
+        assert await office.rows(days) == [four, five], "others keep theirs for as long as is common"
+        await schedule.run(harness.app, "retention", datetime(2027, 7, 1, tzinfo=UTC))
+        assert await office.rows(days) == []
+
+
 # --- who sees it ------------------------------------------------------------------------------------------------------
 
 

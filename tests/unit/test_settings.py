@@ -43,8 +43,8 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_LOG_FORMAT NEXUS_MODEL_TIMEOUT
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL
-        NEXUS_AUDIT_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH NEXUS_SUMMARY_MODEL
-        NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY"""
+        NEXUS_AUDIT_DAYS NEXUS_USAGE_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH
+        NEXUS_SUMMARY_MODEL NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
@@ -238,7 +238,13 @@ def test_any_environment_gives_settings_or_an_error_of_one_sentence(environ: dic
     assert "\n" not in shown
 
 
-@pytest.mark.parametrize("name", ["NEXUS_AUDIT_DAYS", "NEXUS_PROMPT_DAYS"])
+def test_usage_is_kept_for_as_long_as_a_budget_of_a_month_counts(folder: Path) -> None:
+    assert load_settings({"HOME": str(folder), "NEXUS_USAGE_DAYS": "31"}, folder).usage_days_of("acme") == 31
+    with pytest.raises(Misconfigured):
+        load_settings({"HOME": str(folder), "NEXUS_USAGE_DAYS": "30"}, folder)
+
+
+@pytest.mark.parametrize("name", ["NEXUS_AUDIT_DAYS", "NEXUS_USAGE_DAYS", "NEXUS_PROMPT_DAYS"])
 def test_days_that_reach_before_the_calendar_are_refused(folder: Path, name: str) -> None:
     with pytest.raises(Misconfigured):
         load_settings({"HOME": str(folder), name: "999999"}, folder)
