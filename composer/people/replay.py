@@ -35,7 +35,7 @@ OPENED: Final = "may be read there now, and was not in the prompt then"
 SETTINGS: Final = "an admin changed a setting since"
 _OF_SECTION: Final[Mapping[str, str]] = {
     SYSTEM: "the agent's instructions or the rules changed",
-    CONTEXT: "a name, the room or its project changed",
+    CONTEXT: "a name, the room, its project or the time zone changed",
     MESSAGE: EDITED,
 }
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 import structlog
@@ -194,7 +194,7 @@ class Reader:
             origins = await _origins(tx, access, (*facts, *landmarks, *recall))
         prompt_input = PromptInput(
             agent=request.agent,
-            context=_context(access, question, window.recent),
+            context=_context(access, question, window.recent, now),
             message=question,
             facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in facts],
             landmarks=[structured.landmark_item(landmark, origins[landmark.namespace]) for landmark in landmarks],
@@ -308,9 +308,9 @@ def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
     return list(dict.fromkeys(users))
 
 
-def _context(access: AccessContext, question: Message, recent: Sequence[Message]) -> str:
-    """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early
-    in the prompt (see the prompt cache in `_until_last_step`)."""
+def _context(access: AccessContext, question: Message, recent: Sequence[Message], now: datetime) -> str:
+    """The CONTEXT section: where this is, who takes part, and the date of `now`, whose zone is the tenant's. It changes
+    seldom, so it comes early in the prompt (see the prompt cache in `_until_last_step`)."""
     conversation, project = access.conversation, visibility.effective_project(access)
     name = in_quotes(f"#{conversation.name}")
     where = {
@@ -328,7 +328,8 @@ def _context(access: AccessContext, question: Message, recent: Sequence[Message]
         lines.append(f"People in this conversation: {', '.join(people)}.")
     if conversation.kind is ConversationKind.DM and not access.reads_rooms:
         lines.append(ROOMS_CLOSED)
-    lines.append(f"Today is {question.at:%A, %Y-%m-%d}; times are UTC.")
+    place = "" if str(now.tzinfo) == str(UTC) else f" in {now.tzinfo}"
+    lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)
 
 

@@ -31,7 +31,7 @@ DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :n
 -- Add up what calls that are running may use, by kind of work and agent.
 SELECT kind, agent, sum(tokens)::bigint AS tokens, sum(cost) AS cost
 FROM usage_reservations
-WHERE tenant_id = :tenant_id AND expires_at > :now
+WHERE tenant_id = :tenant_id
 GROUP BY 1, 2
 
 -- name: usage_reserve

@@ -3,6 +3,7 @@
 import json
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from bot.console.operations import replay_sentences, replay_turn
 from composer.errors import BadInput, NotFound
 from composer.people import replay as replaying
-from tests.support.harness import AppHarness
+from composer.settings import Settings, TenantSettings
+from tests.support.harness import AppHarness, ManualClock, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -89,3 +91,19 @@ async def test_an_unknown_turn_is_refused(harness: AppHarness) -> None:
         await replay_turn(harness.app, "m1")
     with pytest.raises(NotFound, match="no answered turn"):
         await replay_turn(harness.app, str(uuid.UUID(int=7)))
+
+
+async def test_the_date_in_a_prompt_is_the_tenants_and_is_composed_the_same_again(settings: Settings) -> None:
+    tokyo = settings.model_copy(update={"tenants": {"acme": TenantSettings(timezone="Asia/Tokyo")}})
+    clock = ManualClock(datetime(2026, 5, 4, 15, 30, tzinfo=UTC))  # half past midnight in Tokyo
+    async with open_harness(tokyo, clock=clock) as harness:
+        turn = await answered(harness, "@nexus what day is it?", **ROOM)
+        asked = harness.delivery.replies[-1].prompt
+        assert asked is not None
+        assert "Today is Tuesday, 2026-05-05 in Asia/Tokyo; times are UTC." in asked
+        assert (await replay_turn(harness.app, turn)).result == replaying.SAME
+        await harness.say("alice", "good morning", workspace="other", **ROOM)
+        other = (await harness.compose("alice", "@nexus what day is it?", workspace="other", **ROOM)).prompt.as_text()
+        assert "Today is Monday, 2026-05-04; times are UTC." in other
+    async with open_harness(settings, clock=clock) as harness:
+        assert await reasons(harness, turn) == {"CONTEXT": [replaying._OF_SECTION["CONTEXT"]]}

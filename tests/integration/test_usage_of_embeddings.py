@@ -221,6 +221,8 @@ async def test_a_reservation_of_a_process_that_died_expires(harness: AppHarness)
         await processes.ask()
     harness.clock.tick(RESERVED_FOR.total_seconds())
     assert await processes.ask() == "yes"
+    async with harness.app.database.transaction(tenant) as tx:
+        assert await tx.usage.reserved(until - RESERVED_FOR) == [], "it is deleted"
 
 
 async def test_a_call_that_is_given_up_gives_its_reservation_back(harness: AppHarness) -> None:
