@@ -65,6 +65,7 @@ class RecordingPolicy(StrEnum):
 GLOBAL_NAMESPACE = "global"
 _OWNED = ("profile", "dm", "session")  # namespaces of one user, whose id stands next
 BOT_VENDOR = "nexus"
+QUOTING_POST_PREFIX = "post:quoting:"  # begins the external id of a post that repeats what a person wrote
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 
 
@@ -286,6 +287,11 @@ class Message:
     def by_agent(self) -> bool:
         """Whether an agent sent it, rather than a person."""
         return self.agent_id is not None
+
+    @property
+    def by_agent_itself(self) -> bool:
+        """Whether it is an agent's own words: not a post that repeats what a person wrote, such as a reminder."""
+        return self.agent_id is not None and not self.external_id.startswith(QUOTING_POST_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,14 +374,21 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
         if project is None:
             raise Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
         return AccessTag(project_namespace(project.id), Visibility.SHARED, access.asker)
-    if project is not None and project.isolated:
-        raise Refused(
-            f"The project {project.slug} is isolated: nothing from this conversation may be written outside "
-            "it. Leave out the flag, or use --project."
-        )
+    require_way_out(access, "Leave out the flag, or use --project.")
     if scope == WriteScope.EVERYWHERE:
         return AccessTag(profile_namespace(access.asker), Visibility.SHARED, access.asker)
     return AccessTag(GLOBAL_NAMESPACE, Visibility.SHARED, access.asker)
+
+
+def require_way_out(access: AccessContext, instead: str) -> None:
+    """Return if something that the asker writes here may be filed elsewhere, such as in their DM. Raises Refused in an
+    isolated project, with what to do `instead`: a sentence."""
+    project = effective_project(access)
+    if project is not None and project.isolated:
+        raise Refused(
+            f"The project {project.slug} is isolated: nothing from this conversation may be written outside it. "
+            f"{instead}"
+        )
 
 
 def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID | None) -> AccessTag:

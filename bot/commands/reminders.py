@@ -16,8 +16,9 @@ from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
-from composer.text.cleaning import shorten
+from composer.text.cleaning import clean_line, shorten
 from composer.text.when import Repeat, When, read_when
+from composer.visibility import AccessContext
 from composer.workspace import conversation_id
 
 MAX_OPEN: Final = 50  # reminders of one person
@@ -56,7 +57,7 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
             )
         if count >= MAX_OPEN:
             raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: {PREFIX} remind list")
-        place = await _own_dm(tx, call) if in_dm else (call.conversation.id, access.conversation.namespace)
+        place = await _own_dm(tx, call, access) if in_dm else (call.conversation.id, access.conversation.namespace)
         reminder = Reminder(
             id=derived_id("reminder", call.event_id),
             user_id=call.user,
@@ -86,11 +87,11 @@ def _read(call: Call) -> tuple[When, str]:
     found = read_when(call.arguments[_WHAT], call.now, call.app.settings.zone_of(call.workspace.tenant))
     if found is None:
         raise call.command.usage_error(f"I don't see when that is. {_FORMS}")
-    when, text = found
+    when, text = found[0], clean_line(found[1], MAX_TEXT_CHARS + 1)
     if not text:
         raise call.command.usage_error(f"I don't see what to remind of. {_FORMS}")
     if len(text) > MAX_TEXT_CHARS:
-        raise BadInput(f"The text has {len(text):,} characters; the limit is {MAX_TEXT_CHARS:,}: shorten it.")
+        raise BadInput(f"The text is too long; the limit is {MAX_TEXT_CHARS:,} characters: shorten it.")
     if when.at <= call.now:
         raise BadInput(f"{_local(call, when.at)} is over: name a time that is still to come.")
     if when.at > call.now + MAX_AHEAD:
@@ -98,10 +99,13 @@ def _read(call: Call) -> tuple[When, str]:
     return when, text
 
 
-async def _own_dm(tx: Transaction, call: Call) -> tuple[uuid.UUID, str]:
-    """The id and namespace of the caller's DM with the agent of this conversation, else the first. It may be new."""
+async def _own_dm(tx: Transaction, call: Call, access: AccessContext) -> tuple[uuid.UUID, str]:
+    """The id and namespace of the caller's DM with the agent of this conversation, else the first. It may be new.
+    Raises Refused where nothing may be written outside an isolated project."""
     agent = _agent(call)
     id = conversation_id(call.workspace, Place(ConversationKind.DM, agent.slug), call.user, agent.id)
+    if id != call.conversation.id:
+        visibility.require_way_out(access, f"Use {PREFIX} remind here.")
     namespace = dm_namespace(call.user, agent.id)
     new = NewConversation(id, ConversationKind.DM, agent.slug, namespace, user_id=call.user, agent_id=agent.id)
     await tx.conversations.ensure(call.workspace.platform, call.workspace.name, [new], call.now)

@@ -69,7 +69,12 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
 def view_line(agent: Agent, message: Message) -> str:
     """A message of the view: the agent's own words without their marks (they get the assistant role), all others
     quoted."""
-    return clean_text(without_marks(message.text)) if message.agent_id == agent.id else message_line(message)
+    return clean_text(without_marks(message.text)) if is_own(agent, message) else message_line(message)
+
+
+def is_own(agent: Agent, message: Message) -> bool:
+    """Whether a message is the agent's own words. A reminder that it posted is not: that is what a person wrote."""
+    return message.agent_id == agent.id and message.by_agent_itself
 
 
 def related_line(agent: Agent, message: Message) -> str:
@@ -77,7 +82,7 @@ def related_line(agent: Agent, message: Message) -> str:
 
     It is part of a text block, without a role, so the agent's own messages need a speaker too.
     """
-    return message_line(replace(message, author=AGENT_LABEL) if message.agent_id == agent.id else message)
+    return message_line(replace(message, author=AGENT_LABEL) if is_own(agent, message) else message)
 
 
 def recall_line(item: Item, number: int, here: str = "") -> str:

@@ -10,7 +10,7 @@ from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMes
 from composer.prompt import sections
 from composer.prompt.counting import TokenCounter
 from composer.prompt.images import ImageSelection
-from composer.prompt.lines import quote, recall_line, summary_line
+from composer.prompt.lines import is_own, quote, recall_line, summary_line
 from composer.prompt.sections import Prompt, PromptInput, Section
 
 BARE_RULES: Final = (
@@ -116,7 +116,7 @@ def _chat_messages(agent: Agent, draft: Draft) -> list[ChatMessage]:
     if draft.hidden:
         lines.append(f"[{draft.hidden} earlier messages of this conversation are not shown]")
     for message in draft.working:
-        if message.agent_id == agent.id:
+        if is_own(agent, message):
             if lines:
                 messages.append(ChatMessage("user", "\n".join(lines)))
                 lines = []

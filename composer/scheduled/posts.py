@@ -11,7 +11,7 @@ from typing import Final
 
 from composer.ingest.receive import unnumbered_seq
 from composer.ingest.recording import Recording, decide_recording
-from composer.model import Agent, Message, Turn, Usage, derived_id
+from composer.model import QUOTING_POST_PREFIX, Agent, Message, Turn, Usage, derived_id
 from composer.repositories.conversations import ConversationRow
 from composer.repositories.database import Transaction
 from composer.repositories.turns import Answer
@@ -22,12 +22,14 @@ POST_PREFIX: Final = "post:"  # begins the external id of an agent's own post
 @dataclass(frozen=True, slots=True)
 class Post:
     """What an agent posts. `name` tells it from every other post of the conversation; the same one is stored once.
-    `sources` are (kind, id) of what it was made from."""
+    `sources` are (kind, id) of what it was made from. `quoting`: it repeats what a person wrote, so no prompt shows it
+    as the agent's own words."""
 
     name: str
     text: str
     adapter: str
     sources: tuple[tuple[str, uuid.UUID], ...]
+    quoting: bool = False
 
 
 async def store_post(
@@ -50,7 +52,7 @@ async def store_post(
     ephemeral = decide_recording(row.recording, opted_out=False, wants_answer=True) is Recording.EPHEMERAL
     message = Message(
         id=turn.message_id,
-        external_id=f"{POST_PREFIX}{post.name}",
+        external_id=f"{QUOTING_POST_PREFIX if post.quoting else POST_PREFIX}{post.name}",
         seq=unnumbered_seq(turn.message_id) if ephemeral else row.last_seq + 1,
         at=now,
         user_id=conversation.user_id,

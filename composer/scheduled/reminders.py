@@ -11,7 +11,7 @@ from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import DueReminder, Position
 from composer.scheduled.posts import Post, store_post
-from composer.text.names import speaker_label
+from composer.text.names import in_quotes, speaker_label
 from composer.text.when import Repeat
 
 LATE: Final = timedelta(minutes=5)  # after which a reminder says that it is late
@@ -57,7 +57,8 @@ class DueReminders:
             await tx.reminders.end([reminder.id])
             return None
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"
-        post = Post(name, reminder_text(due, now, zone), due.platform, (("reminder", reminder.id),))
+        sources = (("reminder", reminder.id),)
+        post = Post(name, reminder_text(due, now, zone), due.platform, sources, quoting=True)
         turn = await store_post(tx, row, agent, post, self._locks.number, now)
         repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
         await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, zone))
@@ -65,11 +66,11 @@ class DueReminders:
 
 
 def reminder_text(due: DueReminder, now: datetime, zone: tzinfo) -> str:
-    """What is posted: the text, in a room with the name of who asked; a late one says when it was due."""
+    """What is posted: the text in quotation marks, in a room with who asked; a late one says when it was due."""
     reminder = due.reminder
     alone = due.kind in (ConversationKind.DM, ConversationKind.SESSION)
     whose = "Reminder" if alone else f"Reminder from {speaker_label(reminder.author)}"
     late = ""
     if now - reminder.due_at > LATE:
         late = f"\n(This is late: it was due on {reminder.due_at.astimezone(zone):%Y-%m-%d at %H:%M}.)"
-    return f"{whose}: {reminder.text}{late}"
+    return f"{whose}: {in_quotes(reminder.text, len(reminder.text))}{late}"

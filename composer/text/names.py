@@ -21,7 +21,9 @@ _SIGNS: Final = re.compile(
     "[\\[\\]():|\uff3b\uff3d\uff08\uff09\uff1a\uff5c\u2768-\u2775\u27e6-\u27ef\u2985\u2986\u3010\u3011\u3014\u3015\u3018-\u301b"
     "\u02d0\u02f8\u0589\u05c3\u2236\ua789\ufe13\ufe30\ufe47\ufe48\ufe55\ufe59-\ufe5e\u207d\u207e\u208d\u208e\u2223\u23d0\u2758]"
 )
-_QUOTE, _APOSTROPHE = '"', "'"
+# What closes a quotation, also to who reads fast: straight, curly, low, angled, full-width and ornamental double marks.
+_QUOTES: Final = re.compile('["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]')
+_APOSTROPHE: Final = "'"
 _RESERVED: Final = frozenset({AGENT_LABEL.casefold(), *(role.casefold() for role in ROLES)})
 # Letters and digits of ASCII that look alike. What are digits alone is a number, and no name in disguise.
 _ALIKE: Final = str.maketrans("01i|23456789", "olllzeasbtbg")
@@ -72,9 +74,9 @@ def _label(name: str) -> str:
     return shorten(_SIGNS.sub(" ", clean_line(name, MAX_LABEL_CHARS)), MAX_LABEL_CHARS).lstrip("- ")
 
 
-def in_quotes(name: str) -> str:
-    """A name or title within a sentence of a prompt: one line in quotation marks, which it can't leave."""
-    return f'"{clean_line(name, MAX_LABEL_CHARS).replace(_QUOTE, _APOSTROPHE)}"'
+def in_quotes(text: str, max_chars: int = MAX_LABEL_CHARS) -> str:
+    """A name, title or text of somebody's within a sentence: one line in quotation marks, which it can't leave."""
+    return f'"{_QUOTES.sub(_APOSTROPHE, clean_line(text, max_chars))}"'
 
 
 def looks(name: str) -> frozenset[str]:

@@ -130,7 +130,7 @@ async def test_a_killed_slack_process_is_resumed_by_the_next(settings: Settings,
         )
 
 
-REMINDED = "Reminder from Ada: stretch"
+REMINDED = 'Reminder from Ada: "stretch"'
 DUE = """
 INSERT INTO reminders (tenant_id, id, user_id, conversation_id, namespace, visibility, author, text, made_at, due_at)
 SELECT c.tenant_id, gen_random_uuid(), m.user_id, c.id, c.namespace, 'public', 'Ada', 'stretch', now(), now()

@@ -36,8 +36,8 @@ async def test_on_discord_a_reminder_goes_to_the_dm_or_the_room_and_pings_nobody
     await make_due(here.app)
     (in_room,) = here.answers(room)
     (in_dm,) = server.messages(server.dm(ada), server.bot)
-    assert in_room.content == f"Reminder from Ada: tell @everyone and {ada.mention}"
-    assert in_dm.content == f"Reminder: tell @everyone and {ada.mention}"
+    assert in_room.content == f'Reminder from Ada: "tell @everyone and {ada.mention}"'
+    assert in_dm.content == f'Reminder: "tell @everyone and {ada.mention}"'
     for post in (in_room, in_dm):
         assert (post.mentions, post.mention_everyone, post.reference) == ([], False, None)
 
@@ -50,8 +50,8 @@ async def test_on_slack_a_reminder_goes_to_the_dm_or_the_channel_and_pings_nobod
         await running.settle()
         await make_due(running.app)
         (in_room,), (in_dm,) = office.answers(), office.answers(im)
-        assert in_room["text"] == "Reminder from alice: tell @channel"
-        assert in_dm["text"] == "Reminder: tell @channel"
+        assert in_room["text"] == 'Reminder from alice: "tell @channel"'
+        assert in_dm["text"] == 'Reminder: "tell @channel"'
         assert "thread_ts" not in in_room
         assert "thread_ts" not in in_dm
 
