@@ -133,6 +133,29 @@ def test_an_irc_log_of_several_days_advances_its_date_at_each_midnight(tmp_path:
     ]
 
 
+def test_a_clock_of_12_hours_goes_on_after_noon_and_midnight(tmp_path: Path) -> None:
+    shown = ("12:18", "12:59", "01:00", "04:49", "11:59", "12:00", "11:58", "12:30", "01:00", "12:01")
+    text = "".join(f"[{time}] <alice> {time}\n" for time in shown)
+    lines = read_history(irc(tmp_path, text), "irc", None, None)
+    assert [
+        f"{line.event.at:%d %H:%M}" for line in lines if isinstance(line.event, MessageEvent) and line.event.at
+    ] == [
+        *("04 12:18", "04 12:59", "04 13:00", "04 16:49", "04 23:59"),
+        *("05 00:00", "04 23:58", "05 00:30", "05 01:00", "05 00:01"),
+    ]
+
+
+@pytest.mark.parametrize("shown", [("00:10", "12:18", "01:00"), ("12:18", "11:30"), ("11:00", "13:00", "09:00")])
+def test_a_log_with_an_hour_of_0_or_above_12_or_without_a_step_back_has_24_hours(
+    tmp_path: Path, shown: tuple[str, ...]
+) -> None:
+    text = "".join(f"[{time}] <alice> {time}\n" for time in shown)
+    lines = read_history(irc(tmp_path, text), "irc", None, None)
+    assert [
+        f"{line.event.at:%d %H:%M}" for line in lines if isinstance(line.event, MessageEvent) and line.event.at
+    ] == [f"04 {time}" for time in shown]
+
+
 def test_a_clock_that_goes_back_a_little_does_not_advance_the_date(tmp_path: Path) -> None:
     lines = read_history(irc(tmp_path, "[10:05] <a> x\n[10:03] <b> y\n"), "irc", None, None)
     assert [line.event.at for line in lines] == [
