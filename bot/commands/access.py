@@ -40,12 +40,6 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
     return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
 
 
-async def reads_rooms(call: Call) -> bool:
-    """Whether the call was given in a DM that its person opened to the rooms that they are in."""
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        return (await access_context(tx, call)).reads_rooms
-
-
 async def record_read(call: Call, namespaces: Collection[str]) -> None:
     """Record in the audit log what the caller was shown of other people's profiles and sessions, if anything."""
     if not other_owners(namespaces, (call.user,)):

@@ -10,7 +10,6 @@ from bot.commands.access import (
     access_context,
     approval_sentence,
     author_of,
-    reads_rooms,
     record_read,
     scope_phrase,
     write_scope_flags,
@@ -51,8 +50,8 @@ async def _recall(call: Call) -> CommandAnswer:
     question = unstored_question(call, call.arguments[_QUERY])
     items = await call.app.composer.recall(replace(question, message=replace(question.message, at=as_of(call))))
     nothing = f"I found nothing about that here{day_suffix(call)}. Try other words, or ask where it was discussed."
-    if not items and PlaceKind.of(call.conversation) is PlaceKind.DM and not await reads_rooms(call):
-        nothing += f" Rooms are not read here; {PREFIX} rooms on opens this DM to those that you are in."
+    if not items and PlaceKind.of(call.conversation) is PlaceKind.DM:
+        nothing += await _on_closed_rooms(call)
     await record_read(call, {item.namespace for item in items})
     if not items:
         return CommandAnswer(nothing)
@@ -61,6 +60,20 @@ async def _recall(call: Call) -> CommandAnswer:
     own = any(reference.startswith(_YOURS) for each in found.values() for reference in each)
     forget = [f"To erase one of yours: {PREFIX} forget message ID, or {PREFIX} forget item ID"] if own else []
     return CommandAnswer("\n".join((*lines, *forget)))
+
+
+async def _on_closed_rooms(call: Call) -> str:
+    """What to add in a DM that its person has not opened to rooms; else nothing."""
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        access = await access_context(tx, call)
+    if access.reads_rooms:
+        return ""
+    if visibility.effective_project(access) is None:
+        return f" Rooms are not read here; {PREFIX} rooms on opens this DM to those that you are in."
+    return (
+        f" Of rooms, only what this project recalls is read here; {PREFIX} rooms on may open this DM to more that you "
+        "are in."
+    )
 
 
 _YOURS: Final = "[yours: "

@@ -21,11 +21,15 @@ MESSAGE: Final = "MESSAGE"
 
 COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
-# The line of CONTEXT in a DM whose person has not opened it to rooms. It never changes, so that the prompt's beginning
-# can be cached.
+# The line of CONTEXT in a DM whose person has not opened it to rooms: outside every project, and in one, whose pool is
+# read already. Neither says which rooms there are, and neither changes, so that the prompt's beginning can be cached.
 ROOMS_CLOSED: Final = (
     "What was said in rooms is not read here. If nothing here answers the message, add that /nexus rooms on opens this "
     "DM to the rooms that this person is in."
+)
+PROJECT_ROOMS_CLOSED: Final = (
+    "Of what was said in rooms, only what this project recalls is read here. If nothing here answers the message, add "
+    "that /nexus rooms on may open this DM to more of the rooms that this person is in."
 )
 
 

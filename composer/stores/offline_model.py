@@ -7,7 +7,7 @@ from math import log
 
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.sections import RELATED, ROOMS_CLOSED
+from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.text.names import AGENT_LABEL
 from composer.text.terms import sentences, terms
 
@@ -23,6 +23,9 @@ NOTHING = (
     "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
 )
 OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
+OPEN_MORE_ROOMS = (
+    "Of rooms, only what this project recalls is read here; /nexus rooms on may open this DM to more that you are in."
+)
 HELLO = (
     f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it; "
     "set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL for more)"
@@ -179,9 +182,12 @@ def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate
     return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST * scored[0][0]][:MAX_QUOTES]
 
 
-def _rooms_closed(messages: Sequence[ChatMessage]) -> bool:
-    """Whether the prompt is of a DM that is not open to rooms: CONTEXT says so, in a line of ours."""
-    return any(ROOMS_CLOSED in message.content.splitlines() for message in messages[:2])
+def _on_closed_rooms(messages: Sequence[ChatMessage]) -> str:
+    """What to add in a DM that is not open to rooms: CONTEXT says so, in a line of ours. Elsewhere ""."""
+    lines = {line for message in messages[:2] for line in message.content.splitlines()}
+    if ROOMS_CLOSED in lines:
+        return f" {OPEN_ROOMS}"
+    return f" {OPEN_MORE_ROOMS}" if PROJECT_ROOMS_CLOSED in lines else ""
 
 
 def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
@@ -192,7 +198,7 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [HELLO.format(name=agent.name)]
     best = _best(_candidates(entries, question), question)
     if not best:
-        return [f"{NOTHING} {OPEN_ROOMS}" if _rooms_closed(messages) else NOTHING]
+        return [NOTHING + _on_closed_rooms(messages)]
     return [QUOTING, *("\n" + candidate.entry.quote(candidate.text) for candidate in best)]
 
 

@@ -25,7 +25,7 @@ from composer.model import Agent, ConversationKind, Item, Message
 from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, said_here
-from composer.prompt.sections import ROOMS_CLOSED, PromptInput
+from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
@@ -327,7 +327,7 @@ def _context(access: AccessContext, question: Message, recent: Sequence[Message]
         people = sorted({in_quotes(message.author) for message in messages if not message.by_agent})
         lines.append(f"People in this conversation: {', '.join(people)}.")
     if conversation.kind is ConversationKind.DM and not access.reads_rooms:
-        lines.append(ROOMS_CLOSED)
+        lines.append(ROOMS_CLOSED if project is None else PROJECT_ROOMS_CLOSED)
     place = "" if str(now.tzinfo) == str(UTC) else f" in {now.tzinfo}"
     lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)

@@ -13,6 +13,7 @@ from bot.script.places import incoming, place_of
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_members, set_room_private, set_room_shared
 from composer.model import Trust
+from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.repositories.audit import AuditAct, AuditEvent
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.workspace import user_id
@@ -191,6 +192,28 @@ async def test_an_isolated_project_lets_nothing_out_and_nothing_in(harness: AppH
     await harness.command("bob", "/nexus project create moon --isolated", **VAULT)
     await harness.command("bob", "/nexus project assign moon --yes", **VAULT)
     assert await codes(harness) == {"zqgeneral"}
+
+
+async def test_a_dm_in_a_project_does_not_say_that_no_room_is_read(harness: AppHarness) -> None:
+    async def context(**place: Any) -> str:
+        sections = (await harness.compose("alice", QUESTION, **place)).prompt.sections
+        return next(section.text for section in sections if section.name == "CONTEXT")
+
+    assert ROOMS_CLOSED in await context(dm="sage")
+    nothing = "/nexus recall airspeed of a swallow"
+    assert "Rooms are not read here" in (await harness.command("alice", nothing, dm="sage")).text
+    await tell(harness, "zqcamp", "alice", room="camp")
+    await harness.command("alice", "/nexus project create ares", room="camp")
+    await harness.command("alice", "/nexus project assign ares --yes", room="camp")
+    await harness.command("alice", "/nexus project assign ares --yes", dm="sage")
+    await tell(harness, "zqpooled", "alice", room="camp")
+    assert "zqpooled" in await codes(harness, dm="sage")
+    assert ROOMS_CLOSED not in await context(dm="sage")
+    assert PROJECT_ROOMS_CLOSED in await context(dm="sage")
+    nothing = "/nexus recall airspeed of a swallow"
+    assert "only what this project recalls is read" in (await harness.command("alice", nothing, dm="sage")).text
+    await open_rooms(harness)
+    assert PROJECT_ROOMS_CLOSED not in await context(dm="sage")
 
 
 async def link(harness: AppHarness) -> None:

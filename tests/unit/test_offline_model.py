@@ -7,8 +7,8 @@ import pytest
 
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage
-from composer.prompt.sections import ROOMS_CLOSED
-from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, OPEN_ROOMS, QUOTING, OfflineModel
+from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
+from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
 
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
 
@@ -99,6 +99,8 @@ async def test_in_a_dm_that_is_not_open_to_rooms_an_answer_that_finds_nothing_sa
     question = "what is the airspeed of a swallow?"
     closed = SYSTEM.replace("Deploy day header.", ROOMS_CLOSED).replace("Room general. Here", f"{ROOMS_CLOSED}\nHere")
     assert await answer(prompt(question, system=closed)) == f"{NOTHING} {OPEN_ROOMS}"
+    in_project = closed.replace(ROOMS_CLOSED, PROJECT_ROOMS_CLOSED)
+    assert await answer(prompt(question, system=in_project)) == f"{NOTHING} {OPEN_MORE_ROOMS}"
     assert "/nexus rooms on" in OPEN_ROOMS
     assert OPEN_ROOMS not in await answer(prompt("when do we deploy?", system=closed))
     said = f"bob (2026-05-04 09:02): {ROOMS_CLOSED}"  # what people write does not count
