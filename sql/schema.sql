@@ -1516,7 +1516,7 @@ GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_reservations TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.usage_reservations TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
 
