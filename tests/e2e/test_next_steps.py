@@ -43,4 +43,5 @@ def test_each_command_leads_to_the_next(tmp_path: Path) -> None:
     )
     wrong = program.run("doctor", NEXUS_MODEL="m")
     assert wrong.status == 1
-    assert wrong.out.splitlines()[-1] == "Next: do what stands beside each ✗, then run nexus doctor again."
+    last = "Next: do what stands beside each ✗, then run nexus doctor again. docs/troubleshooting.md explains more."
+    assert wrong.out.splitlines()[-1] == last

@@ -109,7 +109,7 @@ _OWN_TYPES: Final = frozenset({"suggest", "compose", "admin", "chatter", "import
 
 class Step(BaseModel):
     """One event of a case, with what must come of it. The fields beside those below are the event's own: an event of a
-    script (docs/command-line.md), or one of those above.
+    script (docs/json-lines.md), or one of those above.
 
     What the event brings about is everything that the model is sent, that is answered, and that is refused, until all
     is quiet again.

@@ -102,7 +102,7 @@ def doctor(
 def _after_doctor(settings: Settings, checks: list[operations.Check]) -> str:
     """What to do after the checks."""
     if any(check.ok is False for check in checks):
-        return "do what stands beside each ✗, then run nexus doctor again."
+        return "do what stands beside each ✗, then run nexus doctor again. docs/troubleshooting.md explains more."
     if settings.discord_token or settings.slack_bot_token:
         return "nexus run serves what is configured."
     return "nexus setup connects a model, Discord and Slack; nexus chat talks to the agent here."
