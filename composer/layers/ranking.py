@@ -23,6 +23,7 @@ MEANING_WEIGHT: Final = 0.40
 WORDS_WEIGHT: Final = 0.30
 BEFORE_WEIGHT: Final = 0.20  # of the score of the message just before: an answer seldom repeats its question
 AFTER_WEIGHT: Final = 0.10  # of the score of the message just after
+REPLY_WEIGHT: Final = 0.50  # of the score of the message that it answers, which in a busy room is seldom the one before
 # For the share of the question's words that a candidate holds together with the messages around it: the subject is
 # often named once, by whoever began, and not in the messages that lead to the answer.
 TOGETHER_WEIGHT: Final = 0.40
@@ -44,7 +45,7 @@ MAX_EXTRA_WORDS: Final = 0.1  # share of a text's words that another text may la
 SCORE_DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on every machine
 # What a score is made of, in the order in which it is added up.
 REASONS: Final = (
-    *("meaning", "words", "before", "after", "together", "session", "speaker"),
+    *("meaning", "words", "before", "after", "reply", "together", "session", "speaker"),
     *("length", "when", "date", "fresh", "statement", "question", "agent"),
 )
 _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
@@ -137,6 +138,7 @@ def _relevant(candidates: Sequence[Candidate], matching: Collection[str]) -> lis
         if c.words > 0 or (c.meaning is not None and c.meaning >= MIN_COSINE) or c.item.id in matching
     ]
     ids = {c.item.id for c in matches} | {id for c in matches for id in (c.before, c.after) if id is not None}
+    ids |= {c.item.id for c in candidates if not ids.isdisjoint(c.reply_to)}
     return [c for c in candidates if c.item.id in ids]
 
 
@@ -166,6 +168,7 @@ def _reasons(
                 by_words * words[n],
                 BEFORE_WEIGHT * matches.get(previous.get(surrounded, ""), 0.0),
                 AFTER_WEIGHT * matches.get(following.get(surrounded, ""), 0.0),
+                REPLY_WEIGHT * _answered(candidates[position], previous, matches),
                 TOGETHER_WEIGHT * together[position],
                 SESSION_WEIGHT * session[position],
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
@@ -179,6 +182,12 @@ def _reasons(
             )
         )
     return reasons
+
+
+def _answered(candidate: Candidate, previous: Mapping[str, str], matches: Mapping[str, float]) -> float:
+    """How well the best of the messages that a candidate answers matches. That of the one just before counts anyway."""
+    before = previous.get(candidate.item.id)
+    return max((matches.get(id, 0.0) for id in candidate.reply_to if id != before), default=0.0)
 
 
 def authors_named(authors: Iterable[str], question: str) -> set[str]:

@@ -51,7 +51,8 @@ class Candidate:
     """A candidate for recall: its similarity by meaning (cosine, None without a vector) and by words (BM25), and a bit
     in `matched` for each search term that it contains.
 
-    `before` and `after` are the ids of its neighbours in the conversation, where they were looked up.
+    `before` and `after` are the ids of its neighbours in the conversation, `reply_to` of the messages that it answers,
+    where they were looked up.
     """
 
     item: Item
@@ -60,6 +61,7 @@ class Candidate:
     before: str | None = None
     after: str | None = None
     matched: int = 0
+    reply_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,4 +311,5 @@ def _candidate(row: Row) -> Candidate:
         by_agent=row["by_agent"],
     )
     before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
-    return Candidate(item, row["meaning"], row["words"], before, after, row["matched"])
+    reply_to = tuple(str(id) for id in row["reply_to"] or ())
+    return Candidate(item, row["meaning"], row["words"], before, after, row["matched"], reply_to)

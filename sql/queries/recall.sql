@@ -9,6 +9,8 @@
 -- Neighbours: the messages just before and after the best third of each kind in the same conversation, within an hour,
 -- since an answer seldom repeats the words of its question. The nearest message that the viewer may read is taken, so an
 -- unreadable message does not separate two others; a message after `now` is not taken.
+-- Replies: the first three of the 60 readable messages after such a row, within half an hour, that reply to it or to its
+-- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
@@ -85,17 +87,20 @@ WITH question AS MATERIALIZED (
     WHERE id <> ALL (:exclude::uuid[])
     ORDER BY words DESC, id
     LIMIT :limit
-), neighbours AS MATERIALIZED (
-    SELECT best_rows.id, before.id AS before, after.id AS after FROM (
+), targets AS MATERIALIZED (
+    SELECT best_rows.id, target.* FROM (
         (SELECT id FROM by_meaning ORDER BY distance, id LIMIT :limit / 3)
         UNION
         (SELECT id FROM by_words ORDER BY words DESC, id LIMIT :limit / 3)
     ) AS best_rows
     CROSS JOIN LATERAL (
-        SELECT message.conversation_id, message.at, message.seq
+        SELECT message.conversation_id, message.at, message.seq, message.external_id, message.user_id,
+               lower(message.author) AS author
         FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
         WHERE e.tenant_id = :tenant_id AND e.id = best_rows.id OFFSET 0
     ) AS target
+), neighbours AS MATERIALIZED (
+    SELECT target.id, before.id AS before, after.id AS after FROM targets AS target
     LEFT JOIN LATERAL (
         SELECT episode.id FROM messages AS message
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
@@ -120,13 +125,38 @@ WITH question AS MATERIALIZED (
         ORDER BY message.at, message.seq
         LIMIT 1
     ) AS after ON true
+), replies AS MATERIALIZED (
+    SELECT reply.id, array_agg(target.id ORDER BY target.id) AS reply_to FROM targets AS target
+    CROSS JOIN LATERAL (
+        SELECT following.id FROM (
+            SELECT message.id, message.at, message.seq, message.reply_to, message.mentions, message.text
+            FROM messages AS message
+            WHERE message.tenant_id = :tenant_id AND message.conversation_id = target.conversation_id
+                  AND (message.at, message.seq) > (target.at, target.seq)
+                  AND message.at <= least(target.at + interval '30 minutes', :until) AND message.agent_id IS NULL
+                  AND message.namespace = ANY (:namespaces::text[])
+                  AND may_read(message.namespace, message.visibility, message.user_id, NULL, :pooled::text[],
+                      :visibilities::text[], :readers::uuid[], :vendor, :rooms::text[])
+            ORDER BY message.at, message.seq
+            LIMIT 60
+        ) AS following
+        WHERE following.reply_to = target.external_id OR target.user_id = ANY (following.mentions)
+              OR lower(left(ltrim(following.text, '@'), length(target.author) + 1)) IN
+                 (target.author || ':', target.author || ',', target.author || ' ')
+        ORDER BY following.at, following.seq
+        LIMIT 3
+    ) AS message
+    CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
+        AND message_id = message.id OFFSET 0) AS reply
+    GROUP BY reply.id
 ), candidates AS (
     SELECT id, words, matched FROM scored WHERE found_by_meaning
     UNION
     SELECT id, words, matched FROM by_words
     UNION
     SELECT neighbour.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
-    FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours) AS neighbour LEFT JOIN scored USING (id)
+    FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours UNION SELECT id FROM replies) AS neighbour
+    LEFT JOIN scored USING (id)
     WHERE neighbour.id <> ALL (:exclude::uuid[])
 )
 SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
@@ -140,14 +170,15 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
                        WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
                        ORDER BY source.at, source.seq)
        END AS messages,
-       neighbours.before, neighbours.after, candidates.matched, (SELECT term_weights FROM weights) AS rarities,
-       (SELECT items FROM scope) AS items
+       neighbours.before, neighbours.after, replies.reply_to, candidates.matched,
+       (SELECT term_weights FROM weights) AS rarities, (SELECT items FROM scope) AS items
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
     WHERE tenant_id = :tenant_id AND id = candidates.id OFFSET 0
 ) AS r
 LEFT JOIN neighbours ON neighbours.id = candidates.id
+LEFT JOIN replies ON replies.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT message.text, message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id

@@ -215,6 +215,22 @@ def test_a_neighbour_of_a_match_ranks_first_among_equals_in_both_directions_of_t
     assert order([replace(best, after=second), *rest])[:2] == [1, 2]
 
 
+def test_an_answer_further_on_is_found_by_the_message_that_it_answers() -> None:
+    first = str(uuid.UUID(int=1))
+    question = candidate(1, "which day is the launch?", meaning=0.9, words=5.0)
+    answer = replace(candidate(2, "alice: friday", meaning=0.0, words=0.0), reply_to=(first,))
+    others = [candidate(3, "alice: friday!", meaning=0.0, words=0.0), candidate(4, meaning=0.3, words=0.5)]
+    ranked = ranked_of([question, answer, *others], "launch?", NOW)
+    assert {uuid.UUID(item.id).int for item in ranked} == {1, 2, 4}
+    reasons = {uuid.UUID(item.id).int: dict(item.reasons) for item in ranked}
+    assert reasons[2]["reply"] > 0
+    assert "before" not in reasons[2]
+    next_to_it = ranked_of([replace(question, after=answer.item.id), answer, *others], "launch?", NOW)
+    reasons = {uuid.UUID(item.id).int: dict(item.reasons) for item in next_to_it}
+    assert reasons[2]["before"] > 0
+    assert "reply" not in reasons[2], "it does not count twice"
+
+
 def test_a_message_whose_neighbours_complete_the_words_of_the_question_ranks_first() -> None:
     ids = [str(uuid.UUID(int=n)) for n in range(6)]
     talk = [
