@@ -2,12 +2,13 @@
 
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
-`Composer` (composer/turn/compose.py) does the first three steps, with `Reader` (composer/turn/reading.py);
-`AnswerStore` (composer/turn/answers.py) does the fifth.
+`Composer` (composer/turn/compose.py) does all until the prompt is packed, with `Reader` (composer/turn/reading.py).
+`AnswerStore` (composer/turn/answers.py) stores the answer.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
 there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
-question deletes the turn.
+question deletes the turn. What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn
+too: it is stored as ANSWERED, with the agent's own message as its question, and only delivered here.
 """
 
 import asyncio
@@ -49,9 +50,8 @@ class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
-    agent posts of itself (composer/scheduled), which answers none. `prompt` (JSON) and `timings_ms` are for adapters
-    that show them. `cited` are the messages that the source marks in the text, such as (s1), refer to: an adapter may
-    link to them.
+    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` has
+    for each source mark in the text, such as s1, the message that it refers to: an adapter may link to it.
     """
 
     key: uuid.UUID
@@ -67,9 +67,10 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these. The worker calls `on_delay` when an attempt fails. When the question is erased before
-    the reply is delivered, `abandon` is called instead of `deliver`. When it is erased later, forgetting itself
-    replaces the text of the posted reply (bot/delivery/retraction.py).
+    The responder calls these. A reply that was stored earlier is only delivered, and a new attempt begins again with
+    `on_start`. The worker calls `on_delay` when an attempt fails. When the question is erased before the reply is
+    delivered, `abandon` is called instead of `deliver`. When it is erased later, the code that forgets messages also
+    replaces the text of the posted reply (bot/delivery/retraction.py): the reply is *retracted*.
     """
 
     def on_start(self, turn: Turn) -> None:
@@ -153,15 +154,15 @@ class Responder:
             reply, draft = _stored_reply(stored, question, reply_message), DraftAnswer()
         else:
             draft = await self._draft(turn, agent, question, delivery)
-            answer = await self._store(turn, agent, question, draft)
-            if answer is None:
-                return await self._end_unanswered(turn, draft, delivery)
-            reply = answer
+            new_reply = await self._store(turn, agent, question, draft)
+            if new_reply is None:
+                return await self._end_not_stored(turn, draft, delivery)
+            reply = new_reply
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(reply, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _end_unanswered(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
+    async def _end_not_stored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
         """End a turn whose draft was not stored: it was erased meanwhile, or answered by another process."""
         outcome = TurnOutcome.ELSEWHERE
         if await self._is_erased(turn):
@@ -187,7 +188,8 @@ class Responder:
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
         """Compose the prompt and ask the model. Whatever fails here becomes the draft's `failure`.
 
-        That includes an unreachable database; storing the draft then raises Unavailable, and the turn stays queued.
+        That includes an unreachable database. If it is still unreachable when the draft is stored, that raises
+        Unavailable and the turn stays queued; after a shorter outage the person is told, and asks again.
         """
         started, task = time.perf_counter(), asyncio.current_task()
         draft = DraftAnswer()
@@ -195,8 +197,8 @@ class Responder:
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
             request = _prompt_request(turn, agent, question)
-            # A view that is too long is compacted here. The summary that replaces its oldest part is stored, except for
-            # an ephemeral question.
+            # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
+            # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
             delivery.on_start(turn)
             try:
@@ -205,6 +207,8 @@ class Responder:
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
                 logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
+                # Only the prompt gets smaller. A prompt may fill COMPACT_AT of the window, so this is the window of a
+                # prompt of half the tokens. The shorter view is for this attempt alone: its summary is not stored.
                 smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / COMPACT_AT)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 await self._ask_model(request, turn, draft, delivery)
@@ -217,8 +221,8 @@ class Responder:
         except Exception:
             logger.exception("turn.failed", turn=str(turn.id), conversation=str(turn.conversation_id))
             draft.failure = (
-                "Something went wrong while I was answering. Ask again; if it fails again, give an admin this id "
-                f"for the program's log: {turn.id}"
+                "Something went wrong while I was answering. Ask again; if it fails again, send an admin this id, "
+                f"by which they find the error in the log: {turn.id}"
             )
         finally:
             del self._drafting[turn.id]
@@ -235,8 +239,8 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            # Each answer compares our token estimate with the usage that the model reports, to make later estimates
-            # better. Images are not in our estimate, so this answer is left out: counted_tokens=0.
+            # With each answer, the token estimate is compared with the usage that the model reports, to make later
+            # estimates better. Images are not in the estimate. 0 means: do not compare this one.
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
 
     async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
@@ -289,7 +293,8 @@ class Responder:
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
                 posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                # `posted` is None for a failure, and when the turn was erased meanwhile: then mark_sent does nothing.
+                # `posted` is None for a failure, and when the turn was erased meanwhile. Then mark_sent finds no turn,
+                # and what was just posted is removed by the code that erased it.
                 if posted is None or posted.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     if stored is None:
@@ -310,7 +315,7 @@ def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptReques
 
 
 def _stored_reply(stored: StoredTurn, question: Message, reply_message: Message | None) -> Reply:
-    """The reply of a turn that is answered and not yet delivered, and its message in the log, if any."""
+    """The reply of a turn that is answered and not yet delivered. `reply_message` is None for a failure."""
     return Reply(
         key=stored.turn.id,
         text=reply_message.text if reply_message is not None else stored.failure or "",
