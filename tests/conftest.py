@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 import structlog
@@ -47,6 +48,10 @@ LONGEST_FILES = (
     "integration/",
     "wires/",
 )
+# An example may take as long as a busy machine makes it take.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
+
 # What is lost when the machine goes down is tested with servers of their own.
 FAST_POSTGRES = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off"}
 _numbers = itertools.count(1)

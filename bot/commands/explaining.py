@@ -99,6 +99,7 @@ _BECAUSE: Final = {
     "meaning": "is close in meaning to the question",
     "words": "has words of the question",
     "before": "was said right after something that fits",
+    "reply": "answers something that fits",
     "after": "was said right before something that fits",
     "together": "stands among messages that have the question's words",
     "session": "was said in the same discussion as others that fit",

@@ -128,8 +128,9 @@ RETURNING previous.project_id
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
 -- room and speaks there again is a member again; a private room requires a join, which is checked beforehand. Messages
--- from before they left (imported history) bring nobody back. Who becomes a member by something from before the room's
--- members were read may have left since: that reading counts no more. Returns the new members of private rooms.
+-- from before they left (imported history) bring nobody back. Who was not among those that were read in a private room may
+-- have left since, or be somebody of whom the platform tells nothing: that reading counts no more. Returns the new
+-- members of private rooms.
 WITH changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
     SELECT :tenant_id, room, person, since,
@@ -142,7 +143,7 @@ WITH changed AS (
     RETURNING conversation_id, user_id, joined_at
 ), doubted AS (
     DELETE FROM membership_readings AS r USING changed
-    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id AND r.read_at >= changed.joined_at
+    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id
 )
 SELECT changed.conversation_id, changed.user_id
 FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import asyncpg
 import pytest
@@ -144,6 +144,19 @@ async def test_a_message_from_before_the_reading_makes_it_uncertain(harness: App
     assert await members(harness) == {"alice", "bob"}
     await set_room_members(harness.app.database, workspace(harness), {"vault": {"eve": True}}, early)
     assert await certain(harness)  # it is known that eve left after that
+
+
+async def test_somebody_who_becomes_known_after_the_reading_makes_it_uncertain(harness: AppHarness) -> None:
+    """Of somebody whom nobody asked for, Discord may tell us nothing: not even that they lost a role."""
+    connection = await begin(harness)
+    assert await read(harness, connection, "alice", "bob")
+    await write(harness, "eve", harness.clock.tick() + timedelta(hours=1))
+    assert not await certain(harness)
+    assert await unread_rooms(harness.app.database, workspace(harness), connection) == ("vault",)
+    await write(harness, "alice", harness.clock.tick() + timedelta(hours=2))
+    assert await read(harness, connection, "alice", "bob", "eve")
+    await write(harness, "eve", harness.clock.tick() + timedelta(hours=3))
+    assert await certain(harness), "who was read may go on writing"
 
 
 async def test_a_join_from_before_the_reading_makes_it_uncertain(harness: AppHarness) -> None:
