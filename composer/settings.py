@@ -205,6 +205,20 @@ class Settings(_Table):
         named = (self.model, *of_agents, self.extraction_model, self.summary_model)
         return tuple(dict.fromkeys(name for name in named if name))
 
+    def settings_that_name(self, model: str) -> str:
+        """The settings that name a chat model, for people: "NEXUS_MODEL", or "fallback_models of the agent nexus in
+        nexus.toml"."""
+        common = {"model": self.model, "extraction_model": self.extraction_model, "summary_model": self.summary_model}
+        found = [_variable_or_key(key, self.config) for key, named in common.items() if named == model]
+        for agent in self.agents:
+            keys = [
+                *(["model"] if agent.model == model != self.model else []),  # else it is the common one
+                *(["summary_model"] if agent.summary_model == model != self.summary_model else []),
+                *(["fallback_models"] if model in agent.fallback_models else []),
+            ]
+            found += [f"{key} of the agent {agent.slug} in nexus.toml" for key in keys]
+        return " and ".join(found) or _variable_or_key("model", self.config)
+
     @property
     def metered_models(self) -> tuple[str, ...]:
         """The models whose use is recorded: the chat models, and the embedding model where an API has it."""
@@ -284,6 +298,12 @@ class Settings(_Table):
                 if not separator or prefix == platform:
                     names.append(name or prefix)
         return names
+
+
+def _variable_or_key(key: str, config: Path | None) -> str:
+    """Where a setting is set: its variable or, if a file was read, its key there."""
+    variable = PREFIX + key.upper()
+    return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
 FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets")
@@ -453,9 +473,10 @@ def _budget_warnings(settings: Settings) -> list[str]:
     ]
     unpriced = [name for name in settings.metered_models if not settings.is_priced(name)]
     if unpriced and any(budget.money is not None for budget in settings.budgets):
+        tables = ", ".join(f'[prices."{name}"]' for name in unpriced)
         found.append(
-            f"A budget is set in money, but no price for {', '.join(unpriced)}: what that uses counts in no money. Set "
-            f'[prices."{unpriced[0]}"] in nexus.toml.'
+            f"A budget is set in money, but no price for {', '.join(unpriced)}: what is used of "
+            f"{'it' if len(unpriced) == 1 else 'them'} counts in no money. Set {tables} in nexus.toml."
         )
     return found
 

@@ -96,7 +96,8 @@ def configured_chat_model(settings: Settings) -> ModelRouter:
     """The configured chat API, and the offline model for agents without a model."""
     api = None
     if settings.has_model_api:
-        api = OpenAIChat(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.model_timeout)
+        url = settings.openai_base_url or DEFAULT_BASE_URL
+        api = OpenAIChat(url, _key(settings), settings.model_timeout, settings.settings_that_name)
     return ModelRouter(api, OfflineModel())
 
 

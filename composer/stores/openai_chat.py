@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
     from openai.types.chat import ChatCompletionChunk
 
+MODEL = "NEXUS_MODEL"
 LENGTH_NOTE = " [\u2026 cut at the agent's limit of reply_tokens]"
 REASONING_ROOMS = (0, 4_096, 16_384)  # tokens for hidden reasoning, each tried when the one before was used up
 FILTER_NOTE = " [\u2026 cut by the provider's content filter]"
@@ -74,9 +75,12 @@ class OpenAIChat:
     without it. This object remembers that for the model.
     """
 
-    def __init__(self, base_url: str, api_key: str, timeout: float = 120.0) -> None:
-        """`timeout` is for the whole answer, in seconds. Raises Misconfigured for an impossible base URL or key."""
-        self._connection = OpenAIConnection(base_url, api_key, timeout)
+    def __init__(
+        self, base_url: str, api_key: str, timeout: float = 120.0, setting_of: Callable[[str], str] = lambda _: MODEL
+    ) -> None:
+        """`timeout` is for the whole answer, in seconds. `setting_of` gives the setting that names a model, for errors.
+        Raises Misconfigured for an impossible base URL or key."""
+        self._connection, self._setting_of = OpenAIConnection(base_url, api_key, timeout), setting_of
         self._quirks: defaultdict[str, _Quirks] = defaultdict(_Quirks)
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
@@ -87,7 +91,7 @@ class OpenAIChat:
         with a note. A model that spends them all on hidden reasoning is asked again, with more room, and is given that
         room from then on.
         """
-        subject = ApiSubject(self._connection.host, agent.model, "NEXUS_MODEL")
+        subject = ApiSubject(self._connection.host, agent.model, self._setting_of(agent.model))
         while True:
             limit = agent.reply_tokens + self._room(agent)
             answer = _AnswerReader()

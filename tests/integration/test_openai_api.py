@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
+from composer.settings import load_settings
+from composer.stores.configured import configured_chat_model
 from composer.stores.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
@@ -141,6 +144,15 @@ async def test_a_wrong_key_and_an_unknown_model_name_their_settings(server: Mode
     assert (
         for_operator(failure) == f"The model API at {server.host} does not know model gpt-9 (404). Check NEXUS_MODEL."
     )
+
+
+async def test_an_unknown_model_names_the_setting_that_holds_it(server: ModelServer, tmp_path: Path) -> None:
+    environ = {"NEXUS_HOME": str(tmp_path), "NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_OPENAI_API_KEY": KEY}
+    models = {"NEXUS_MODEL": "gpt-4o", "NEXUS_SUMMARY_MODEL": "gpt-9"}
+    chat = configured_chat_model(load_settings(environ | models, tmp_path))
+    with pytest.raises(NexusError, match=r"does not know model gpt-9 \(404\)\. Check NEXUS_SUMMARY_MODEL\.$"):
+        async for _ in chat.stream(replace(AGENT, model="gpt-9"), [ChatMessage("user", "hello")]):
+            pass
 
 
 async def test_an_unreachable_server_is_named_in_the_error(unused_port: int) -> None:

@@ -60,6 +60,30 @@ def test_summaries_have_their_own_model_from_the_agent_or_from_the_common_settin
     assert [agent.summary_model for agent in settings.agents] == ["own", "common"]
 
 
+def test_a_model_is_known_by_the_settings_that_name_it(folder: Path) -> None:
+    assert load_settings({"NEXUS_MODEL": "m"}, folder).settings_that_name("m") == "NEXUS_MODEL"
+    write(
+        folder,
+        'model = "m"\nextraction_model = "e"\nsummary_model = "s"\n[[agents]]\nslug = "a"\nfallback_models = ["f"]\n'
+        '[[agents]]\nslug = "b"\nmodel = "own"\nsummary_model = "e"\n',
+    )
+    settings = load_settings({}, folder)
+    assert {model: settings.settings_that_name(model) for model in ("m", "e", "s", "f", "own")} == {
+        "m": "NEXUS_MODEL (model in nexus.toml)",
+        "e": "NEXUS_EXTRACTION_MODEL (extraction_model in nexus.toml) and summary_model of the agent b in nexus.toml",
+        "s": "NEXUS_SUMMARY_MODEL (summary_model in nexus.toml)",
+        "f": "fallback_models of the agent a in nexus.toml",
+        "own": "model of the agent b in nexus.toml",
+    }
+
+
+def test_every_model_without_a_price_is_named_with_its_table(folder: Path) -> None:
+    write(folder, '[[budgets]]\nper = "day"\nmoney = 1\n')
+    environ = {"NEXUS_MODEL": "m", "NEXUS_SUMMARY_MODEL": "s", "NEXUS_OPENAI_API_KEY": "sk-1"}
+    (warning,) = load_settings(environ, folder).warnings
+    assert warning.endswith('Set [prices."m"], [prices."s"] in nexus.toml.')
+
+
 @pytest.mark.parametrize("name", ["NEXUS_MODEL", "NEXUS_EXTRACTION_MODEL", "NEXUS_SUMMARY_MODEL"])
 def test_a_model_without_a_server_is_pointed_out(folder: Path, name: str) -> None:
     (warning,) = load_settings({name: "some-model"}, folder).warnings
