@@ -9,7 +9,7 @@ from typing import Final
 from composer.errors import BadInput, Misconfigured
 
 REFUSED: Final = ("NEXUS_HOME", "NEXUS_CONFIG")  # by which the file is found
-_LINE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+_LINE: Final = re.compile(r"\A([A-Za-z_][A-Za-z0-9_]*+)=(.*)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:/+=@%,~-]+")
 
 

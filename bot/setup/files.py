@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import re
 import secrets
 import sys
 import tomllib
@@ -160,7 +159,7 @@ def set_keys(text: str, values: Mapping[str, object | None], where: Path) -> str
     top = list(lines[:head])
     for key, value in values.items():
         line = "" if value is None else f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
-        places = [number for number, each in enumerate(top) if re.match(rf"\s*{key}\s*=", each)]
+        places = [number for number, each in enumerate(top) if _name_of(each) == key]
         for number in places[:1]:
             top[number] = line
         if not places and line:
@@ -177,6 +176,11 @@ def set_keys(text: str, values: Mapping[str, object | None], where: Path) -> str
     )
 
 
+def _name_of(line: str) -> str:
+    """What stands before the first equals sign of a line."""
+    return line.partition("=")[0].strip()
+
+
 def set_variables(text: str, values: Mapping[str, str | None], where: Path) -> str:
     """A text of NAME=value lines with these set, or taken out (None); its other lines are kept. Raises BadInput."""
     stored = parse_secrets(text, str(where))
@@ -184,7 +188,7 @@ def set_variables(text: str, values: Mapping[str, str | None], where: Path) -> s
     for name, value in values.items():
         if value is not None and stored.get(name) == value:
             continue
-        lines = [line for line in lines if not re.match(rf"\s*{name}=", line)]
+        lines = [line for line in lines if _name_of(line) != name]
         if value is not None:
             lines += [*(["\n"] if lines and not lines[-1].endswith("\n") else []), format_secrets({name: value})]
     return "".join(lines)

@@ -124,6 +124,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "lines.quote": lines.quote,
     "lines.message_line": lambda text: lines.message_line(message(text)),
     "lines.question_line": lambda text: lines.question_line(message(text), ()),
+    "lines.is_own": lambda text: lines.is_own(AGENT, message(text)),
     "lines.view_line": lambda text: lines.view_line(AGENT, message(text)),
     "lines.related_line": lambda text: lines.related_line(AGENT, message(text)),
     "lines.period_words": lambda text: lines.period_words(replace(item(text), starts_at=MOMENTS[1])),
