@@ -27,6 +27,7 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.digests import DueDigests
 from composer.scheduled.due import DuePosts
+from composer.scheduled.refused import RefusedReminders
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
@@ -234,6 +235,7 @@ async def open_app(
                 database,
                 turns,
                 time,
+                RefusedReminders(locks, directory.agents),
                 DueReminders(locks, directory.agents, directory.zone),
                 DueDigests(locks, directory.agents, directory.zone),
             ),

@@ -160,7 +160,7 @@ class Incoming:
     `addressed_agents` are the slugs of agents that the platform says are addressed (a mention of the bot, a reply to
     it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an
     admin of the workspace, `sender_is_room_admin`: of the room; commands need these. `reply_to` is the id of the
-    message that this one replies to, if it is known.
+    message that this one replies to, if it is known. `may_post`: False if the adapter knows that we can't post there.
     """
 
     adapter: str
@@ -178,6 +178,7 @@ class Incoming:
     sender_is_room_admin: bool = False
     reply_to: str | None = None
     sender_trust: Trust = Trust.MEMBER
+    may_post: bool = True
 
 
 @dataclass(frozen=True, slots=True)

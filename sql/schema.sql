@@ -657,7 +657,7 @@ CREATE TABLE public.reminders (
     repeats text,
     posted_at timestamp with time zone,
     state text DEFAULT 'open'::text NOT NULL,
-    CONSTRAINT reminders_state_check CHECK ((state = ANY (ARRAY['open'::text, 'ended'::text]))),
+    CONSTRAINT reminders_state_check CHECK ((state = ANY (ARRAY['open'::text, 'refused'::text, 'ended'::text]))),
     CONSTRAINT reminders_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
 );
 
@@ -1046,6 +1046,8 @@ CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, na
 CREATE INDEX reminders_by_user ON public.reminders USING btree (tenant_id, user_id, id);
 
 CREATE INDEX reminders_due ON public.reminders USING btree (tenant_id, due_at) WHERE (state = 'open'::text);
+
+CREATE INDEX reminders_refused ON public.reminders USING btree (tenant_id, due_at) WHERE (state = 'refused'::text);
 
 CREATE INDEX summaries_by_namespace ON public.summaries USING btree (tenant_id, namespace, tier, ends_at DESC);
 

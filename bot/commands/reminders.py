@@ -43,6 +43,8 @@ async def _remind_me(call: Call) -> CommandAnswer:
 
 
 async def _remind_here(call: Call) -> CommandAnswer:
+    if not call.incoming.may_post:
+        raise Refused(f"I can't post here: add me to this channel first, or use {PREFIX} remind me.")
     return await _add(call, in_dm=call.conversation.kind is ConversationKind.DM)
 
 

@@ -57,6 +57,8 @@ class DiscordOutbox:
         if delay and text.startswith(DISCORD_OUTAGES):
             raise Unavailable(text)  # pointless to post: once Discord takes the notice, it takes the answer too
         channel = await self.channel(to)
+        if unasked and to.thread is not None:
+            await self._require_unlocked(int(to.thread))
         is_reply = not unasked and (delay or (not notice and part_of(key) == 0))
         question = (
             None
@@ -83,6 +85,14 @@ class DiscordOutbox:
         if message.content != text:  # an earlier message, which was posted with this nonce
             await self.edit(to, str(message.id), text)
         return str(message.id)
+
+    async def _require_unlocked(self, thread: int) -> None:
+        """Raise Refused for a thread that somebody has locked: a post would open it again. One that Discord archived by
+        itself is opened by the post."""
+        with translate_discord_errors():
+            found = await self.connected().fetch_channel(thread)
+        if isinstance(found, discord.Thread) and found.locked:
+            raise Refused("This thread is locked.")
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
         """Replace the text of one of our messages; do nothing if somebody has deleted it."""

@@ -17,7 +17,7 @@ from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack, SlackRefused
-from bot.slack.directory import SlackDirectory
+from bot.slack.directory import HIDDEN_CHANNEL, SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink, upload_text
 from bot.slack.reading import PLATFORM, SlackMessage, room_place
@@ -30,7 +30,6 @@ logger = structlog.get_logger()
 
 MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
-HIDDEN_CHANNEL: Final = "channel_not_found"  # Slack's error for a private channel that we are not in
 MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 DONE: Final = "Done."  # the answer to a command that returns no text
@@ -177,6 +176,7 @@ class SlackCommands:
             sender_is_admin=await self._directory.is_admin(user),
             sender_is_room_admin=in_room and await self._directory.is_room_admin(place.name, user),
             sender_trust=person.trust,
+            may_post=not in_room or await self._directory.may_post(place.name),
         )
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:

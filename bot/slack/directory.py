@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from yarl import URL
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
-from bot.slack.client import Slack
+from bot.slack.client import Slack, SlackRefused
 from bot.slack.reading import BotIdentity
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
@@ -26,6 +26,7 @@ _PLAIN_HOST = re.compile(r"[a-z0-9.-]+")  # nothing encoded
 PERSON_MAX_AGE: Final = 600.0  # seconds
 ADMIN_MAX_AGE: Final = 60.0
 ROOM_MAX_AGE: Final = 30.0
+HIDDEN_CHANNEL: Final = "channel_not_found"  # Slack's error for a private channel that we are not in
 NO_MAX_AGE: Final = float("inf")
 MAX_CACHED: Final = 10_000  # entries of each kind
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between Slack's clock and ours
@@ -50,7 +51,7 @@ class Room:
 
     `stated_at` is a time from which on a public channel was described so, a little early since Slack's clock may differ
     from ours: what Slack says of a later time holds. None for a private one, which is to be private at once. `asked_at`
-    is the same time, also for a private one.
+    is the same time, also for a private one. `ours`: we are in it.
     """
 
     name: str | None
@@ -59,6 +60,7 @@ class Room:
     outsiders: bool = False
     stated_at: datetime | None = None
     asked_at: datetime | None = None
+    ours: bool = True
 
     @property
     def outsiders_at(self) -> datetime | None:
@@ -156,6 +158,17 @@ class SlackDirectory:
         except TimeoutError as error:
             raise Unavailable("Slack did not answer in time which channel that is; try again.") from error
 
+    async def may_post(self, channel: str) -> bool:
+        """Whether we can post in a channel; True when Slack does not say."""
+        try:
+            if not (await self.room(channel)).ours:
+                self.forget_room(channel)  # we may have been added meanwhile
+            return (await self.room(channel)).ours
+        except SlackRefused as error:
+            return error.code != HIDDEN_CHANNEL
+        except NexusError:
+            return True
+
     async def title(self, channel: str) -> str | None:
         """The name of a channel; None when Slack does not answer in time."""
         try:
@@ -250,8 +263,10 @@ class SlackDirectory:
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
         shared = found.get("is_shared") and not found.get("is_org_shared")  # of a workspace of ours, if it says so
         outsiders = shared or any(found.get(mark) for mark in ("is_ext_shared", "is_pending_ext_shared"))
-        stated_at = None if private else asked_at
-        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at, asked_at)
+        stated_at, ours = None if private else asked_at, found.get("is_member") is not False
+        return Room(
+            found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at, asked_at, ours
+        )
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])

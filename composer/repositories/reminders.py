@@ -32,14 +32,26 @@ class Reminder:
 @dataclass(frozen=True, slots=True)
 class DueReminder:
     """A reminder that is due, and what is known of where it is posted. `opted_out`: its person has opted out of being
-    stored. `archived`: the thread is archived on its platform."""
+    stored."""
 
     reminder: Reminder
     platform: str
     kind: ConversationKind
     agent_id: uuid.UUID | None
-    archived: bool
     opted_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReminder:
+    """A reminder whose post the platform refused for good. `room`: the name of the room, or of the room of the thread.
+    `isolated`: that room is in an isolated project."""
+
+    reminder: Reminder
+    platform: str
+    workspace: str
+    room: str
+    opted_out: bool
+    isolated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +110,37 @@ class Reminders:
         if row is None:
             return None
         kind = ConversationKind(row["kind"])
-        return DueReminder(_reminder(row), row["platform"], kind, row["agent_id"], row["archived"], row["opted_out"])
+        return DueReminder(_reminder(row), row["platform"], kind, row["agent_id"], row["opted_out"])
 
     async def mark_posted(self, id: uuid.UUID, now: datetime, next_at: datetime | None) -> None:
         """Record that a reminder was posted, and when it is due again (None: it has ended)."""
         await self._sql.execute("reminder_posted", id=id, now=now, next_at=next_at)
+
+    async def mark_refused(self, turn: uuid.UUID) -> None:
+        """Record that the platform will never accept what a turn posts, if that is a reminder in a room or a thread: it
+        is not posted again, and who asked is to be told."""
+        await self._sql.execute("reminders_refuse", turn_id=turn)
+
+    async def take_refused(
+        self, platforms: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+    ) -> RefusedReminder | None:
+        """The earliest reminder that was refused on these platforms, whose person is to be told, and that no other
+        process holds, `but` for some, locked until the transaction ends. With a `position`, only of who is there."""
+        row = await self._sql.fetch_one(
+            "reminder_take_refused",
+            platforms=list(platforms),
+            but_ids=list(but),
+            position_user_id=None if position is None else position.user_id,
+        )
+        if row is None:
+            return None
+        return RefusedReminder(
+            _reminder(row), row["platform"], row["workspace"], row["room"], row["opted_out"], row["isolated"]
+        )
+
+    async def mark_told(self, id: uuid.UUID) -> None:
+        """End a reminder that was refused: its person is told in the same transaction."""
+        await self._sql.execute("reminder_told", id=id)
 
     async def end(self, ids: Sequence[uuid.UUID]) -> int:
         """End reminders: they are not posted again. Returns how many of them were open."""

@@ -53,7 +53,7 @@ class DueReminders:
         row = (await tx.conversations.lock([reminder.conversation_id]))[reminder.conversation_id]
         access = await tx.conversations.access_context(reminder.conversation_id, reminder.user_id, Trust.MEMBER)
         allowed = access is not None and visibility.may_have_posted(access, reminder.namespace)
-        if agent is None or not allowed or due.opted_out or due.archived:
+        if agent is None or not allowed or due.opted_out:
             await tx.reminders.end([reminder.id])
             return None
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"

@@ -289,6 +289,7 @@ class Responder:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
                     await tx.turns.mark_refused(turn.id, str(error))
+                    await tx.reminders.mark_refused(turn.id)
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)

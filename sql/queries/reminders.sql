@@ -21,9 +21,9 @@ ORDER BY due_at, id
 -- name: reminder_take_due
 -- Lock the earliest reminder that is due and that no other process is posting, of what these adapters deliver. With
 -- `position_id` (the terminal, where one person is in one conversation at a time) only one that is posted in that
--- conversation, or in a DM of `position_user_id`. `archived`: the thread is archived on its platform.
+-- conversation, or in a DM of `position_user_id`.
 SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
-       r.posted_at, c.platform, c.kind, c.agent_id, c.archived_at IS NOT NULL AS archived,
+       r.posted_at, c.platform, c.kind, c.agent_id,
        EXISTS (SELECT FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
                     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
                WHERE u.tenant_id = :tenant_id AND u.id = r.user_id AND o.opted_out) AS opted_out
@@ -62,3 +62,33 @@ DELETE FROM reminders WHERE tenant_id = :tenant_id AND state = 'ended' AND poste
 -- name: erase_reminders
 -- Delete reminders.
 DELETE FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
+
+-- name: reminders_refuse
+-- Record that a platform will never accept the post of a reminder in a room or a thread, by its turn: it is not posted again,
+-- and who asked is told.
+UPDATE reminders AS r SET state = 'refused'
+FROM turns AS t, lineage AS l, conversations AS c
+WHERE r.tenant_id = :tenant_id AND t.tenant_id = :tenant_id AND t.id = :turn_id AND r.conversation_id = t.conversation_id
+      AND l.tenant_id = :tenant_id AND l.item_id = t.id AND l.source_kind = 'reminder' AND l.source_id = r.id
+      AND c.tenant_id = :tenant_id AND c.id = t.conversation_id AND c.kind IN ('room', 'thread')
+
+-- name: reminder_take_refused
+-- Lock a reminder whose person is still to be told that it was refused and that no other process holds, of what these adapters
+-- deliver; with `position_user_id` (the terminal) only of that person. `isolated`: its room is in an isolated project.
+SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
+       r.posted_at, c.platform, c.workspace, coalesce(o.title, c.title, o.name, c.name) AS room, u.opted_out,
+       coalesce(p.isolated, false) AS isolated
+FROM reminders AS r
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = r.user_id
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
+LEFT JOIN conversations AS o ON o.tenant_id = :tenant_id AND o.id = c.room_id
+LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = coalesce(o.project_id, c.project_id)
+WHERE r.tenant_id = :tenant_id AND r.state = 'refused' AND c.platform = ANY (:platforms::text[])
+      AND NOT r.id = ANY (:but_ids::uuid[]) AND (:position_user_id::uuid IS NULL OR r.user_id = :position_user_id)
+ORDER BY r.due_at, r.id
+LIMIT 1
+FOR UPDATE OF r SKIP LOCKED
+
+-- name: reminder_told
+-- End a reminder that was refused, once its person was told.
+UPDATE reminders SET state = 'ended' WHERE tenant_id = :tenant_id AND id = :id AND state = 'refused'

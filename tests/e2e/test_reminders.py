@@ -56,6 +56,40 @@ async def test_on_slack_a_reminder_goes_to_the_dm_or_the_channel_and_pings_nobod
         assert "thread_ts" not in in_dm
 
 
+async def test_on_discord_a_reminder_opens_an_archived_thread_and_leaves_a_locked_one(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    threads = [await server.add_thread(room, name, ada) for name in ("old", "locked")]
+    for thread in threads:
+        await server.post(thread, ada, f"hello {thread.name}")
+        await here.stored(f"hello {thread.name}")
+        asked = await server.invoke("nexus remind here", thread, ada, reminder="in 20 minutes stretch")
+        await server.until(lambda asked=asked: asked.original and asked.original.content)  # type: ignore[misc]
+        thread.locked = thread is threads[1]
+        await server.archive(thread)
+    await make_due(here.app)
+    assert await here.app.due_posts.post_due() == 1, "the refusal is told in the DM"
+    await here.app.turns.settle()
+    old, locked = threads
+    assert [post.content for post in here.answers(old)] == ['Reminder from Ada: "stretch"']
+    assert not old.archived
+    assert (here.answers(locked), locked.archived) == ([], True)
+    (told,) = server.messages(server.dm(ada), server.bot)
+    assert "could not post" in told.content
+
+
+async def test_on_slack_a_reminder_is_refused_where_nexus_is_not(settings: Settings) -> None:
+    async with office_on(settings) as office, office.socket():
+        side = await office.slack.add_channel(office.team, "side", [office.alice])
+        await office.slack.leave(side, office.team.bot_user)
+        answer = await office.slack.command(side, office.alice, "remind here in 20 minutes stretch")
+        assert "add me to this channel" in str(answer)
+        await office.slack.join(side, office.team.bot_user)
+        assert "I will remind" in str(
+            await office.slack.command(side, office.alice, "remind here in 20 minutes stretch")
+        )
+
+
 async def test_on_discord_a_catch_up_is_for_its_caller_alone_and_links_the_messages(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:

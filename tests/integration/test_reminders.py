@@ -204,10 +204,50 @@ async def test_a_reminder_stays_in_a_public_room_that_becomes_private(harness: A
     assert await posted(harness, 20 * 60) == ['Reminder from alice: "stretch"']
 
 
-async def test_nothing_is_posted_in_an_archived_thread(harness: AppHarness) -> None:
+async def test_a_reminder_is_posted_in_a_thread_that_was_archived(harness: AppHarness) -> None:
     await harness.say("alice", "hello", **GENERAL, thread="t1")
     await harness.command("alice", "/nexus remind here in 20 minutes stretch", **GENERAL, thread="t1")
     await set_thread_archived(harness.app.database, harness.workspace(), "general", "t1", harness.clock.tick())
+    assert await posted(harness, 20 * 60 - 1) == ['Reminder from alice: "stretch"']
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+async def test_who_asked_is_told_once_in_their_dm_that_a_reminder_was_refused(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    await harness.say("alice", "hello", **GENERAL)
+    if isolated:
+        await harness.command("alice", "/nexus project create apollo --isolated", **GENERAL)
+        await harness.command("alice", "/nexus project assign apollo --yes", **GENERAL)
+    await harness.command("alice", "/nexus remind here every day at 9:30 feed the zqlynx", **GENERAL)
+
+    async def refuse(reply: object) -> None:
+        raise Refused("not_in_channel")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(harness.delivery, "deliver", refuse)
+        assert await posted(harness, 30 * 60) == []
+    (told,) = await posted(harness)
+    assert told.startswith('I could not post your reminder in "#general"')
+    assert ("zqlynx" in told) is not isolated
+    message = await stored(harness)
+    assert message is not None
+    assert (message.namespace.partition(":")[0], message.user_id) == ("dm", user_id(harness.workspace(), "alice"))
+    assert await posted(harness, 48 * HOUR) == []
+    await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+    message = await stored(harness)
+    assert message is None or "zqlynx" not in message.text
+
+
+async def test_a_dm_that_is_refused_is_told_of_nowhere(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+
+    async def refuse(reply: object) -> None:
+        raise Refused("cannot_dm_bot")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(harness.delivery, "deliver", refuse)
+        assert await posted(harness, 30 * 60) == []
     assert await posted(harness, HOUR) == []
 
 

@@ -1,0 +1,65 @@
+"""Reminders that a platform refused for good: who asked is told in their DM, once."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from composer.model import Agent, ConversationKind, Turn, derived_id, dm_namespace
+from composer.ports.process_locks import ProcessLocks
+from composer.repositories.conversations import NewConversation
+from composer.repositories.database import Transaction
+from composer.repositories.reminders import Position, RefusedReminder
+from composer.scheduled.posts import Post, store_post
+from composer.text.names import in_quotes
+
+WHAT_NEXT: Final = "Ask somebody to add me there or to open it, and then set the reminder again."
+
+
+class RefusedReminders:
+    """The reminders that were refused and whose person is still to be told (composer.scheduled.due.Source)."""
+
+    def __init__(self, locks: ProcessLocks, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
+        """`agents` gives a tenant's agents."""
+        self._locks = locks
+        self._agents = agents
+
+    async def take(
+        self,
+        tx: Transaction,
+        now: datetime,
+        adapters: Sequence[str],
+        position: Position | None,
+        but: Sequence[uuid.UUID],
+    ) -> RefusedReminder | None:
+        """The earliest reminder that was refused."""
+        return await tx.reminders.take_refused(adapters, position, but)
+
+    def id_of(self, due: RefusedReminder) -> uuid.UUID:
+        """The reminder's id."""
+        return due.reminder.id
+
+    async def store(self, tx: Transaction, tenant: uuid.UUID, due: RefusedReminder, now: datetime) -> Turn | None:
+        """Store the sentence for who asked as a post in their DM with the first agent, and end the reminder. Nobody who
+        has opted out is told."""
+        reminder, agent = due.reminder, self._agents(tenant)[0]
+        await tx.reminders.mark_told(reminder.id)
+        if due.opted_out:
+            return None
+        id = derived_id("dm", str(tenant), str(reminder.user_id), str(agent.id))
+        namespace = dm_namespace(reminder.user_id, agent.id)
+        dm = NewConversation(
+            id, ConversationKind.DM, agent.slug, namespace, user_id=reminder.user_id, agent_id=agent.id
+        )
+        await tx.conversations.ensure(due.platform, due.workspace, [dm], now)
+        row = (await tx.conversations.lock([id]))[id]
+        name = f"refused:{reminder.id.hex}:{reminder.due_at.isoformat()}"
+        post = Post(name, refusal_text(due), due.platform, (("reminder", reminder.id),), quoting=True)
+        return await store_post(tx, row, agent, post, self._locks.number, now)
+
+
+def refusal_text(due: RefusedReminder) -> str:
+    """What who asked is told. What was said in an isolated project does not leave it: then without the text."""
+    text = due.reminder.text
+    quoted = "" if due.isolated else f": {in_quotes(text, len(text))}"
+    return f"I could not post your reminder in {in_quotes(f'#{due.room}')}{quoted}. {WHAT_NEXT}"
