@@ -57,11 +57,13 @@ class _Found:
 
     @classmethod
     def of(cls, texts: Sequence[OwnText]) -> "_Found":
-        """Texts of one's own."""
+        """Texts of one's own. Where messages are among other items, each says what it is: a memory often has the words
+        of the message that it was made from."""
+        mixed = len({text.kind == "message" for text in texts}) > 1
         return cls(
             [text.id for text in texts if text.kind == "message"],
             [(text.kind, text.id) for text in texts if text.kind != "message"],
-            [_shown(text) for text in texts[:MAX_SHOWN]],
+            [f"{text.kind}: {_shown(text)}" if mixed else _shown(text) for text in texts[:MAX_SHOWN]],
         )
 
 

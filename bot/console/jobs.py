@@ -72,7 +72,10 @@ def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datet
 def line(entry: Mapping[str, Any]) -> str:
     """A job's entry as a line of text."""
     last = entry["last"]
-    ran = f"{last['state']} {last['at'][:16]}, {last['done']:,} done, {last['failed']:,} failed" if last else "never"
+    ran = "never"
+    if last:
+        as_of = f" as of {last['at'][:16]}" if last["at"][:16] != last["started_at"][:16] else ""
+        ran = f"{last['state']} {last['started_at'][:16]}{as_of}, {last['done']:,} done, {last['failed']:,} failed"
     next_ = (entry["next"] or "never")[:16]
     return f"{entry['name']:15} {entry['when']:13} next {next_}  last: {ran}  ({entry['what']})"
 

@@ -297,6 +297,14 @@ def test_a_bad_nexus_toml_is_refused(program: Program, toml: str, sentence: str)
     assert (ran.status, ran.out, len(ran.sentences)) == (2, "", 1)
 
 
+def test_days_in_the_wrong_order_are_refused(program: Program) -> None:
+    ran = program.run("usage", "--since", "2026-05-04", "--until", "2026-05-01")
+    assert (ran.status, ran.sentences) == (
+        2,
+        ["nexus: --until 2026-05-01 is before --since 2026-05-04: exchange them."],
+    )
+
+
 def test_an_unknown_setting_is_reported_with_the_nearest_name(program: Program) -> None:
     ran = program.run("play", program.script(), NEXUS_MODLE="x")
     assert (ran.status, ran.sentences) == (0, ["NEXUS_MODLE is not a setting of Nexus; did you mean NEXUS_MODEL?"])

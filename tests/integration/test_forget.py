@@ -134,6 +134,13 @@ async def test_forgetting_by_words_shows_whole_words_of_ones_own_first(harness: 
     assert "ball is round" not in (await harness.command("alice", "/nexus forget all agreed", **ROOM)).text
 
 
+async def test_a_message_and_the_memory_with_its_words_are_told_apart(harness: AppHarness) -> None:
+    await harness.say("alice", f"the vault is {SECRET}", **ROOM)
+    await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
+    shown = (await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)).text.split("\n")
+    assert sorted(shown[:2]) == [f"memory: the vault is {SECRET}", f"message: the vault is {SECRET}"]
+
+
 async def test_of_many_matches_ten_are_shown(harness: AppHarness) -> None:
     for n in range(12):
         await harness.say("alice", f"{SECRET} number {n}" + " and so on" * 30, **ROOM)

@@ -7,8 +7,9 @@ import typer
 
 from bot.console import render
 from bot.console import usage as reporting
-from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
+from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
 from composer.app import App
+from composer.errors import BadInput
 from composer.moments import day_of
 from composer.repositories.usage import Dimension
 
@@ -27,6 +28,8 @@ def usage(
     """Show what models were used for, with tokens, cost and budgets. Days are those of each tenant's time zone."""
     settings = load_settings()
     first, last = _day(since), _day(until)
+    if first is not None and last is not None and last < first:
+        fail(BadInput(f"--until {last} is before --since {first}: exchange them."))
 
     async def show(app: App) -> None:
         empty = True
