@@ -306,6 +306,7 @@ def _variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
+SHORT_PROMPT_TOKENS = 500  # about what the rules, a short persona and a short question have
 FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
@@ -478,7 +479,45 @@ def _budget_warnings(settings: Settings) -> list[str]:
             f"A budget is set in money, but no price for {', '.join(unpriced)}: what is used of "
             f"{'it' if len(unpriced) == 1 else 'them'} counts in no money. Set {tables} in nexus.toml."
         )
+    return found + [
+        _too_small_sentence(budget, settings) for budget in settings.budgets if _too_small(budget, settings)
+    ]
+
+
+def _answering(budget: BudgetSettings, settings: Settings) -> list[tuple[int, Decimal]]:
+    """The tokens and the money that one longest answer to a short question may use, of each agent whose answers the
+    budget counts. The money of a model without a price is 0."""
+    found = []
+    for agent in settings.agents if settings.has_model_api and budget.kind in (None, "answers") else ():
+        model = agent.model or settings.model
+        if model is None or budget.agent not in (None, agent.slug):
+            continue
+        price = settings.prices.get(model) or settings.prices.get(model.rsplit("/", 1)[-1])
+        money = Decimal(0)
+        if price is not None:
+            money = (SHORT_PROMPT_TOKENS * price.input + agent.reply_tokens * price.output) / 1_000_000
+        found.append((SHORT_PROMPT_TOKENS + agent.reply_tokens, money))
     return found
+
+
+def _too_small(budget: BudgetSettings, settings: Settings) -> bool:
+    """Whether no answer that the budget counts fits into it, even if nothing of it is used."""
+    answers = _answering(budget, settings)
+    return bool(answers) and all(
+        (budget.tokens is not None and tokens > budget.tokens) or (budget.money is not None and money > budget.money)
+        for tokens, money in answers
+    )
+
+
+def _too_small_sentence(budget: BudgetSettings, settings: Settings) -> str:
+    tokens, money = min(_answering(budget, settings))
+    limits = [f"{budget.tokens:,} tokens"] if budget.tokens is not None else []
+    limits += [f"{budget.money.normalize():f} {settings.currency}"] if budget.money is not None else []
+    needs = f"{tokens:,} tokens" + (f", {money.normalize():f} {settings.currency}" if budget.money is not None else "")
+    return (
+        f"No single answer fits into the budget of {' and '.join(limits)} a {budget.per}: even a short question may "
+        f"use about {needs}, so each is refused. Raise the budget, or lower the agent's reply_tokens, in nexus.toml."
+    )
 
 
 def no_model_api_sentence(model: str) -> str:

@@ -9,7 +9,7 @@ from composer.layers.semantic import Retrieval
 from composer.model import Agent, Trust
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database
-from composer.settings import AgentSettings, Settings
+from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.usage.budgets import Budget, Period
 from composer.usage.prices import Price, Prices
 from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
@@ -94,15 +94,17 @@ class TenantDirectory:
     def budgets(self, tenant: uuid.UUID) -> tuple[Budget, ...]:
         """How much a tenant may use, as configured."""
         slug = self._slugs.get(tenant)
-        return tuple(
-            Budget(Period(each.per), each.tokens, each.money, WorkKind(each.kind) if each.kind else None, each.agent)
-            for each in self._settings.budgets
-            if each.tenant in (None, slug)
-        )
+        return tuple(configured_budget(each) for each in self._settings.budgets if each.tenant in (None, slug))
 
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
         """Whose writes wait for approval in a tenant, as configured."""
         return frozenset(map(Trust, self._settings.quarantine_of(self._slugs.get(tenant, ""))))
+
+
+def configured_budget(entry: BudgetSettings) -> Budget:
+    """A budget of nexus.toml."""
+    kind = WorkKind(entry.kind) if entry.kind else None
+    return Budget(Period(entry.per), entry.tokens, entry.money, kind, entry.agent)
 
 
 def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:

@@ -7,13 +7,14 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from composer.ingest.tenants import configured_agent, configured_prices
+from composer.ingest.tenants import configured_agent, configured_budget, configured_prices
 from composer.memory.extraction import LINE_TOKENS, MAX_BATCH_SIZE
 from composer.memory.index import Extraction
 from composer.model import Usage
-from composer.repositories.usage import INSTALLATION
+from composer.ports.models import WorkKind
+from composer.repositories.usage import INSTALLATION, Amount
 from composer.settings import Settings
-from composer.stores.configured import configured_extraction, extraction_model
+from composer.stores.configured import configured_extraction, extraction_agent, extraction_model
 from composer.stores.mem0_extraction import MAX_KNOWN_TOKENS, PROMPT_VERSION
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.periods import activity_sessions
@@ -22,6 +23,7 @@ from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMA
 from composer.text.counts import counted
 from composer.text.instructions import template
 
+EXTRACTION: Final = "extraction"
 ANSWER_SHARE: Final = 0.25  # of the messages' tokens, that the statements found in them have; an assumption
 ASK_ABOVE_TOKENS: Final = 1_000_000  # an import that is expected to use more is confirmed first
 ASK_ABOVE_MONEY: Final = Decimal(1)  # in the currency of the settings
@@ -72,7 +74,26 @@ class ImportEstimate:
         return (
             f"The background work on {counted(self.messages, 'message')} is expected to use, if none is stored yet: "
             f"{'; '.join(parts)}. NEXUS_EXTRACTION=pattern extracts without a model."
+            f"{''.join(f' {each}' for each in self.budget_warnings(settings))}"
         )
+
+    def budget_warnings(self, settings: Settings) -> list[str]:
+        """A sentence for each budget that can't hold the extraction, even if nothing of it is used yet."""
+        extracted = [part for part in self.parts if part.kind == EXTRACTION]
+        agent = extraction_agent(settings).slug
+        found = []
+        for entry in settings.budgets:
+            budget = configured_budget(entry)
+            parts = self.parts if budget.kind is None else extracted
+            if not extracted or not budget.counts(WorkKind.EXTRACTION, agent) or budget.holds(_amount(parts)):
+                continue
+            where = f" of the tenant {entry.tenant}" if entry.tenant else ""
+            found.append(
+                f"The budget{where} ({budget.words(configured_prices(settings))}) can't hold that: what no longer fits "
+                "is extracted by patterns, and not by the model later. To have the model extract all of it, raise the "
+                f"budget first, or load less at a time, the rest in another {budget.period}."
+            )
+        return found
 
     def as_json(self, settings: Settings) -> dict[str, Any]:
         """The estimate as JSON."""
@@ -87,7 +108,13 @@ class ImportEstimate:
             }
             for part in self.parts
         ]
-        return {"messages": self.messages, "tokens": self.tokens, "currency": settings.currency, "parts": parts}
+        found = {"messages": self.messages, "tokens": self.tokens, "currency": settings.currency, "parts": parts}
+        return found | {"warnings": self.budget_warnings(settings)}
+
+
+def _amount(parts: Sequence[Expected]) -> Amount:
+    tokens = sum(part.usage.prompt_tokens + part.usage.completion_tokens for part in parts)
+    return Amount(tokens, sum((part.cost or Decimal(0) for part in parts), Decimal(0)))
 
 
 class ImportEstimator:
@@ -112,7 +139,7 @@ class ImportEstimator:
         talks = [sorted(talk) for talk in self._said.values()]
         parts = []
         if self._extractor:
-            parts.append(self._expected("extraction", self._extractor, self._extractions(talks)))
+            parts.append(self._expected(EXTRACTION, self._extractor, self._extractions(talks)))
         if self._writer:
             parts.append(self._expected("summaries", self._writer, self._summaries(talks)))
         found = tuple(part for part in parts if part.calls)

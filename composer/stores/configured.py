@@ -12,7 +12,7 @@ from composer.memory.index import Extraction
 from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
 from composer.server_urls import ServerUrl
-from composer.settings import LOCAL_EMBEDDER, Settings, configure_mem0
+from composer.settings import LOCAL_EMBEDDER, AgentSettings, Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
@@ -44,6 +44,11 @@ def extraction_model(settings: Settings) -> str:
     return settings.extraction_model or next((agent.model for agent in settings.agents if agent.model), "")
 
 
+def extraction_agent(settings: Settings) -> AgentSettings:
+    """The agent as which the extraction model is asked: the first that has a model."""
+    return next((agent for agent in settings.agents if agent.model), settings.agents[0])
+
+
 def extraction_notice(settings: Settings) -> str:
     """What somebody who starts Nexus should know of extraction by a model; "" when no model extracts."""
     if configured_extraction(settings) is not Extraction.MEM0:
@@ -57,7 +62,7 @@ def extraction_notice(settings: Settings) -> str:
 def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: MeteredModel) -> Mem0Extractor:
     """Mem0, with the extraction model, asked as the first agent that has a model."""
     name = extraction_model(settings)
-    entry = next((agent for agent in settings.agents if agent.model), settings.agents[0])
+    entry = extraction_agent(settings)
 
     async def ask(batch: MessageBatch, messages: Sequence[ChatMessage]) -> str:
         agent = configured_agent(entry, batch.tenant_id)

@@ -9,6 +9,7 @@ from typing import Final
 
 from composer.ports.models import WorkKind
 from composer.repositories.usage import Amount, Spent
+from composer.text.counts import counted
 from composer.usage.prices import Prices
 
 
@@ -69,16 +70,18 @@ class BudgetState:
         """The state for people."""
         used = [f"{self.spent.tokens:,} tokens"] if self.budget.tokens is not None else []
         used += [prices.words(self.spent.money)] if self.budget.money is not None else []
-        refused = f"; {self.refused:,} calls refused, which {_DEGRADED[self.budget.kind]}" if self.refused else ""
+        were = "was" if self.refused == 1 else "were"
+        degraded = f"; {counted(self.refused, 'call')} refused, which {were} {_DEGRADED[self.budget.kind]}"
+        refused = degraded if self.refused else ""
         return f"{self.budget.words(prices)}: {' and '.join(used)} used{refused}"
 
 
 _DEGRADED: Final = {
-    None: "were done without a model, or not answered",
-    WorkKind.ANSWER: "were not answered",
-    WorkKind.EXTRACTION: "were extracted by patterns",
-    WorkKind.SUMMARY: "were summarised without a model",
-    WorkKind.EMBEDDING: "were done by words alone",
+    None: "done without a model, or not answered",
+    WorkKind.ANSWER: "not answered",
+    WorkKind.EXTRACTION: "extracted by patterns",
+    WorkKind.SUMMARY: "summarised without a model",
+    WorkKind.EMBEDDING: "done by words alone",
 }
 
 

@@ -58,7 +58,7 @@ class CallLedger:
         self._database, self._clock, self._new_id, self._rules = database, clock, new_id, rules
         self._observer = observer or NoObserver()
         self._locks: defaultdict[uuid.UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._reported: set[tuple[uuid.UUID, Budget, date]] = set()  # budgets that were logged as used up
+        self._reported: set[tuple[str, uuid.UUID, Budget, date]] = set()  # what was logged of budgets
 
     @asynccontextmanager
     async def reserved(
@@ -77,7 +77,7 @@ class CallLedger:
         try:
             exceeded = await self._reserve(account, reservation, wanted, budgets)
             if exceeded is not None:
-                await self._refuse(account, model, exceeded)
+                await self._refuse(account, model, exceeded, wanted.amount)
             yield
         finally:
             await self._release(account, reservation)
@@ -103,14 +103,16 @@ class CallLedger:
         except NexusError as error:
             logger.warning("usage.not_released", kind=account.kind.value, error=for_operator(error))
 
-    async def _refuse(self, account: Account, model: str, budget: Budget) -> None:
+    async def _refuse(self, account: Account, model: str, budget: Budget, wanted: Amount) -> None:
+        too_small = not budget.holds(wanted)  # also when nothing of it is used
         await self.record(account, model, Figures(refused=1))
         today = self._today(account.tenant_id)
-        reported = (account.tenant_id, budget, budget.period.start(today))
+        event = "budget.too_small" if too_small else "budget.used_up"
+        reported = (event, account.tenant_id, budget, budget.period.start(today))
         if reported not in self._reported:
             self._reported.add(reported)
             logger.warning(
-                "budget.used_up",
+                event,
                 tenant=str(account.tenant_id),
                 kind=account.kind.value,
                 budget=budget.words(self._rules.prices),
@@ -118,6 +120,11 @@ class CallLedger:
             )
         now, then = _WHEN[budget.period]
         what = "this work" if account.kind is not WorkKind.ANSWER else "answers"
+        if too_small:
+            raise BudgetUsedUp(
+                f"The whole budget for {what} of a {budget.period} is smaller than what this may need, so I can't "
+                "answer, and not later either. Ask an admin of the workspace to raise it."
+            )
         raise BudgetUsedUp(
             f"What may be spent on {what} {now} is used up, so I can't answer. Ask again {then}; an admin of the "
             "workspace can see more with /nexus usage --everyone."

@@ -70,6 +70,32 @@ def test_an_estimate_is_priced_by_each_model_and_asks_above_a_limit(tmp_path: ob
     assert "without a price" in estimate.sentence(settings)
 
 
+@pytest.mark.parametrize(
+    ("budget", "held"),
+    [
+        ({"tokens": 1_000_000, "kind": "extraction"}, True),
+        ({"tokens": 1_000, "kind": "extraction"}, False),
+        ({"money": 0, "kind": "extraction"}, False),
+        ({"tokens": 1_000}, False),
+        ({"tokens": 1_000, "kind": "answers"}, True),
+        ({"tokens": 1_000, "agent": "other"}, True),
+    ],
+)
+def test_an_estimate_names_the_budgets_that_cannot_hold_the_extraction(
+    tmp_path: object, budget: dict[str, object], held: bool
+) -> None:
+    prices = {"gpt-4o": PriceSettings(input=Decimal(1), output=Decimal(1))}
+    settings = settings_of(tmp_path, prices=prices, budgets=[{"per": "day", **budget}])
+    estimator = ImportEstimator(settings)
+    for n in range(30):
+        estimator.add("general", START + timedelta(seconds=n), "we decided to ship the parser")
+    estimate = estimator.result()
+    assert estimate is not None
+    assert ("can't hold that" in estimate.sentence(settings)) is not held
+    assert ("raise the budget first" in estimate.sentence(settings)) is not held
+    assert len(estimate.as_json(settings)["warnings"]) == (0 if held else 1)
+
+
 @pytest.mark.parametrize("changes", [{"agents": [{}]}, {"openai_base_url": None}])
 def test_without_a_model_there_is_no_estimate(tmp_path: object, changes: dict[str, object]) -> None:
     estimator = ImportEstimator(settings_of(tmp_path, **changes))

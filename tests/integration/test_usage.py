@@ -178,7 +178,18 @@ async def test_days_are_those_of_the_tenants_time_zone(settings: Settings) -> No
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 
-async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence_until_the_next_day(
+async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence(settings: Settings) -> None:
+    async with paid(settings, BudgetSettings(per="day", tokens=1_600, kind="answers")) as office:
+        with capture_logs() as logs:
+            replies = [await office.harness.ask("alice", "@nexus hello?", **ROOM) for _ in range(7)]
+        assert replies[-1].text == (
+            "What may be spent on answers today is used up, so I can't answer. Ask again tomorrow; an admin of the "
+            "workspace can see more with /nexus usage --everyone."
+        )
+        assert [log["event"] for log in logs if log["event"].startswith("budget.")] == ["budget.used_up"]
+
+
+async def test_a_budget_that_is_smaller_than_one_answer_is_to_be_raised_and_not_waited_for(
     settings: Settings,
 ) -> None:
     async with paid(settings, BudgetSettings(per="day", tokens=1, kind="answers")) as office:
@@ -187,11 +198,11 @@ async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentenc
             await office.harness.ask("alice", "@nexus hello again?", **ROOM)
         assert reply.failed
         assert reply.text == (
-            "What may be spent on answers today is used up, so I can't answer. Ask again tomorrow; an admin of the "
-            "workspace can see more with /nexus usage --everyone."
+            "The whole budget for answers of a day is smaller than what this may need, so I can't answer, and not "
+            "later either. Ask an admin of the workspace to raise it."
         )
         assert office.models_asked == []
-        assert [log["event"] for log in logs].count("budget.used_up") == 1, "the operator is told once"
+        assert [log["event"] for log in logs].count("budget.too_small") == 1, "the operator is told once"
         (check,) = [
             each
             for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
@@ -215,15 +226,18 @@ async def test_a_budget_has_room_again_on_the_next_day(settings: Settings) -> No
 async def test_a_budget_of_a_month_goes_on_over_days_and_a_budget_of_another_tenant_does_not_count(
     settings: Settings,
 ) -> None:
-    budgets = (BudgetSettings(per="month", money=Decimal(0), tenant="other"), BudgetSettings(per="month", tokens=1))
+    other = BudgetSettings(per="month", money=Decimal(0), tenant="other")
+    budgets = (other, BudgetSettings(per="month", tokens=1_600))
     async with paid(settings, budgets[0]) as office:
         assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
         assert (await office.harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)).failed
     async with paid(settings, budgets[1]) as office:
+        for _ in range(6):
+            await office.harness.ask("alice", "@nexus hello?", **ROOM)
         office.harness.clock.tick(24 * 3_600)
-        assert (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
-        office.harness.clock.set(datetime(2026, 6, 1, 9, tzinfo=UTC))
         assert "on the first of the next month" in (await office.harness.ask("alice", "@nexus hello?", **ROOM)).text
+        office.harness.clock.set(datetime(2026, 6, 1, 9, tzinfo=UTC))
+        assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
 
 
 class Gate:

@@ -1,5 +1,6 @@
 """Prices, budgets and the breaker: what calls cost, when there is no room for one, and which models are skipped."""
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -75,6 +76,8 @@ def test_the_state_of_a_budget_says_how_much_is_used_and_what_was_refused() -> N
     assert state.words(PRICES) == (
         "extraction: 150 tokens a day: 10 tokens used; 2 calls refused, which were extracted by patterns"
     )
+    one = replace(state, refused=1)
+    assert one.words(PRICES).endswith("; 1 call refused, which was extracted by patterns")
 
 
 def test_periods_begin_at_midnight_and_on_the_first() -> None:

@@ -84,6 +84,26 @@ def test_every_model_without_a_price_is_named_with_its_table(folder: Path) -> No
     assert warning.endswith('Set [prices."m"], [prices."s"] in nexus.toml.')
 
 
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ("tokens = 1_500", "the budget of 1,500 tokens a day: even a short question may use about 1,524 tokens, so"),
+        ('tokens = 1_500\nkind = "answers"', "about 1,524 tokens"),
+        (
+            "money = 0.001",
+            "the budget of 0.001 USD a day: even a short question may use about 1,524 tokens, 0.001524 USD",
+        ),
+        ("tokens = 1_524", None),
+        ("money = 0.0016", None),
+        ('tokens = 10\nkind = "extraction"', None),
+    ],
+)
+def test_a_budget_that_no_answer_fits_into_is_pointed_out(folder: Path, budget: str, said: str | None) -> None:
+    write(folder, f'[prices.m]\ninput = 1\noutput = 1\n[[budgets]]\nper = "day"\n{budget}\n')
+    warnings = load_settings({"NEXUS_MODEL": "m", "NEXUS_OPENAI_API_KEY": "sk-1"}, folder).warnings
+    assert [said in warning for warning in warnings if said] == [True] if said else not warnings
+
+
 @pytest.mark.parametrize("name", ["NEXUS_MODEL", "NEXUS_EXTRACTION_MODEL", "NEXUS_SUMMARY_MODEL"])
 def test_a_model_without_a_server_is_pointed_out(folder: Path, name: str) -> None:
     (warning,) = load_settings({name: "some-model"}, folder).warnings
