@@ -22,6 +22,7 @@ from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
+from composer.text.offline import without_notice
 
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
 ONE_DAY: Final = timedelta(days=1)
@@ -67,9 +68,9 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
 
 
 def view_line(agent: Agent, message: Message) -> str:
-    """A message of the view: the agent's own words without their marks (they get the assistant role), all others
-    quoted."""
-    return clean_text(without_marks(message.text)) if is_own(agent, message) else message_line(message)
+    """A message of the view: the agent's own words without their marks and the notice of an offline answer (they get
+    the assistant role), all others quoted."""
+    return clean_text(without_marks(without_notice(message.text))) if is_own(agent, message) else message_line(message)
 
 
 def is_own(agent: Agent, message: Message) -> bool:

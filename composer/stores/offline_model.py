@@ -9,6 +9,8 @@ from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.text.names import AGENT_LABEL
+from composer.text.offline import OFFLINE, SET_MODEL
+from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
 
 SECTION_HEAD = "[{name}]"
@@ -16,12 +18,8 @@ QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
 VIEW = ("WORKING", RELATED)
 PINNED = ("FACTS", "LANDMARKS")
 
-OFFLINE = "(offline: no model is configured"
 QUOTING = f"{OFFLINE}, so I quote what I remember)"
-NOTHING = (
-    f"{OFFLINE}) I remember nothing here that fits your message. "
-    "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
-)
+NOTHING = f"{OFFLINE}) I remember nothing here that fits your message. {SET_MODEL}"
 OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
 OPEN_MORE_ROOMS = (
     "Of rooms, only what this project recalls is read here; /nexus rooms on may open this DM to more that you are in."
@@ -196,6 +194,8 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
     if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
         return [HELLO.format(name=agent.name)]
+    if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
+        return [said]
     best = _best(_candidates(entries, question), question)
     if not best:
         return [NOTHING + _on_closed_rooms(messages)]

@@ -2,14 +2,19 @@
 
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
-from composer.model import Agent, Usage
+from composer.model import Agent, Message, Usage, Visibility
 from composer.ports.models import ChatMessage
+from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
-from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
+from composer.stores.offline_model import HELLO, NOTHING, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
+from composer.text.offline import OFFLINE
+from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, REMIND, WELCOME
 
+START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
 
 SYSTEM = """You are Nexus, who deploys on Mondays.
@@ -110,6 +115,47 @@ async def test_in_a_dm_that_is_not_open_to_rooms_an_answer_that_finds_nothing_sa
 @pytest.mark.parametrize("greeting", ["hello", "Hi @nexus!", "hey nexus", "Good morning"])
 async def test_a_greeting_is_returned(greeting: str) -> None:
     assert await answer(prompt(greeting)) == HELLO.format(name="Nexus")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        *((text, WELCOME) for text in ("thanks!", "@nexus thank you so much", "Thanks, Nexus!")),
+        *((text, FINE) for text in ("how are you?", "hey, how's it going?")),
+        *((text, ALL_RIGHT) for text in ("ok", "Okay, great", "\U0001f44d", "\U0001f44d\U0001f3fd @nexus")),
+        *((text, FORGET) for text in ("how do I make you forget something?", "please forget what I said")),
+        *((text, REMIND) for text in ("remind me tomorrow to call bob", "can you remind us at 9?")),
+    ],
+)
+async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(message: str, said: str) -> None:
+    assert await answer(prompt(message)) == said
+    assert OFFLINE not in said
+
+
+@pytest.mark.parametrize(
+    "message", ["thanks, when do we deploy?", "remind me when we deploy?", "ok so when do we deploy?"]
+)
+async def test_a_question_with_small_talk_is_answered(message: str) -> None:
+    assert "Thursday" in await answer(prompt(message))
+
+
+@pytest.mark.parametrize("message", ["?", "12", "did we forget the swallow?", "what is fine about a swallow?"])
+async def test_what_is_no_small_talk_is_not_answered_as_such(message: str) -> None:
+    assert await answer(prompt(message)) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        (HELLO.format(name="Nexus"), "Hello, I am Nexus."),
+        (NOTHING, "I remember nothing here that fits your message."),
+        (f"{QUOTING}\n- alice: (a) Thursday", "- alice: (a) Thursday"),
+        ("We deploy on Thursday (offline).", "We deploy on Thursday (offline)."),
+    ],
+)
+def test_an_offline_answer_is_shown_to_a_model_without_its_notice(stored: str, shown: str) -> None:
+    reply = Message(uuid.UUID(int=2), "r", 1, START, None, AGENT.id, "Nexus", stored, "room:1", Visibility.PUBLIC)
+    assert view_line(AGENT, reply) == shown
 
 
 async def test_a_greeting_with_a_question_is_answered() -> None:

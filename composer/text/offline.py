@@ -1,0 +1,16 @@
+"""The notices in answers that are made without a model, and answers without them."""
+
+import re
+from typing import Final
+
+OFFLINE: Final = "(offline: no model is configured"
+SET_MODEL: Final = "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
+
+_NOTICE = re.compile(re.escape(OFFLINE) + r"[^()]*\)\s*")
+
+
+def without_notice(text: str) -> str:
+    """An agent's answer without the notice that it was made offline. Where a model answers by now, that is not so."""
+    if OFFLINE not in text:
+        return text
+    return _NOTICE.sub("", text).replace(SET_MODEL, "").strip()
