@@ -23,6 +23,7 @@ BATCH_SIZE: Final = 200  # items that are erased in one transaction
 TRASH_RETENTION: Final = timedelta(days=30)
 COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
 RUN_RETENTION: Final = timedelta(days=60)
+REMINDER_DAYS: Final = 400  # that a reminder which has ended is kept without `keep_days`
 
 
 @dataclass(slots=True)
@@ -179,7 +180,13 @@ async def retain(run: JobRun) -> None:
         async with run.app.database.transaction(tenant) as tx:
             run.report(await tx.usage.cut(today - timedelta(days=run.app.settings.usage_days_of(slug))))
 
+    async def reminders(tenant: uuid.UUID, slug: str) -> None:
+        kept = timedelta(days=run.app.settings.keep_days_of(slug) or REMINDER_DAYS)
+        async with run.app.database.transaction(tenant) as tx:
+            run.report(await tx.reminders.delete_ended_before(run.now - kept))
+
     await _each_tenant(run, messages)
+    await _each_tenant(run, reminders)  # after the messages, among which are their posts
     await _each_tenant(run, audit)  # a step of its own: its failure keeps no message
     await _each_tenant(run, usage)
     await usage(INSTALLATION, "")  # the probes of nexus doctor

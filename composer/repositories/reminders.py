@@ -147,7 +147,8 @@ class Reminders:
         return len(await self._sql.fetch("reminders_end", ids=list(ids)))
 
     async def delete_ended_before(self, before: datetime) -> int:
-        """Delete reminders that have ended and were last posted before a time. Returns how many."""
+        """Delete reminders that have ended, were last posted before a time, and of which no post is stored any more.
+        Returns how many."""
         return len(await self._sql.fetch("reminders_ended_before", before=before))
 
 

@@ -56,8 +56,14 @@ WITH gone AS (
 SELECT id FROM gone UNION ALL SELECT id FROM ended
 
 -- name: reminders_ended_before
--- Delete reminders that have ended and were last posted before a time.
-DELETE FROM reminders WHERE tenant_id = :tenant_id AND state = 'ended' AND posted_at < :before RETURNING id
+-- Delete reminders that have ended, were last posted before a time, and of which no post is stored any more: by a reminder
+-- forgetting finds its posts.
+DELETE FROM reminders AS r WHERE r.tenant_id = :tenant_id AND r.state = 'ended' AND r.posted_at < :before
+    AND NOT EXISTS (SELECT FROM lineage AS l
+                    JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = l.item_id
+                    JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = t.reply_id
+                    WHERE l.tenant_id = :tenant_id AND l.source_id = r.id AND l.item_kind = 'turn')
+RETURNING r.id
 
 -- name: erase_reminders
 -- Delete reminders.

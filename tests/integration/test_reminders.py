@@ -7,13 +7,14 @@ from datetime import timedelta
 import pytest
 
 from bot.commands.reminders import MAX_OPEN, MAX_TEXT_CHARS
+from bot.console import jobs
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
 from composer.model import Message
 from composer.scheduled.reminders import DueReminders
-from composer.settings import Settings
+from composer.settings import Settings, TenantSettings
 from composer.workspace import user_id
-from tests.support.harness import AppHarness
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -311,6 +312,33 @@ async def test_erasing_a_room_takes_what_is_to_be_posted_there_and_nothing_else(
     await harness.command("alice", "/nexus remind me in 20 minutes stretch", **GENERAL)
     await erase_room(harness.app.database, harness.workspace(), "general", None, harness.clock.tick())
     assert beginnings(await posted(harness, HOUR)) == ['Reminder: "stretch"']
+
+
+@pytest.mark.parametrize("keep_days", [30, None])
+async def test_retention_takes_reminders_that_have_ended_with_their_posts(
+    settings: Settings, keep_days: int | None
+) -> None:
+    tenants = {} if keep_days is None else {"acme": TenantSettings(keep_days=keep_days)}
+    async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
+        for text in ("in 20 minutes stretch", "every day at 9:30 breathe"):
+            await harness.command("alice", f"/nexus remind me {text}", dm="nexus")
+        assert len(await posted(harness, HOUR)) == 2
+
+        async def kept(days: int) -> list[str]:
+            harness.clock.tick(days * 24 * HOUR)
+            assert (await jobs.run(harness.app, "retention", harness.clock.now())).state == "done"
+            file = (await harness.command("alice", "/nexus export", dm="nexus")).file
+            assert file is not None
+            return sorted(each["text"] for each in json.loads(file.text)["reminders"])
+
+        assert await kept(29) == ["breathe", "stretch"]
+        assert await kept(3) == (["breathe"] if keep_days else ["breathe", "stretch"])
+        if keep_days is None:
+            assert await kept(400) == ["breathe", "stretch"], "its post is still there"
+            async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+                turn = harness.delivery.replies[0].turn
+                await tx.erasure.erase([turn.message_id], {}, harness.clock.now())
+            assert await kept(1) == ["breathe"]
 
 
 async def test_erasing_a_person_takes_their_reminders(harness: AppHarness) -> None:
