@@ -195,6 +195,9 @@ class _Search:
         if reply.question_id in self._request.questions:
             return True
         sources = self._sources.get(reply.turn_id, [])
+        is_post = reply.id == reply.question_id  # no prompt holds what a summary said that was rewritten after it
+        if self._request.derived and is_post and not self._rewritten.isdisjoint(sources):
+            return True
         if self._request.recalled and not self._recalled.isdisjoint(sources):
             return True
         return not (self._words - self._remaining_words(reply.turn_id)).isdisjoint(self._words_of_reply(reply))

@@ -16,7 +16,8 @@ from composer.scheduled.posts import Post, store_post
 from composer.summaries.periods import Period, day_of, week_of
 from composer.text.when import EVERY_DAY, MONDAY, Repeat
 
-MAX_WAIT: Final = timedelta(hours=6)  # for a summary that the jobs have not written; then what there is is posted
+# For summaries that the jobs have not written, since the first look at a period; then what there is is posted.
+MAX_WAIT: Final = timedelta(hours=6)
 _TIER: Final = {DigestPeriod.DAILY: "day", DigestPeriod.WEEKLY: "week"}
 _MADE_FROM: Final = {DigestPeriod.DAILY: ("day",), DigestPeriod.WEEKLY: ("day", "week")}
 
@@ -39,6 +40,7 @@ class DueDigests:
         self._locks = locks
         self._agents = agents
         self._zone = zone
+        self._looked: dict[uuid.UUID, tuple[datetime, datetime]] = {}  # by room: the period that waits, and since when
 
     async def take(
         self,
@@ -57,17 +59,21 @@ class DueDigests:
 
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: Digest, now: datetime) -> Turn | None:
         """Store the digest of the last period as a post, if anything was said. Of several that were missed, only the
-        last. Raises NotYet while its summary is still to be written."""
+        last. Raises NotYet while its summary is still to be written: for six hours since this process could first look
+        where there is something to post, else until there is."""
         room, zone = due.conversation_id, self._zone(tenant)
         row = (await tx.conversations.lock([room]))[room]
         times = digest_times(due.period, due.hour)
         start, end = _last_period(due.period, _latest(times, due.due_at, now, zone), zone)
         waits = await tx.digests.awaits_summaries(room, row.conversation.namespace, _MADE_FROM[due.period], start, end)
-        if waits and now < due.due_at + MAX_WAIT:
+        if waits and now < self._waits_since(room, start, now) + MAX_WAIT:
             raise NotYet
-        await tx.digests.move(room, times.after(now, zone))
         readable = visibility.readable_in_room(row.conversation)
         found = await tx.digests.summaries(readable, room, _TIER[due.period], start, end)
+        if waits and not found:
+            raise NotYet
+        self._looked.pop(room, None)
+        await tx.digests.move(room, times.after(now, zone))
         if not found:
             return None
         post = Post(
@@ -77,6 +83,12 @@ class DueDigests:
             tuple(("summary", each.id) for each in found),
         )
         return await store_post(tx, row, self._agents(tenant)[0], post, self._locks.number, now)
+
+    def _waits_since(self, room: uuid.UUID, start: datetime, now: datetime) -> datetime:
+        """When this process first looked at the period of a room that begins at `start`: an outage does not count."""
+        if self._looked.get(room, (None, now))[0] != start:
+            self._looked[room] = (start, now)
+        return self._looked[room][1]
 
 
 def digest_text(period: DigestPeriod, start: datetime, end: datetime, texts: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Digests: the summary of a room's day or week, posted to that room, of what everybody in it may read and no more."""
 
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from bot.console import jobs
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
-from composer.model import Message, Visibility
-from composer.settings import Settings
+from composer.model import Agent, Message, Usage, Visibility
+from composer.ports.models import ChatMessage, Chunk
+from composer.settings import AgentSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
@@ -91,6 +93,16 @@ async def test_it_waits_for_the_summary_and_not_for_ever(harness: AppHarness) ->
     assert await posted(harness, TUESDAY + timedelta(days=1, hours=7), summarised=False) == [], "there is none"
 
 
+async def test_an_outage_does_not_count_as_waiting_and_nothing_is_skipped_unwritten(harness: AppHarness) -> None:
+    await talk(harness)
+    await harness.command("alice", "/nexus digest daily", **GENERAL)
+    assert await posted(harness, TUESDAY + timedelta(hours=6, minutes=30), summarised=False) == []
+    assert await posted(harness, TUESDAY + timedelta(hours=13), summarised=False) == []
+    (digest,) = await posted(harness, TUESDAY + timedelta(hours=13, minutes=5))
+    assert digest.startswith("Digest of Monday, 2026-05-04:")
+    assert await posted(harness, TUESDAY + timedelta(hours=14)) == []
+
+
 async def test_of_several_days_that_were_missed_the_last_one_is_posted(harness: AppHarness) -> None:
     await talk(harness)
     await harness.command("alice", "/nexus digest daily", **GENERAL)
@@ -154,6 +166,35 @@ async def test_forgetting_reaches_what_was_posted(harness: AppHarness) -> None:
     assert "zqlynx" in digest
     await harness.command("bob", "/nexus forget zqlynx --yes", **GENERAL)
     assert "zqlynx" not in (await stored(harness)).text
+
+
+class Writer:
+    """A model that says a secret in other words, and in others again when it writes anew."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        self.calls += 1
+        told = ("Somebody will resign.", "One colleague leaves for South America.")[self.calls > 1]
+        secret = any("zqquit" in message.content for message in messages)
+        yield Chunk(f"The crane needs a cable. {told if secret else ''}", Usage(10, 10))
+
+
+async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written_anew(settings: Settings) -> None:
+    with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
+    async with open_harness(with_model, model=Writer()) as harness:
+        for number in range(14):
+            await harness.say("alice", f"The crane number {number} needs a cable.", **GENERAL)
+        await harness.say("bob", "zqquit: goodbye from me on Friday, moving to Peru", **GENERAL)
+        await harness.command("alice", "/nexus digest daily", **GENERAL)
+        (digest,) = await posted(harness, TUESDAY)
+        assert "resign" in digest
+        harness.clock.set(TUESDAY - timedelta(hours=13))
+        await harness.say("alice", "A late message about the crane.", **GENERAL)
+        assert await posted(harness, TUESDAY + timedelta(hours=2)) == []
+        await harness.command("bob", "/nexus forget zqquit --yes", **GENERAL)
+        assert "resign" not in (await stored(harness)).text
 
 
 async def test_a_room_that_stores_nothing_says_that_there_is_nothing_to_post(harness: AppHarness) -> None:
