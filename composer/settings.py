@@ -306,7 +306,7 @@ def _variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
-SHORT_PROMPT_TOKENS = 500  # about what the rules, a short persona and a short question have
+SHORT_PROMPT_TOKENS = 300  # about what the rules (195), a short persona, CONTEXT and a short question have
 FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
