@@ -48,17 +48,21 @@ async def listed(app: App) -> list[dict[str, Any]]:
     return entries
 
 
+def is_served(latest: Sequence[StoredRun]) -> bool:
+    """Whether a process has served the schedule: each job that is due every hour has run. A job that somebody ran by
+    hand, or in a script, makes no other job overdue."""
+    return {job.name for job in JOBS if job.cron.split()[1] == "*"} <= {run.name for run in latest}
+
+
 def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datetime) -> tuple[bool | None, str]:
     """Whether the jobs run and succeed, and a sentence: False when a job's last run failed, or when a run that was due
-    is not done after the time that it may take; None when no job has ever run. `done`: the last due time that is done,
+    is not done after the time that it may take; None when the schedule was never served. `done`: the last due time that is done,
     by job."""
-    if not latest:
-        return None, "none has run yet: leave nexus run running"
     failed = {run.name: run for run in latest if run.state == "failed"}
     known = {run.name for run in latest} | {job.name for job in JOBS if not job.needs_owner}
     since = min(run.started_at for run in latest)
     overdue = []
-    for job in JOBS:
+    for job in JOBS if is_served(latest) else ():
         due = job.last_due(now - timedelta(seconds=job.limit_seconds) - GRACE)
         missed = due is not None and due > since and (job.name not in done or done[job.name] < due)
         if due is not None and missed and job.name in known - failed.keys():
@@ -66,6 +70,8 @@ def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datet
     said = [f"{run.name} at {run.due_at:%Y-%m-%d %H:%M} UTC ({run.note or 'see the log'})" for run in failed.values()]
     sentences = [f"failed: {'; '.join(said)}. Run it again: nexus jobs run NAME"] if failed else []
     sentences += [f"overdue: {'; '.join(overdue)}. Leave nexus run running: it makes up for them"] if overdue else []
+    if not sentences and not is_served(latest):
+        return None, "the schedule has not been served yet: leave nexus run running"
     return (False, ". ".join(sentences)) if sentences else (True, "every job's last run succeeded, and none is overdue")
 
 

@@ -118,7 +118,7 @@ def _backup(settings: Settings, runs: JobRuns) -> Check:
     if not settings.backups:
         return Check("backup", None, "NEXUS_BACKUPS is 0, so none is scheduled: nexus backup makes one")
     since = min((run.started_at for run in runs.latest), default=None)
-    missed = since is not None and runs.now - since > 2 * PERIOD
+    missed = since is not None and runs.now - since > 2 * PERIOD and schedule.is_served(runs.latest)
     return Check("backup", False if missed else None, f"there is none yet: {BACK_UP_NOW}")
 
 
