@@ -56,11 +56,11 @@ def is_served(latest: Sequence[StoredRun]) -> bool:
 
 def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datetime) -> tuple[bool | None, str]:
     """Whether the jobs run and succeed, and a sentence: False when a job's last run failed, or when a run that was due
-    is not done after the time that it may take; None when the schedule was never served. `done`: the last due time that is done,
-    by job."""
+    is not done after the time that it may take; None when the schedule was never served. `done`: the last
+    due time that is done, by job."""
     failed = {run.name: run for run in latest if run.state == "failed"}
     known = {run.name for run in latest} | {job.name for job in JOBS if not job.needs_owner}
-    since = min(run.started_at for run in latest)
+    since = min((run.started_at for run in latest), default=now)
     overdue = []
     for job in JOBS if is_served(latest) else ():
         due = job.last_due(now - timedelta(seconds=job.limit_seconds) - GRACE)
