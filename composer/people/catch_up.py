@@ -23,6 +23,10 @@ MAX_MESSAGES: Final = 1_000  # that are read
 MAX_MENTIONS: Final = 10  # messages to the person that are listed
 MAX_NAMES: Final = 5
 MAX_QUOTE_CHARS: Final = 160
+MAX_UNTOLD: Final = 300  # messages that are summed up at once
+MAX_CHARS: Final = 1_900  # of the answer: what one message of every platform takes
+MAX_MENTION_CHARS: Final = 900  # of them, of the messages to the person
+REST: Final = "The rest does not fit here: ask for less, such as catch-up 2 hours."
 
 Placed = tuple[Message, MessageAddress]
 Link = Callable[[MessageAddress], str | None]
@@ -42,9 +46,9 @@ class Missed:
 
     @property
     def untold(self) -> list[Message]:
-        """The messages that no summary tells of."""
+        """The messages that no summary tells of, the latest 300 of them."""
         told = [(day.starts_at, day.ends_at) for day in self.days]
-        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in told)]
+        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in told)][-MAX_UNTOLD:]
 
 
 async def read_missed(
@@ -71,24 +75,47 @@ async def read_missed(
 
 
 def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
-    """The answer: how much was said by whom, the summaries of days, the `brief` summary of what no day tells of, and
-    the messages that mention the person, with links to them where the platform has them."""
+    """The answer, which fits one message of every platform: how much was said by whom, the messages that mention the
+    person with links to them where the platform has them, the summaries of days, and the `brief` summary of what no day
+    tells of. Of too many days the latest are told, and a sentence says that there are more."""
     since = f"{missed.since.astimezone(zone):%a %Y-%m-%d %H:%M}"
     head = f"Since you last wrote here ({since})" if missed.since_own else f"Since {since}"
     if not missed.messages:
         return f"{head} nobody else has written here."
-    first, address = missed.messages[0]
-    count = counted(len(missed.messages), "message")
     more = f" Only the latest {MAX_MESSAGES:,} were read." if missed.more else ""
-    lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_day_lines(missed.days, zone)]
-    if brief:
-        lines += ["In short:" if not missed.days else "Besides these days:", brief]
+    count = counted(len(missed.messages), "message")
+    first, address = missed.messages[0]
+    last = f"The first of it: {_quoted(first, address, link, zone)}"
+    lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_mention_lines(missed, link, zone)]
+    left = MAX_CHARS - len("\n".join((*lines, last, REST))) - 2
+    title = "In short:" if not missed.days else "Besides these days:"
+    told = _latest([f"{title}\n{brief}"] if brief else [], left)
+    days = _day_lines(missed.days, zone)
+    shown = _latest(days, left - sum(len(each) + 1 for each in told))
+    whole = len(shown) == len(days) and (bool(told) or not brief)
+    if brief and not told:
+        told = [shorten(f"{title} {brief}", max(left - sum(len(each) + 1 for each in shown), len(title) + 1))]
+    return "\n".join((*lines, *shown, *told, *([] if whole else [REST]), last))
+
+
+def _mention_lines(missed: Missed, link: Link, zone: tzinfo) -> list[str]:
+    """The latest messages that mention the person, oldest first, as many as have room."""
     mentions = [each for each in missed.messages if missed.users.intersection(each[0].mentions)]
-    if mentions:
-        lines.append("To you:")
-        lines += [_quoted(message, place, link, zone) for message, place in mentions[-MAX_MENTIONS:]]
-    lines.append(f"The first of it: {_quoted(first, address, link, zone)}")
-    return "\n".join(lines)
+    lines = [_quoted(message, place, link, zone) for message, place in mentions[-MAX_MENTIONS:]]
+    shown = _latest(lines, MAX_MENTION_CHARS)
+    left = len(mentions) - len(shown)
+    return [f"To you (and {left:,} more before these):" if left else "To you:", *shown] if mentions else []
+
+
+def _latest(texts: Sequence[str], max_chars: int) -> list[str]:
+    """The last of these texts, as many as have room with their line breaks."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        max_chars -= len(text) + 1
+        if max_chars < 0:
+            break
+        kept.insert(0, text)
+    return kept
 
 
 def _day_lines(days: Sequence[ReadableSummary], zone: tzinfo) -> list[str]:

@@ -56,8 +56,11 @@ class Summariser:
         tokenizer: Tokenizer,
         account: Account,
         agent: Agent | None = None,
+        *,
+        by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
+        `by_meaning`: an extractive summary compares sentences by their meaning, which takes seconds for hundreds.
 
         The model of `agent` writes. Without it, when it fails, or when its budget is used up, the summary is
         extractive. Without inputs, or without a budget, the text is empty.
@@ -76,17 +79,23 @@ class Summariser:
                 logger.info("summary.without_model", model=model)  # the meter says so loudly, once
             except Exception as error:  # whatever a model does, there is a summary
                 logger.warning("summary.model_failed", model=model, error=for_operator(error) or type(error).__name__)
-        return await self.extract(inputs, budget, tokenizer, account)
+        return await self.extract(inputs, budget, tokenizer, account, by_meaning=by_meaning)
 
     async def extract(
-        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, account: Account
+        self,
+        inputs: Sequence[SummaryInput],
+        budget: int,
+        tokenizer: Tokenizer,
+        account: Account,
+        *,
+        by_meaning: bool = True,
     ) -> SummaryText:
-        """Summarise without a model. Sentences are compared by their terms when the embedder does not answer, or when
-        its budget is used up."""
+        """Summarise without a model. Sentences are compared by their terms unless `by_meaning`, when the embedder does
+        not answer, or when its budget is used up."""
         candidates = await asyncio.to_thread(candidate_sentences, inputs)
         vectors: Vectors | None = None
         try:
-            if candidates:
+            if candidates and by_meaning:
                 texts = [embedding_text(sentence.text) for sentence in candidates]
                 vectors = await self._embedder.embed(texts, replace(account, kind=WorkKind.EMBEDDING))
         except BudgetUsedUp:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer.errors import Refused
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Message, Visibility, derived_id
 from composer.ports.models import Account, Tokenizer, WorkKind
@@ -52,6 +53,8 @@ class SummaryWriter(Protocol):
         tokenizer: Tokenizer,
         account: Account,
         agent: Agent | None = None,
+        *,
+        by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one."""
         ...
@@ -77,6 +80,7 @@ class SummaryTiers:
         self._store = store
         self._writer = writer
         self._tokenizer = tokenizer
+        self._asking: set[uuid.UUID] = set()  # people for whom a summary is being written
 
     async def catch_up(
         self, tenant: uuid.UUID, tier: str, now: datetime, zone: tzinfo, agent: Agent | None, report: Report
@@ -106,10 +110,17 @@ class SummaryTiers:
         room: uuid.UUID,
     ) -> str:
         """Summarise messages for one person, in at most `budget` tokens, and store nothing. `agent` names the model
-        that writes, in the asker's name and within the budgets; without one, and where it fails, it is extracted."""
+        that writes, in the asker's name and within the budgets; without one, and where it fails, it is extracted.
+        Raises Refused while another is written for the same person."""
+        if asker in self._asking:
+            raise Refused("I am still summing up for you: wait for that answer, and then ask again.")
         account = Account(tenant, WorkKind.SUMMARY, agent, room, asker)
-        inputs = [summary_input(message) for message in messages]
-        return (await self._writer.summarise(inputs, budget, self._tokenizer(agent), account, agent)).text
+        inputs, tokenizer = [summary_input(message) for message in messages], self._tokenizer(agent)
+        self._asking.add(asker)
+        try:
+            return (await self._writer.summarise(inputs, budget, tokenizer, account, agent, by_meaning=False)).text
+        finally:
+            self._asking.discard(asker)
 
     async def _spans(
         self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from bot.console import jobs
-from composer.errors import BadInput, NotFound
+from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Agent, Usage
+from composer.people.catch_up import MAX_CHARS, REST
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from tests.support.harness import AppHarness, open_harness
@@ -111,6 +112,45 @@ async def test_who_is_not_in_a_private_room_learns_nothing_of_it(harness: AppHar
     await harness.say("bob", "the vault code is zqlynx", room="cave", private=True)
     with pytest.raises(NotFound, match="There is no room"):
         await caught_up(harness, "eve", room="cave")
+
+
+async def test_it_fits_one_message_with_what_is_to_the_person_first(harness: AppHarness) -> None:
+    await harness.say("alice", "good morning", **GENERAL)
+    for day in range(1, 12):
+        harness.clock.set(datetime(2026, 5, 4, 9, 0, tzinfo=UTC) + timedelta(days=day))
+        for number in range(3):
+            await harness.say("bob", f"Day {day}: the crane {number} gets a cable of {day} metres. " * 4, **GENERAL)
+    harness.clock.set(datetime(2026, 5, 16, 9, 0, tzinfo=UTC))
+    await jobs.run(harness.app, "day", harness.clock.now())
+    for _ in range(15):
+        await harness.say("carol", f"@alice you must sign the contract {'now ' * 50}", **GENERAL)
+    text = await caught_up(harness)
+    assert len(text) <= MAX_CHARS
+    assert text.splitlines()[1].startswith("To you (and 1")
+    assert text.index("sign the contract") < text.index("2026-05-15:")
+    assert "2026-05-05" not in text.splitlines()[-3]
+    assert REST in text
+
+
+async def test_one_person_has_one_summary_written_at_a_time_and_nothing_is_embedded(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.say("alice", "good morning", **GENERAL)
+    await harness.say("bob", CABLE, **GENERAL)
+    summarise, refused = harness.app.tiers._writer.summarise, list[str]()
+
+    async def asked_again(*given: Any, **named: Any) -> Any:
+        assert named == {"by_meaning": False}
+        with pytest.raises(Refused, match="still summing up") as error:
+            await caught_up(harness)
+        refused.append(str(error.value))
+        return await summarise(*given, **named)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(harness.app.tiers._writer, "summarise", asked_again)
+        assert "crane" in await caught_up(harness)
+    assert len(refused) == 1
+    assert "crane" in await caught_up(harness)
 
 
 class Writer:

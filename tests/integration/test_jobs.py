@@ -44,6 +44,8 @@ class Quoting:
         tokenizer: Tokenizer,
         account: Account,
         agent: Agent | None = None,
+        *,
+        by_meaning: bool = True,
     ) -> SummaryText:
         self.given.append([piece.text for piece in inputs])
         await self.on_delay(self.given[-1])
