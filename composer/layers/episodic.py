@@ -4,13 +4,12 @@ one round trip with everything else that a turn needs before it searches."""
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import Final
 
 from composer.model import Conversation, Item, Message
 from composer.repositories.recall import Background, Recall
 from composer.text.dates import Period
-from composer.text.periods import asked_periods
 from composer.visibility import Readable
 
 # The latest of each tier that are candidates. The semantic layer finds older ones, and those of other namespaces, by
@@ -29,26 +28,24 @@ async def read(
     agent: uuid.UUID,
     before: Message,
     people: Sequence[uuid.UUID],
-    zone: tzinfo = UTC,
+    periods: Sequence[Period] = (),
 ) -> Background:
     """The background of a conversation as it was before a message; summaries and compaction are checked again.
 
     `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
-    that belong in the prompt. The days of a question are those of `zone`.
+    that belong in the prompt. `periods` are those that the message names (composer.text.periods).
     """
-    periods = asked_periods(before.text, before.at.astimezone(zone))
     found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None
     return replace(found, compaction=compaction, summaries=[item for item in found.summaries if own.admits(item)])
 
 
-def choose(background: Background, question: str, now: datetime, tokens: int) -> list[Item]:
+def choose(background: Background, periods: Sequence[Period], now: datetime, tokens: int) -> list[Item]:
     """The summaries for a question, oldest first, in at most so many tokens. No two tell of the same time.
 
-    Those of the periods that the question names come first. Then the recent past day by day, and what lies further back
-    week by week. The days of the question are those of the zone of `now`.
+    Those of the `periods` that the question names come first. Then the recent past day by day, and what lies further
+    back week by week.
     """
-    periods = asked_periods(question, now)
     summaries, left = background.summaries, tokens
     chosen: list[Item] = []
     for item in sorted(summaries, key=lambda item: _preference(item, periods, now)):

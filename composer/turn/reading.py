@@ -30,6 +30,7 @@ from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
 from composer.text.names import in_quotes
+from composer.text.periods import asked_periods
 from composer.text.terms import query_terms, with_plain_mentions, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
@@ -173,17 +174,17 @@ class Reader:
     ) -> tuple[PromptInput, View]:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
         tx, window, question = snapshot.tx, snapshot.window, request.message
-        conversation, zone = snapshot.access.conversation, self._zone(request.tenant_id)
-        now = question.at.astimezone(zone)  # "yesterday" is the tenant's
+        conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
+        periods = asked_periods(question.text, now)  # "yesterday" is the tenant's
         with timed(timings, "episodic"):  # one round trip, which brings the tenant's settings and linked users as well
             speakers = _speakers(question, window.recent)
             background = await episodic.read(
-                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers, zone
+                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers, periods
             )
         access = _with_linked_users(snapshot.access, background.linked)
         readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
         retrieval = self._retrieval_options(request, background.settings)
-        summaries = episodic.choose(background, question.text, now, retrieval.summary_tokens)
+        summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
             query = _query(question, window.recent, snapshot.vector, request.agent, await _mentioned(tx, question))
             in_view = [*(message for message, _ in window.related), *view.messages, question]

@@ -10,6 +10,7 @@ from composer.layers.episodic import choose
 from composer.model import Item, Visibility
 from composer.prompt.lines import summary_line
 from composer.repositories.recall import Background
+from composer.text.periods import asked_periods
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 TOKENS = 100
@@ -36,7 +37,7 @@ ALL = [*WEEKS, *DAYS, YESTERDAY, TODAY]
 
 def chosen(question: str, summaries: Sequence[Item] = ALL, tokens: int = 10_000) -> list[str]:
     background = Background({}, {}, None, list(summaries), {item.id: TOKENS for item in summaries})
-    return [item.text for item in choose(background, question, NOW, tokens)]
+    return [item.text for item in choose(background, asked_periods(question, NOW), NOW, tokens)]
 
 
 def test_the_recent_past_is_shown_day_by_day_and_what_lies_further_back_week_by_week() -> None:
