@@ -10,14 +10,15 @@ from composer.ports.models import WorkKind
 
 
 class TurnOutcome(StrEnum):
-    """How a turn ended: its answer was delivered, or the sentence that says why there is none; the platform refused it;
-    its question was erased; another process answered it; or an error that was logged ended it."""
+    """How a turn ended for this process. DELIVERED: the platform shows the answer; FAILED: it shows the sentence that
+    says why there is none; REFUSED: the platform refused it; ERASED: its question was erased; ALREADY_ANSWERED: another
+    process did it; ABANDONED: an error that was logged ended it."""
 
-    ANSWERED = "answered"
+    DELIVERED = "delivered"
     FAILED = "failed"
     REFUSED = "refused"
     ERASED = "erased"
-    ELSEWHERE = "elsewhere"
+    ALREADY_ANSWERED = "already_answered"
     ABANDONED = "abandoned"
 
 

@@ -2,13 +2,16 @@
 
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
-`Composer` (composer/turn/compose.py) does all until the prompt is packed, with `Reader` (composer/turn/reading.py).
-`AnswerStore` (composer/turn/answers.py) stores the answer.
+`Composer` (composer/turn/compose.py) does everything up to packing the prompt: it resolves the viewer, and reads the
+layers with `Reader` (composer/turn/reading.py). `AnswerStore` (composer/turn/answers.py) stores the answer.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
 there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
-question deletes the turn. What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn
-too: it is stored as ANSWERED, with the agent's own message as its question, and only delivered here.
+question deletes the turn. The question of somebody who opted out is *ephemeral*: it is stored for its answer alone, and
+the indexer erases it once the turn is SENT.
+
+What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
+ANSWERED, with one message that is both its question and its reply, and only delivered here.
 """
 
 import asyncio
@@ -47,11 +50,12 @@ STOPPED: Final = "Stopped: this answer is not stored."
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
+    """What an adapter delivers for a turn. `text` is the model's answer, or the sentence that says why there is none
+    (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
-    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` has
-    for each source mark in the text, such as s1, the message that it refers to: an adapter may link to it.
+    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
+    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
     """
 
     key: uuid.UUID
@@ -67,10 +71,13 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these. A reply that was stored earlier is only delivered, and a new attempt begins again with
-    `on_start`. The worker calls `on_delay` when an attempt fails. When the question is erased before the reply is
-    delivered, `abandon` is called instead of `deliver`. When it is erased later, the code that forgets messages also
-    replaces the text of the posted reply (bot/delivery/retraction.py): the reply is *retracted*.
+    The responder calls these. Only `deliver` is called for a reply that was stored earlier, and when no prompt could be
+    composed. The worker calls `on_delay` when it has to try a turn again, which then begins with `on_start`. When the
+    question is erased before the answer is stored, `abandon` is called instead of `deliver`.
+
+    When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
+    log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
+    because its answer was sent: that reply stays.
     """
 
     def on_start(self, turn: Turn) -> None:
@@ -82,15 +89,16 @@ class Delivery(Protocol):
         ...
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """An attempt failed because the database or the platform is unavailable. `sentence` says so, and whether the
-        worker will try again. It is shown and not stored."""
+        """The turn could not be finished because the database or the platform is unavailable. `sentence` says so, and
+        whether the worker will try again. It is shown and not stored."""
         ...
 
     async def deliver(self, reply: Reply) -> None:
         """Show the whole reply.
 
-        It may be called several times with the same key, after a crash and when the reply was retracted meanwhile:
-        there must be one message, with the latest text.
+        It may be called several times with the same key, after a crash, by two processes, and when the reply was
+        retracted meanwhile: there must be one message, with the latest text. The adapter stores the id of what it
+        posts; if the question was erased by then, it retracts what it has just posted.
 
         Raises Unavailable (try again later) or Refused (the platform will never accept it).
         """
@@ -120,13 +128,14 @@ class Responder:
         self._answers = answers
         self._priority = priority
         self._clock = clock
-        self._drafting: dict[uuid.UUID, tuple[uuid.UUID, asyncio.Task[object]]] = {}  # conversations, by turn
+        # By turn: its conversation, and the task that writes its answer.
+        self._drafting: dict[uuid.UUID, tuple[uuid.UUID, asyncio.Task[object]]] = {}
         self._stopped: set[uuid.UUID] = set()  # turns
         self.images = images  # public: adapters register their image sources here
 
     def stop_answers(self, conversation: uuid.UUID) -> bool:
-        """Stop the answers that are being written in a conversation: each ends with a sentence that says so, and is not
-        stored. Returns whether there was one."""
+        """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
+        stored and delivered in its place. Returns whether there was one."""
         found = [(turn, task) for turn, (where, task) in self._drafting.items() if where == conversation]
         for turn, task in found:
             if turn not in self._stopped:
@@ -138,8 +147,9 @@ class Responder:
         """Answer a turn, deliver the reply, and return how that ended. A turn that an earlier process has answered is
         only delivered.
 
-        A failure to answer becomes a sentence to the person. Raises Unavailable when the database or the platform does
-        not answer: the worker then tries again, and the turn goes on from the state that it has reached.
+        If answering fails, the person gets a sentence that says so. Raises Unavailable when the answer cannot be stored
+        or delivered because the database or the platform does not answer: the worker then tries again, and the turn
+        goes on from the state that it has reached.
         """
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
             stored = await tx.turns.get(turn.id)
@@ -149,22 +159,23 @@ class Responder:
             await delivery.abandon(turn)
             return TurnReport(turn, TurnOutcome.ERASED)
         if stored.state is TurnState.SENT:
-            return TurnReport(turn, TurnOutcome.ELSEWHERE)
+            return TurnReport(turn, TurnOutcome.ALREADY_ANSWERED)
         if stored.state is TurnState.ANSWERED:
-            reply, draft = _stored_reply(stored, question, reply_message), DraftAnswer()
+            reply, draft = _stored_reply(stored, question, reply_message), DraftAnswer()  # only to hold timings
         else:
             draft = await self._draft(turn, agent, question, delivery)
             new_reply = await self._store(turn, agent, question, draft)
             if new_reply is None:
-                return await self._end_not_stored(turn, draft, delivery)
+                return await self._end_without_reply(turn, draft, delivery)
             reply = new_reply
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(reply, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _end_not_stored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
-        """End a turn whose draft was not stored: it was erased meanwhile, or answered by another process."""
-        outcome = TurnOutcome.ELSEWHERE
+    async def _end_without_reply(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
+        """End a turn whose draft was not stored: it was erased meanwhile, or answered by another process. That process
+        delivers its answer with the same key, so it edits what was shown of this draft."""
+        outcome = TurnOutcome.ALREADY_ANSWERED
         if await self._is_erased(turn):
             outcome = TurnOutcome.ERASED
             await delivery.abandon(turn)
@@ -188,8 +199,8 @@ class Responder:
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
         """Compose the prompt and ask the model. Whatever fails here becomes the draft's `failure`.
 
-        That includes an unreachable database. If it is still unreachable when the draft is stored, that raises
-        Unavailable and the turn stays queued; after a shorter outage the person is told, and asks again.
+        That includes an unreachable database. If it can be reached again when the draft is stored, the failure is
+        stored, and the person has to ask again. If not, storing raises Unavailable and the turn stays queued.
         """
         started, task = time.perf_counter(), asyncio.current_task()
         draft = DraftAnswer()
@@ -203,17 +214,19 @@ class Responder:
             delivery.on_start(turn)
             try:
                 await self._ask_model(request, turn, draft, delivery)
-            except PromptTooLong as error:
+            except PromptTooLong as error:  # raised before the first chunk, so nothing was shown yet
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
                 logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-                # Only the prompt gets smaller. A prompt may fill COMPACT_AT of the window, so this is the window of a
-                # prompt of half the tokens. The shorter view is for this attempt alone: its summary is not stored.
+                # Compose once more, for half the tokens: a prompt may fill COMPACT_AT of a window, which gives the
+                # window to compose for. The model is asked with the real agent. The summary by which this prompt
+                # becomes shorter is not stored: the next turn begins with the full window again.
                 smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / COMPACT_AT)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 await self._ask_model(request, turn, draft, delivery)
         except asyncio.CancelledError:
-            if turn.id not in self._stopped or task.uncancel():  # the process ends, and not only this answer
+            # uncancel() returns how many more requests to cancel there are: then the process ends as well.
+            if turn.id not in self._stopped or task.uncancel() > 0:
                 raise
             draft.failure = STOPPED
         except NexusError as error:
@@ -239,8 +252,8 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            # With each answer, the token estimate is compared with the usage that the model reports, to make later
-            # estimates better. Images are not in the estimate. 0 means: do not compare this one.
+            # Each answer corrects our token estimate by the usage that the model reports. The estimate knows nothing of
+            # images, so this answer is left out (0).
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
 
     async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
@@ -249,8 +262,8 @@ class Responder:
         prompt = draft.composed.prompt
         work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker)
         chunks = self._model.stream(work, prompt.role_messages)
-        # The worker paused background indexing for this turn. From here on we only wait for the model: let it resume.
-        # (If composing fails, the worker resumes it.)
+        # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
+        # (If composing fails, the worker lets it.)
         self._priority.end(turn.id)
         with timed(draft.timings_ms, "model"):
             async for chunk in chunks:
@@ -264,7 +277,8 @@ class Responder:
             draft.text += remarks
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
-        """The reply with the messages that it cites; without them when the database is unavailable."""
+        """The reply with the messages that it cites; without them when the database is unavailable. Only sources that
+        the asker may still read are looked up."""
         if reply.failed:
             return reply
         try:
@@ -289,19 +303,19 @@ class Responder:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
                     await tx.turns.mark_refused(turn.id, str(error))
-                    await tx.reminders.mark_refused(turn.id)
+                    await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
                 posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                # `posted` is None for a failure, and when the turn was erased meanwhile. Then mark_sent finds no turn,
-                # and what was just posted is removed by the code that erased it.
+                # `posted` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
+                # finds no turn, and the adapter has retracted what it posted (see `Delivery.deliver`).
                 if posted is None or posted.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     if stored is None:
                         return TurnOutcome.ERASED
-                    return TurnOutcome.FAILED if reply.failed else TurnOutcome.ANSWERED
-            reply = replace(reply, text=posted.text)
+                    return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
+            reply = replace(reply, text=posted.text, cited={})
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""

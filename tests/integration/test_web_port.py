@@ -133,7 +133,7 @@ async def test_metrics_count_turns_jobs_and_calls_and_show_nobody(settings: Sett
     lines = text.splitlines()
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     for line in (
-        'nexus_turns_total{outcome="answered"} 1.0',
+        'nexus_turns_total{outcome="delivered"} 1.0',
         'nexus_turn_step_seconds_count{step="total"} 1.0',
         'nexus_turn_step_seconds_count{step="deliver"} 1.0',
         'nexus_model_calls_total{kind="extraction",model="small",outcome="done"} 1.0',
@@ -159,7 +159,7 @@ async def test_each_turn_has_one_line_in_the_log(harness: AppHarness) -> None:
     [line] = [each for each in logs if each["event"] == "turn.ended"]
     assert line["turn"] == str(reply.turn.id)
     assert line["conversation"] == str(reply.turn.conversation_id)
-    assert (line["outcome"], line["attempts"], line["adapter"]) == ("answered", 1, reply.turn.adapter)
+    assert (line["outcome"], line["attempts"], line["adapter"]) == ("delivered", 1, reply.turn.adapter)
     assert {"total_ms", "deliver_ms", "model_ms", "pack_ms", "prompt_tokens", "completion_tokens"} <= line.keys()
 
 

@@ -39,7 +39,7 @@ class OutageResponder:
         if turn.adapter == "broken" and not self.repaired:
             raise Unavailable("The platform does not answer.")
         self.answered.append(turn.id)
-        return TurnReport(turn, TurnOutcome.ANSWERED, {"model": 12.5}, Usage(30, 4), "small")
+        return TurnReport(turn, TurnOutcome.DELIVERED, {"model": 12.5}, Usage(30, 4), "small")
 
 
 class SilentDelivery:
