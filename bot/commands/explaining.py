@@ -9,7 +9,7 @@ from bot.commands.access import access_context
 from bot.commands.command import AnswerFile, Call, Command, CommandAnswer, Flag
 from composer import visibility
 from composer.errors import NotFound
-from composer.prompt.budget import COMPACT_AT
+from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
 from composer.rights import Act
@@ -147,7 +147,7 @@ def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
 
 def compaction_sentence(reasons: Mapping[str, float]) -> str:
     """Why a view was compacted, and with what result, in two sentences."""
-    why = "someone asked for it" if reasons["requested"] else f"that is over {COMPACT_AT:.0%} of the window"
+    why = "someone asked for it" if reasons["requested"] else f"that is over {MAX_PROMPT_SHARE:.0%} of the window"
     return (
         f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
         f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "

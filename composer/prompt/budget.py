@@ -26,7 +26,7 @@ from composer.text.cleaning import shorten
 
 T = TypeVar("T")
 
-COMPACT_AT: Final = 0.70  # share of the window that a prompt may use
+MAX_PROMPT_SHARE: Final = 0.70  # share of the window that a prompt may use
 COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
 VIEW_STEP: Final = 10  # a shortened view begins at every tenth message
 QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
@@ -80,7 +80,7 @@ def with_images(prompt: Prompt, loaded: Sequence[Image | str]) -> Prompt:
 
 def budget_of(agent: Agent) -> int:
     """How many tokens a prompt for this agent may have, with room for the answer."""
-    return max(min(int(agent.window * COMPACT_AT), agent.window - agent.reply_tokens), agent.window // 4)
+    return max(min(int(agent.window * MAX_PROMPT_SHARE), agent.window - agent.reply_tokens), agent.window // 4)
 
 
 def reused_tokens(before: Sequence[ChatMessage], prompt: Prompt, tokenizer: Tokenizer) -> int:
@@ -207,7 +207,7 @@ def _drop_until_it_fits(prompt_input: PromptInput, draft: Draft, budget: int, co
     _drop_while(draft.related, related, too_long, oldest=True)
     _drop_while(draft.summaries, summaries, too_long, oldest=True)
     if too_long():
-        target = max(int(budget * COMPACT_TO / COMPACT_AT) - fixed, min(budget // 8, budget - fixed))
+        target = max(int(budget * COMPACT_TO / MAX_PROMPT_SHARE) - fixed, min(budget // 8, budget - fixed))
         _drop_while(draft.working, view, lambda: sum(view) > target, oldest=True)
         _align_to_step(draft.working, view, target)
     draft.hidden = len(prompt_input.working) - len(draft.working)

@@ -13,7 +13,7 @@ from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports.models import Account, Tokenizer, WorkKind
-from composer.prompt.budget import COMPACT_AT, COMPACT_TO, budget_of, frame_tokens, view_tokens
+from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_tokens
 from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.prompt.token_estimate import MAX_FACTOR
@@ -102,7 +102,7 @@ def plan(
     if before <= budget and not requested:
         return None
     summary = min(int(budget * SUMMARY_SHARE), MAX_SUMMARY_TOKENS)
-    available = int(budget * COMPACT_TO / COMPACT_AT) - frame - recall // 2 - summary
+    available = int(budget * COMPACT_TO / MAX_PROMPT_SHARE) - frame - recall // 2 - summary
     limit = MIN_MESSAGES_BETWEEN if requested and before <= budget else len(costs)
     newest = _newest_that_fit(costs, max(available, budget // MIN_VIEW_DIVISOR), limit)
     split = len(costs) - newest

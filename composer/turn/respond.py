@@ -2,13 +2,13 @@
 
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
-`Composer` (composer/turn/compose.py) does everything up to packing the prompt: it resolves the viewer, and reads the
+`Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, and reads the
 layers with `Reader` (composer/turn/reading.py). `AnswerStore` (composer/turn/answers.py) stores the answer.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
 there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
 question deletes the turn. The question of somebody who opted out is *ephemeral*: it is stored for its answer alone, and
-the indexer erases it once the turn is SENT.
+a task in the background erases it once the turn is SENT.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
 ANSWERED, with one message that is both its question and its reply, and only delivered here.
@@ -28,7 +28,7 @@ from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredModel, Work, WorkKind
 from composer.ports.observer import TurnOutcome, TurnReport
-from composer.prompt.budget import COMPACT_AT
+from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
 from composer.repositories.explanations import MessageAddress
 from composer.repositories.turns import StoredTurn
@@ -71,9 +71,8 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these. Only `deliver` is called for a reply that was stored earlier, and when no prompt could be
-    composed. The worker calls `on_delay` when it has to try a turn again, which then begins with `on_start`. When the
-    question is erased before the answer is stored, `abandon` is called instead of `deliver`.
+    The responder calls these, and the worker calls `on_delay`. For a reply that was stored earlier, and when no prompt
+    could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called instead.
 
     When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
     log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
@@ -97,8 +96,8 @@ class Delivery(Protocol):
         """Show the whole reply.
 
         It may be called several times with the same key, after a crash, by two processes, and when the reply was
-        retracted meanwhile: there must be one message, with the latest text. The adapter stores the id of what it
-        posts; if the question was erased by then, it retracts what it has just posted.
+        retracted meanwhile: there must be one message, with the text of the last call. The adapter stores the id of
+        what it posts; if the question was erased by then, it retracts what it has just posted.
 
         Raises Unavailable (try again later) or Refused (the platform will never accept it).
         """
@@ -173,8 +172,8 @@ class Responder:
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
     async def _end_without_reply(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
-        """End a turn whose draft was not stored: it was erased meanwhile, or answered by another process. That process
-        delivers its answer with the same key, so it edits what was shown of this draft."""
+        """End a turn whose draft was not stored, because the turn was erased meanwhile or another process answered it.
+        That process delivers its answer with the same key, so it edits what was shown of this draft."""
         outcome = TurnOutcome.ALREADY_ANSWERED
         if await self._is_erased(turn):
             outcome = TurnOutcome.ERASED
@@ -214,18 +213,18 @@ class Responder:
             delivery.on_start(turn)
             try:
                 await self._ask_model(request, turn, draft, delivery)
-            except PromptTooLong as error:  # raised before the first chunk, so nothing was shown yet
+            except PromptTooLong as error:  # raised before the first chunk, so no text was shown yet
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
                 logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-                # Compose once more, for half the tokens: a prompt may fill COMPACT_AT of a window, which gives the
-                # window to compose for. The model is asked with the real agent. The summary by which this prompt
-                # becomes shorter is not stored: the next turn begins with the full window again.
-                smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / COMPACT_AT)))
+                # Compose once more, for half the tokens, by giving the composer a smaller window. The model is asked
+                # with `request`, whose agent has the full window. The summary by which this prompt becomes shorter is
+                # not stored: what the model refused may have been long for this question alone.
+                smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 await self._ask_model(request, turn, draft, delivery)
         except asyncio.CancelledError:
-            # uncancel() returns how many more requests to cancel there are: then the process ends as well.
+            # uncancel() withdraws the request of `stop_answers`. If others remain, the process is ending.
             if turn.id not in self._stopped or task.uncancel() > 0:
                 raise
             draft.failure = STOPPED
@@ -252,8 +251,8 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            # Each answer corrects our token estimate by the usage that the model reports. The estimate knows nothing of
-            # images, so this answer is left out (0).
+            # Later token estimates are corrected by comparing ours with what the model reports. Ours leaves out images,
+            # so 0 says: do not compare this one.
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
 
     async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
@@ -263,7 +262,7 @@ class Responder:
         work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker)
         chunks = self._model.stream(work, prompt.role_messages)
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
-        # (If composing fails, the worker lets it.)
+        # (If composing fails, the worker does.)
         self._priority.end(turn.id)
         with timed(draft.timings_ms, "model"):
             async for chunk in chunks:
@@ -315,7 +314,7 @@ class Responder:
                     if stored is None:
                         return TurnOutcome.ERASED
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
-            reply = replace(reply, text=posted.text, cited={})
+            reply = replace(reply, text=posted.text, prompt=None, cited={})
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
