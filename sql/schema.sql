@@ -798,7 +798,8 @@ CREATE TABLE public.users (
     created_at timestamp with time zone NOT NULL,
     person_id uuid,
     opted_out boolean DEFAULT false NOT NULL,
-    reads_rooms boolean DEFAULT false NOT NULL
+    reads_rooms boolean DEFAULT false NOT NULL,
+    usage_erasures bigint DEFAULT 0 NOT NULL
 );
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;

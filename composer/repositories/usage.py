@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -11,10 +11,16 @@ from typing import Final
 from composer.model import ConversationKind
 from composer.ports.database import Row, Statements
 from composer.ports.models import WorkKind
+from composer.repositories.people import NAMELESS
 from composer.visibility import Owned, may_enter_room
 
 NOBODY: Final = uuid.UUID(int=0)  # stands for no conversation, no agent and nobody in the ledger
 INSTALLATION: Final = uuid.UUID(int=0)  # the tenant of what is done for no tenant: the probes of nexus doctor
+
+# How often the people of a call were taken out of the ledger. None: they may not be named, since one of them has opted
+# out or had everything erased.
+Standing = int | None
+NOT_ERASED: Final[Standing] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,17 @@ class UsageLedger:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def add(self, key: LedgerKey, figures: Figures) -> None:
-        """Add calls."""
+    async def standing(self, user: uuid.UUID | None, conversation: uuid.UUID | None) -> Standing:
+        """How the people of a call that begins now stand: who asks, and whose DM or session it is in."""
+        return _standing(user, await self._sql.fetch("usage_standing", user_id=user, conversation_id=conversation))
+
+    async def add(self, key: LedgerKey, figures: Figures, begun: Standing) -> None:
+        """Add calls. `begun` is how their people stood when the first of them began. Who has opted out, and who was
+        taken out of the ledger since then, is not named, and neither is their DM or session."""
+        people = {"user_id": key.user_id, "conversation_id": key.conversation_id}
+        if begun is None or _standing(key.user_id, await self._sql.fetch("usage_standing_keep", **people)) != begun:
+            personal = await self._sql.fetch_value("usage_personal", conversation_id=key.conversation_id)
+            key = replace(key, user_id=None, conversation_id=None if personal else key.conversation_id)
         await self._sql.execute(
             "usage_add",
             day=key.day,
@@ -171,8 +186,17 @@ class UsageLedger:
         return len(await self._sql.fetch("usage_cut", before=before))
 
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
-        """Take people, with their DMs and sessions, out of the ledger, on these days; the figures remain."""
+        """Take people, with their DMs and sessions, out of the ledger, on these days; the figures remain. Calls that
+        are running will not name them either."""
+        await self._sql.execute("usage_note_erasure", user_ids=list(users))
         await self._sql.execute("usage_blank", user_ids=list(users), since=since, until=until)
+
+
+def _standing(user: uuid.UUID | None, people: Sequence[Row]) -> Standing:
+    known = user is None or any(row["id"] == user for row in people)
+    if not known or any(row["opted_out"] or row["name"] == NAMELESS for row in people):
+        return None
+    return sum(int(row["usage_erasures"]) for row in people)
 
 
 def _row(row: Row) -> UsageRow:

@@ -34,7 +34,7 @@ class EmbeddingMeter:
         return np.concatenate(parts)
 
     async def _request(self, embedder: RemoteEmbedder, batch: Sequence[str], account: Account) -> Vectors:
-        usage, answered = Usage(), False
+        usage, answered, begun = Usage(), False, await self._ledger.begin(account)
         try:
             embedded = await embedder.request(batch)
             usage, answered = embedded.usage, True
@@ -44,7 +44,7 @@ class EmbeddingMeter:
             if estimated:
                 usage = Usage(await self._count(embedder.name, batch))
             figures = self._ledger.figures(embedder.name, usage, failed=not answered, estimated=estimated)
-            await self._ledger.record(account, embedder.name, figures)
+            await self._ledger.record(account, embedder.name, figures, begun)
 
     async def _most(self, model: str, batch: Sequence[str]) -> Amount:
         tokens = await self._count(model, batch)

@@ -18,7 +18,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import Account, WorkKind
 from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
-from composer.repositories.usage import Amount, Figures, LedgerKey, Spent
+from composer.repositories.usage import NOT_ERASED, Amount, Figures, LedgerKey, Spent, Standing
 from composer.usage.budgets import Budget, Period, first_exceeded
 from composer.usage.prices import Prices
 
@@ -105,7 +105,7 @@ class CallLedger:
 
     async def _refuse(self, account: Account, model: str, budget: Budget, wanted: Amount) -> None:
         too_small = not budget.holds(wanted)  # also when nothing of it is used
-        await self.record(account, model, Figures(refused=1))
+        await self.record(account, model, Figures(refused=1), await self.begin(account))
         today = self._today(account.tenant_id)
         event = "budget.too_small" if too_small else "budget.used_up"
         reported = (event, account.tenant_id, budget, budget.period.start(today))
@@ -148,8 +148,21 @@ class CallLedger:
             cost=cost or Decimal(0),
         )
 
-    async def record(self, account: Account, model: str, figures: Figures) -> None:
-        """Add to the ledger. A failure is logged: what the model gave counts more than its record."""
+    async def begin(self, account: Account) -> Standing:
+        """How the people of a call stand, to be asked for before the call is made and passed to `record`. Where the
+        database does not answer, nobody is named."""
+        if account.user_id is None and account.conversation_id is None:
+            return NOT_ERASED
+        try:
+            async with self._database.transaction(account.tenant_id, snapshot=True) as tx:
+                return await tx.usage.standing(account.user_id, account.conversation_id)
+        except NexusError as error:
+            logger.warning("usage.nobody_named", kind=account.kind.value, error=for_operator(error))
+            return None
+
+    async def record(self, account: Account, model: str, figures: Figures, begun: Standing) -> None:
+        """Add a call to the ledger; `begun` is what `begin` gave. A failure is logged: what the model gave counts more
+        than its record."""
         outcome = (
             CallOutcome.REFUSED if figures.refused else CallOutcome.FAILED if figures.failures else CallOutcome.DONE
         )
@@ -160,7 +173,7 @@ class CallLedger:
         key = LedgerKey(day, account.kind, agent, account.conversation_id, account.user_id, model)
         try:
             async with self._database.transaction(account.tenant_id) as tx:
-                await tx.usage.add(key, figures)
+                await tx.usage.add(key, figures, begun)
         except NexusError as error:
             logger.warning("usage.not_recorded", kind=account.kind.value, error=for_operator(error))
         except Exception as error:

@@ -91,6 +91,7 @@ class Meter:
 
     async def _record(self, work: Work, call: _Call, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Ask one model, and add what that used to the ledger, however it ends."""
+        begun = await self._ledger.begin(work.account)
         try:
             async for chunk in self._model.stream(replace(work.agent, model=call.model), messages):
                 call.add(chunk)
@@ -99,7 +100,7 @@ class Meter:
             call.failed = True
             raise
         finally:
-            await self._ledger.record(work.account, call.model, await self._figures(call, messages))
+            await self._ledger.record(work.account, call.model, await self._figures(call, messages), begun)
 
     async def _estimate(self, agent: Agent, messages: Sequence[ChatMessage]) -> Amount:
         """The most that a call is expected to use, by the dearest of the models that may be asked."""

@@ -1,3 +1,26 @@
+-- name: usage_standing
+-- Get the people of a call: who asks, and whose DM or session it is in.
+SELECT id, name, opted_out, usage_erasures FROM users
+WHERE tenant_id = :tenant_id
+      AND (id = :user_id OR id = (SELECT user_id FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id))
+
+-- name: usage_standing_keep
+-- Get the people of a call, and let nobody opt them out or take them out of the ledger until this transaction ends.
+SELECT id, name, opted_out, usage_erasures FROM users
+WHERE tenant_id = :tenant_id
+      AND (id = :user_id OR id = (SELECT user_id FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id))
+ORDER BY id FOR SHARE
+
+-- name: usage_personal
+-- Check whether a conversation is somebody's DM or session.
+SELECT user_id IS NOT NULL FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id
+
+-- name: usage_note_erasure
+-- Let no call that has begun name these people when it ends.
+UPDATE users AS u SET usage_erasures = u.usage_erasures + 1
+FROM (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) ORDER BY id FOR UPDATE) AS own
+WHERE u.tenant_id = :tenant_id AND u.id = own.id
+
 -- name: usage_add
 -- Add one call to the ledger.
 INSERT INTO model_usage AS u (tenant_id, day, kind, agent_id, conversation_id, user_id, model, calls, failures, refused,

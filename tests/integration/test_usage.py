@@ -4,7 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -23,15 +23,18 @@ from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
 from composer.repositories.usage import NOBODY, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.tokens import tokenizer_for
 from composer.usage.budgets import Budget, Period
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.prices import Prices
+from composer.workspace import conversation_id, user_id
 from tests.support.canaries import place
+from tests.support.databases import service_url
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.model_server import Fail, ModelServer, Say
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -430,6 +433,106 @@ async def test_erasing_a_person_takes_them_out_of_the_ledger(office: Paid) -> No
     await make_admin(harness, "bob")
     await harness.command("bob", "/nexus erase user alice --yes", **ROOM)
     assert {(row[2], row[3]) for row in await office.rows()} == {(None, None), ("room", "bob")}
+
+
+FORGET, OPT_OUT, ERASE = "/nexus forget everything --yes", "/nexus opt-out", "/nexus erase user alice --yes"
+
+
+@asynccontextmanager
+async def running_call(office: Paid, where: dict[str, Any]) -> AsyncIterator[Paid]:
+    """A call of a model for alice that is running in another process, and that ends with the block."""
+    harness, gate = office.harness, Gate()
+    workspace = harness.workspace()
+    other = await PostgresDatabase.open(service_url(harness.app.settings.database_url), connections=2)
+    rules = UsageRules(Prices({}), lambda _: [], lambda _: UTC)
+    meter = Meter(CallLedger(other, harness.clock, uuid.uuid4, rules), gate, tokenizer_for, harness.clock)
+    agent = replace(harness.app.directory.agents(workspace.tenant_id)[0], model="other")
+    alice = user_id(workspace, "alice")
+    conversation = conversation_id(workspace, place(where), alice, agent.id)
+    work = Work(workspace.tenant_id, WorkKind.ANSWER, agent, conversation, alice)
+
+    async def ask() -> None:
+        async for _ in meter.stream(work, [ChatMessage("user", "hello?")]):
+            pass
+
+    asking = asyncio.create_task(ask())
+    try:
+        await asyncio.wait_for(gate.asked.wait(), TIMEOUT_SECONDS)
+        yield office
+        gate.open.set()
+        await asyncio.wait_for(asking, TIMEOUT_SECONDS)
+    finally:
+        asking.cancel()
+        await other.close()
+
+
+RUNNING = """
+    SELECT p.name, c.kind, u.calls FROM model_usage AS u
+    LEFT JOIN conversations AS c ON c.id = u.conversation_id
+    LEFT JOIN users AS p ON p.id = u.user_id WHERE u.model = 'other'
+"""
+
+
+@pytest.mark.parametrize(("where", "place_stays"), [(ROOM, "room"), (DM, None)])
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (("alice", FORGET),),
+        (("alice", FORGET), ("alice", "hello again")),  # who comes back is named again, but not for what was before
+        (("bob", ERASE), ("alice", "hello again")),
+        (("alice", f"{FORGET} --since 2026-05-04"),),
+        (("alice", OPT_OUT),),
+        (("alice", FORGET), ("alice", OPT_OUT), ("alice", "/nexus opt-in"), ("alice", "hello again")),
+    ],
+    ids=["forget", "forget, come back", "erase, come back", "forget a day", "opt out", "forget, opt out and in"],
+)
+async def test_a_call_that_is_running_does_not_name_who_is_forgotten_meanwhile(
+    office: Paid, commands: Sequence[tuple[str, str]], where: dict[str, Any], place_stays: str | None
+) -> None:
+    harness = office.harness
+    await harness.ask("bob", "@nexus hello?", **ROOM)
+    await harness.ask("alice", "hello?" if "dm" in where else "@nexus hello?", **where)
+    await make_admin(harness, "bob")
+    async with running_call(office, where):
+        for user, text in commands:
+            await (harness.command if text.startswith("/") else harness.say)(user, text, **ROOM)
+    assert await office.rows(RUNNING) == [(None, place_stays, 1)]
+
+
+async def test_a_call_names_who_was_not_forgotten_meanwhile(office: Paid) -> None:
+    await office.harness.ask("alice", "hello?", **DM)
+    async with running_call(office, DM):
+        await office.harness.command("bob", FORGET, **ROOM)
+    assert await office.rows(RUNNING) == [("alice", "dm", 1)]
+
+
+async def test_a_call_that_ends_while_a_person_is_being_taken_out_waits_and_does_not_name_them(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "hello?", **DM)
+    workspace = harness.workspace()
+    calls = AsyncExitStack()
+    await calls.enter_async_context(running_call(office, DM))
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
+        await tx.usage.blank([user_id(workspace, "alice")])
+        ending = asyncio.create_task(calls.aclose())
+
+        async def waits() -> bool:
+            return ending.done() or (await office.rows("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))[0][0]
+
+        await until(waits)
+    await ending
+    assert await office.rows(RUNNING) == [(None, None, 1)]
+
+
+@pytest.mark.parametrize("where", [ROOM, DM])
+async def test_who_has_opted_out_is_not_named_in_the_ledger(office: Paid, where: dict[str, Any]) -> None:
+    harness = office.harness
+    await harness.command("alice", OPT_OUT, **where)
+    assert not (await harness.ask("alice", "@nexus hello?", **where)).failed
+    assert {row[3] for row in await office.rows()} == {None}
+    await harness.command("alice", "/nexus opt-in", **where)
+    await harness.ask("alice", "@nexus hello?", **where)
+    assert {row[3] for row in await office.rows()} == {None, "alice"}
 
 
 async def test_an_export_and_privacy_have_a_persons_own_usage(office: Paid) -> None:
