@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
@@ -10,10 +11,12 @@ from bot.commands.command import AnswerFile, Call, Command, CommandAnswer, Flag
 from composer import visibility
 from composer.errors import NotFound
 from composer.prompt.budget import MAX_PROMPT_SHARE
+from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
 from composer.rights import Act
 from composer.text.counts import counted
+from composer.text.offline import OFFLINE
 from composer.turn.explanation import Explanation, explain_stored
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
@@ -46,8 +49,25 @@ async def _why(call: Call) -> CommandAnswer:
         return CommandAnswer(
             f"{head}\n{turn} Its prompt, as far as you may read it now:", file=AnswerFile(_FILE, text, call.user)
         )
-    lines = [head, *_section_lines(call, explanation), turn]
-    return CommandAnswer("\n".join(lines), explanation.sections)
+    taken = cited(explanation.sections, found.answer)
+    quotes = "quotes" if OFFLINE in found.answer else "cites"
+    lines = [head, *([f"The answer {quotes}:", *_cited_lines(call, taken, explanation)] if taken else [])]
+    explanation = replace(explanation, sections=marked(explanation.sections, taken))
+    text = "\n".join((*lines, *_section_lines(call, explanation), turn))
+    return CommandAnswer(text, explanation.sections, head="\n".join(lines))
+
+
+def _cited_lines(call: Call, taken: Sequence[Cited], explanation: Explanation) -> list[str]:
+    """What the answer cites or quotes, each with its section and links to its messages."""
+    return [
+        "  ".join((f"  {each.section}: {each.text.removeprefix('- ')}", *_links(call, each.source, explanation)))
+        for each in taken
+    ]
+
+
+def _links(call: Call, source: ExplainedSource | None, explanation: Explanation) -> list[str]:
+    addresses = () if source is None or source.id is None else explanation.addresses.get(source.id, ())
+    return [link for link in map(call.permalink, addresses) if link is not None]
 
 
 _FILE: Final = "prompt.txt"
@@ -89,11 +109,11 @@ def _source_line(call: Call, source: ExplainedSource, explanation: Explanation) 
         words.append(f"score {source.score}")
         reasons = reasons_sentence(source.reasons)
         words += [f"({reasons})"] if reasons else []
-    addresses = () if source.id is None else explanation.addresses.get(source.id, ())
-    words += [link for link in map(call.permalink, addresses) if link is not None]
-    return "  ".join(words)
+    words += [CITED] if source.cited else []
+    return "  ".join((*words, *_links(call, source, explanation)))
 
 
+CITED: Final = "(in the answer)"
 # What each part of a score says of a source (composer/layers/ranking.py).
 _BECAUSE: Final = {
     "meaning": "is close in meaning to the question",

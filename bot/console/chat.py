@@ -241,7 +241,7 @@ class Chat:
         message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
         answer = await run_command(self._app, position.workspace, message)
         if answer.sections and render.out.is_terminal:
-            render.show_words(answer.text.split("\n")[0])
+            render.show_words(answer.head)
             if render.out.width < render.TABLE_WIDTH:
                 render.show(render.stacked(answer.sections, max(render.out.width, render.MIN_WIDTH)))
             else:

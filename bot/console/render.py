@@ -104,8 +104,9 @@ def stacked(sections: Sequence[ExplainedSection], width: int) -> str:
 
 
 def _because(source: ExplainedSource) -> str:
-    """Where a source came from and why it was recalled."""
-    return plain("; ".join(each for each in (source.came_from, reasons_sentence(source.reasons)) if each))
+    """Whether a source is in the answer, where it came from, and why it was recalled."""
+    said = "in the answer" if source.cited else ""
+    return plain("; ".join(each for each in (said, source.came_from, reasons_sentence(source.reasons)) if each))
 
 
 def wrapped(text: str, width: int) -> str:

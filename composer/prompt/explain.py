@@ -24,7 +24,8 @@ _PROFILE: Final = "profile:"
 @dataclass(frozen=True, slots=True)
 class ExplainedSource:
     """One source of a section. `mark` is its source mark in the answer (s1); `text` is its lines in the prompt;
-    `came_from` says in words which other conversation, profile or project it came from, if any."""
+    `came_from` says in words which other conversation, profile or project it came from, if any; `cited`: the answer
+    cites or quotes it."""
 
     mark: str
     layer: str
@@ -35,6 +36,7 @@ class ExplainedSource:
     text: str
     id: uuid.UUID | None = None
     came_from: str = ""
+    cited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

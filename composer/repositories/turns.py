@@ -42,11 +42,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """The prompt of an answered turn (None: it has expired) and the times of its steps, each as JSON text."""
+    """The prompt of an answered turn (None: it has expired) and the times of its steps, each as JSON text; the text of
+    the answer ("" for a failure), and the model that gave it."""
 
     turn: uuid.UUID
     prompt: str | None
     timings_ms: str
+    answer: str
+    model: str
 
 
 class Turns:
@@ -146,7 +149,11 @@ class Turns:
         row = await self._sql.fetch_one(
             "turn_last_prompt", conversation_id=conversation.id, asker_id=asker, external_id=external_id
         )
-        return None if row is None else StoredPrompt(row["id"], row["prompt"], row["timings_ms"])
+        return (
+            None
+            if row is None
+            else StoredPrompt(row["id"], row["prompt"], row["timings_ms"], row["answer"], row["model"])
+        )
 
     def _turn(self, row: Row) -> Turn:
         return Turn(

@@ -40,6 +40,18 @@ def without_marks(text: str) -> str:
     return replace_marks(text, lambda _: "") or (text and _NOTHING_ELSE)
 
 
+def marks_in(text: str) -> list[str]:
+    """The marks of an answer in their order, each once."""
+    found: list[str] = []
+
+    def seen(match: re.Match[str]) -> str:
+        found.extend(mark.strip() for mark in match["marks"].split(","))
+        return match[0]
+
+    replace_marks(text, seen)
+    return list(dict.fromkeys(found))
+
+
 def _regions(text: str) -> Iterator[tuple[int, int]]:
     """Where code, addresses and links begin and end, in order."""
     ticks = [(match.start(), match.end(), match.end() - match.start()) for match in _TICKS.finditer(text)]

@@ -86,6 +86,27 @@ async def test_an_answer_is_explained_by_what_was_recalled_and_by_what_was_only_
     assert re.search(r", total [0-9.]+ ms\.$", lines[0])
 
 
+async def test_why_says_first_what_an_answer_without_a_model_quotes(harness: AppHarness) -> None:
+    await harness.say("bob", "the parrot is grey", **ROOM)
+    for n in range(60):
+        await harness.say("alice", f"ok, thanks {n}", **ROOM)
+    await harness.say("bob", "the parrot bites", **ROOM)
+    answer = (await harness.ask("alice", "@nexus what about the parrot?", **ROOM)).text
+    assert "the parrot is grey" in answer
+    assert "the parrot bites" in answer
+    why = await harness.command("alice", "/nexus why", **ROOM)
+    _, quotes, *lines = why.head.splitlines()
+    assert quotes == "The answer quotes:"
+    assert {line.split()[0] for line in lines} == {"RECALL:", "WORKING:"}
+    assert "the parrot is grey" in next(line for line in lines if "RECALL" in line)
+    assert "the parrot bites" in next(line for line in lines if "WORKING" in line)
+    assert why.text.startswith(f"{why.head}\nSYSTEM: ")
+    listed = [line for line in why.text.removeprefix(why.head).splitlines() if line.startswith("  - (s")]
+    assert ["(in the answer)" in line for line in listed] == ["the parrot is grey" in line for line in listed]
+    cited = [source for section in why.sections for source in section.sources if source.cited]
+    assert ["the parrot is grey" in source.text for source in cited] == [True]
+
+
 async def test_a_fact_may_be_plain_text(harness: AppHarness) -> None:
     assert (
         await harness.command("alice", "/nexus fact set diet no nuts", **ROOM)
