@@ -16,7 +16,7 @@ from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
 from composer.rights import Act
 from composer.text.counts import counted
-from composer.text.offline import OFFLINE
+from composer.text.offline import OFFLINE, answered_by
 from composer.turn.explanation import Explanation, explain_stored
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
@@ -42,7 +42,8 @@ async def _why(call: Call) -> CommandAnswer:
     total = f"{explanation.tokens:,} of {explanation.window:,} tokens"
     stages = sorted(timings.items(), key=lambda stage: stage[0] == "total")  # it comes last
     spent = ", ".join(f"{name} {value:.1f} ms" for name, value in stages)
-    head = f"That answer's prompt had {total}; {spent}."
+    by = answered_by(found.model)
+    head = f"{by[0].upper()}{by[1:]}. That answer's prompt had {total}; {spent}."
     turn = f"Turn {found.turn}."
     if _PROMPT.name in call.flags:
         text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)

@@ -9,7 +9,7 @@ from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.text.names import AGENT_LABEL
-from composer.text.offline import OFFLINE, SET_MODEL
+from composer.text.offline import OFFLINE, OFFLINE_MODEL, SET_MODEL
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
 
@@ -208,5 +208,5 @@ class OfflineModel:
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Stream the note that it is offline, then each quote as a chunk, then zero usage. Never fails."""
         for text in _answer(agent, messages):
-            yield Chunk(text=text)
-        yield Chunk(usage=Usage())
+            yield Chunk(text=text, model=OFFLINE_MODEL)
+        yield Chunk(usage=Usage(), model=OFFLINE_MODEL)

@@ -6,6 +6,8 @@ from typing import Final
 OFFLINE: Final = "(offline: no model is configured"
 SET_MODEL: Final = "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
 
+OFFLINE_MODEL: Final = "offline"  # is stored as the model of an answer that was made without one
+
 _NOTICE = re.compile(re.escape(OFFLINE) + r"[^()]*\)\s*")
 
 
@@ -14,3 +16,8 @@ def without_notice(text: str) -> str:
     if OFFLINE not in text:
         return text
     return _NOTICE.sub("", text).replace(SET_MODEL, "").strip()
+
+
+def answered_by(model: str) -> str:
+    """Which model answers, for people: "model: gpt-4o", or "no model: quotes"."""
+    return "no model: quotes" if model in ("", OFFLINE_MODEL) else f"model: {model}"

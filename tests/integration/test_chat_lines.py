@@ -4,17 +4,20 @@ import logging
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
 from bot.console import logs
 from bot.console.chat import CHAT_COMMANDS, Chat, ChatPosition
+from bot.console.cli import talk
 from bot.console.operations import set_admin
 from bot.script.places import place_of
 from composer.app import App
 from composer.errors import Unavailable
-from tests.support.harness import AppHarness
+from composer.settings import AgentSettings, Settings
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -31,6 +34,24 @@ def chat_of(harness: AppHarness, user: str = "alice", *, scripted: bool = False)
     return Chat(
         harness.app, ChatPosition(harness.workspace(), user, place_of("general", None, None)), scripted=scripted
     )
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"openai_base_url": "http://127.0.0.1:1/v1", "agents": (AgentSettings(model="m"),)}, "Nexus (model: m). "),
+        ({"agents": (AgentSettings(model="m"),)}, "Nexus (no model: quotes). "),  # without an API nobody is asked
+        ({}, "Nexus (no model: quotes). "),
+    ],
+)
+async def test_the_first_line_of_the_terminal_says_which_model_answers(
+    settings: Settings, capsys: pytest.CaptureFixture[str], named: dict[str, Any], said: str
+) -> None:
+    async with open_harness(settings.model_copy(update={"extraction": "pattern"} | named)) as harness:
+        talk._greet(harness.app, harness.workspace(), False)
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"You are talking to {said}")
+    assert ("No model is configured" in shown) == ("no model" in said)
 
 
 async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(

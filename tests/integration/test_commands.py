@@ -95,7 +95,8 @@ async def test_why_says_first_what_an_answer_without_a_model_quotes(harness: App
     assert "the parrot is grey" in answer
     assert "the parrot bites" in answer
     why = await harness.command("alice", "/nexus why", **ROOM)
-    _, quotes, *lines = why.head.splitlines()
+    first, quotes, *lines = why.head.splitlines()
+    assert first.startswith("No model: quotes. That answer's prompt had ")
     assert quotes == "The answer quotes:"
     assert {line.split()[0] for line in lines} == {"RECALL:", "WORKING:"}
     assert "the parrot is grey" in next(line for line in lines if "RECALL" in line)

@@ -165,7 +165,7 @@ async def test_who_starts_nexus_is_told_which_model_extracts_and_how_to_stop_tha
     api = {"openai_base_url": "http://127.0.0.1:1/v1", "agents": (AgentSettings(model="m"),), "extraction_model": "x"}
     async with open_harness(settings.model_copy(update=api)) as harness:
         notice = harness.app.notice
-        talk._greet(harness.app, False)
+        talk._greet(harness.app, harness.workspace(), False)
     assert notice.startswith("Memories are extracted from what people write by the model x, in the background.")
     assert "Without a model: NEXUS_EXTRACTION=pattern; not at all: NEXUS_EXTRACTION=off." in notice
     assert "by the model x" in capsys.readouterr().out

@@ -33,6 +33,8 @@ from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.settings import Settings
+from composer.text.offline import answered_by
+from composer.workspace import Workspace
 
 cli = typer.Typer()
 
@@ -64,7 +66,7 @@ def chat(
         if typing:
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
-            _greet(app, sample)
+            _greet(app, target, sample)
             history = typed.open_history(settings.home / "chat_history")
             await conversation.run(typed.lines(conversation, history))
         else:
@@ -75,12 +77,15 @@ def chat(
     run_in_app(settings, converse)
 
 
-def _greet(app: App, sample: bool) -> None:
-    agent = app.settings.agents[0]
+def _greet(app: App, workspace: Workspace, sample: bool) -> None:
+    agent = app.directory.agents(workspace.tenant_id)[0]
+    model = agent.model if app.settings.has_model_api else ""
     render.out.print(
-        f"You are talking to {agent.name}. For a list of commands: /help. To leave: /quit or Ctrl-D.", style="bold"
+        f"You are talking to {agent.name} ({answered_by(model)}). For a list of commands: /help. To leave: /quit or "
+        "Ctrl-D.",
+        style="bold",
     )
-    if not agent.model:
+    if not model:
         render.out.print(
             "No model is configured, so answers only quote from memory. For real answers set "
             "NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL (README).",
