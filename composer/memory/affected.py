@@ -188,8 +188,14 @@ class _Search:
         self._remaining.clear()
         retracted = [r for r in self._replies.values() if r.id not in self._gone and self._is_affected(r)]
         for reply in retracted:
-            self._add_words(self._words_of_reply(reply), reply.turn_id)
+            self._add_words(self._told_by(reply), reply.turn_id)
         return retracted
+
+    def _told_by(self, reply: StoredReply) -> frozenset[str]:
+        """The words of an answer; of a digest without its heading, whose days are nobody's words."""
+        _, _, told = reply.text.partition("\n")
+        is_post = reply.id == reply.question_id
+        return words_of(told) if is_post and told else self._words_of_reply(reply)
 
     def _is_affected(self, reply: StoredReply) -> bool:
         if reply.question_id in self._request.questions:

@@ -9,6 +9,7 @@ import pytest
 from bot.console import jobs
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
+from composer.memory.forget import RETRACTED
 from composer.model import Agent, Message, Usage, Visibility
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
@@ -195,6 +196,29 @@ async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written
         assert await posted(harness, TUESDAY + timedelta(hours=2)) == []
         await harness.command("bob", "/nexus forget zqquit --yes", **GENERAL)
         assert "resign" not in (await stored(harness)).text
+
+
+class Dated:
+    """A model that answers with a weekday, and whose summaries repeat what they are made of."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        asked = "[MESSAGE]" in messages[-1].content
+        yield Chunk("On Friday, as was said on Monday." if asked else messages[-1].content, Usage(10, 10))
+
+
+async def test_the_heading_of_a_digest_that_is_taken_back_is_no_words_of_anybody(settings: Settings) -> None:
+    with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
+    async with open_harness(with_model, model=Dated()) as harness:
+        await harness.say("alice", "The ship sails on Friday.", **GENERAL)
+        await harness.say("bob", "The zqlynx sleeps.", id="lynx", **GENERAL)
+        answer = await harness.ask("alice", "@nexus when does the ship sail?", **GENERAL)
+        await harness.command("alice", "/nexus digest daily", **GENERAL)
+        (digest,) = await posted(harness, TUESDAY)
+        assert digest.startswith("Digest of Monday")
+        await harness.change("lynx", "The dog sleeps.")
+        assert (await stored(harness)).text == RETRACTED
+        shown = (await harness.compose("alice", "@nexus and now?", **GENERAL)).prompt.role_messages
+        assert answer.text in "\n".join(message.content for message in shown)
 
 
 async def test_a_room_that_stores_nothing_says_that_there_is_nothing_to_post(harness: AppHarness) -> None:
