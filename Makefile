@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint typecheck contracts pytest mutants bench bench-quality bench-scale fmt schema lock
+.PHONY: help setup chat demo test lint typecheck contracts pytest mutants bench bench-quality bench-scale fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -46,6 +46,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 chat: $(STAMP) ## talk to the agent, in a sample workspace
 	exec $(BIN)/nexus chat --sample
+
+demo: $(STAMP) ## watch a week of a team, in two minutes: make demo [FAST=1]
+	exec $(BIN)/python -m tests.week $(if $(FAST),--fast)
 
 test: lint typecheck contracts pytest ## run lint, types, import rules, then all tests
 

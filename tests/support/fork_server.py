@@ -27,7 +27,7 @@ from typing import Any, Final
 from composer.stores.tokens import tokenizer_for
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash")
+PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
 # Imported by the programs at first use. Not onnxruntime: it does not survive a fork.
 HEAVY: Final = ("tokenizers", "tokenizers.implementations")
 START_SECONDS: Final = 120

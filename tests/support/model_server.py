@@ -104,6 +104,10 @@ class ModelServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
+    def reply(self, body: Mapping[str, Any]) -> Reply:
+        """The answer to a request for a chat completion that nothing refuses."""
+        return self.script.popleft() if self.script else self.default
+
     @property
     def host(self) -> str:
         """host:port, as errors name it."""
@@ -151,7 +155,7 @@ class ModelServer:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body, failure = await self._received(request)
         failure = failure or self._refused(body)
-        reply: Reply = failure or (self.script.popleft() if self.script else self.default)
+        reply: Reply = failure or self.reply(body)
         if isinstance(reply, Fail):
             return _failed(reply)
         if isinstance(reply, Raw):

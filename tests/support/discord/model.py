@@ -2,6 +2,7 @@
 
 import mimetypes
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntFlag
@@ -72,7 +73,8 @@ def time_of(snowflake: int) -> float:
 class Ids:
     """Snowflakes: milliseconds since Discord's epoch, then 22 bits that only grow; later ids are always greater."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
         self._count = 0
         self._last_ms = 0
 
@@ -80,7 +82,7 @@ class Ids:
         self._count += 1
         if at is not None:
             return (int(at.timestamp() * 1000) - EPOCH_MS) << 22 | self._count
-        self._last_ms = max(self._last_ms, int(time.time() * 1000))  # a clock set back must not reorder ids
+        self._last_ms = max(self._last_ms, int(self._now() * 1000))  # a clock set back must not reorder ids
         return (self._last_ms - EPOCH_MS) << 22 | self._count
 
     def on_shard(self, shard: int, of: int) -> int:

@@ -58,9 +58,10 @@ REAL_LIMITS = {
 class DiscordServer:
     """Discord on a loopback port. People act through its methods; the client's doings are in its records."""
 
-    def __init__(self, token: str = "discord-test-token") -> None:
+    def __init__(self, token: str = "discord-test-token", now: Callable[[], float] = time.time) -> None:
+        """`now`: Unix seconds, by which ids are given."""
         self.token = token
-        self.world = World(lambda event: self.gateway.emit(event))
+        self.world = World(lambda event: self.gateway.emit(event), now)
         self._change = asyncio.Event()
         self.gateway = Gateway(self.world, token, self._changed)
         self.rest = Rest(self.world, self.gateway, self._changed)

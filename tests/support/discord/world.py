@@ -32,9 +32,9 @@ from tests.support.discord.model import (
 class World:
     """Everything that exists, and the changes that people and the bot make; each change emits its events."""
 
-    def __init__(self, emit: Callable[[Event], None]) -> None:
-        self.emit = emit
-        self.ids = Ids()
+    def __init__(self, emit: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
+        self.emit, self.now = emit, now
+        self.ids = Ids(now)
         self.users: dict[int, User] = {}
         self.guilds: dict[int, Guild] = {}
         self.channels: dict[int, Channel] = {}
@@ -144,7 +144,7 @@ class World:
         return message
 
     def edit(self, message: Message, content: str, allowed: JSON | None = None) -> None:
-        message.content, message.edited = content, time.time()
+        message.content, message.edited = content, self.now()
         message.edits.append((time.monotonic(), content))
         self.mention(message, allowed)
         self.emit_message("MESSAGE_UPDATE", message)
@@ -190,7 +190,7 @@ class World:
         """A thread, on a message (it then has that message's id) or by itself."""
         kind = PRIVATE_THREAD if private else PUBLIC_THREAD
         thread = Channel(on.id if on else self.ids.next(), kind, name, parent.guild, parent, owner)
-        thread.thread_members[owner.id] = time.time()
+        thread.thread_members[owner.id] = self.now()
         self.channels[thread.id] = thread
         data = thread.json(self.bot) | {"newly_created": True}
         self.emit(Event("THREAD_CREATE", data, thread.guild, thread))
@@ -213,7 +213,7 @@ class World:
         assert thread.guild
         data: JSON = {"id": str(thread.id), "guild_id": str(thread.guild.id)}
         if join:
-            thread.thread_members[user.id] = time.time()
+            thread.thread_members[user.id] = self.now()
             if user is self.bot:
                 self.update_channel(thread, "THREAD_CREATE")
             member = {"member": thread.guild.members[user.id].json(), "presence": None}
@@ -226,5 +226,5 @@ class World:
         self.emit(Event("THREAD_MEMBERS_UPDATE", data, thread.guild, seen_by_bot))
 
     def archive(self, thread: Channel, *, archived: bool = True) -> None:
-        thread.archived, thread.archived_at = archived, time.time()
+        thread.archived, thread.archived_at = archived, self.now()
         self.update_channel(thread, "THREAD_UPDATE")

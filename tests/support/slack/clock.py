@@ -2,18 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 
 class Clock:
-    """Real time plus what a test added; sleepers wake by `advance` only."""
+    """Real time, or that of `real` (Unix seconds), plus what a test added; sleepers wake by `advance` only."""
 
-    def __init__(self) -> None:
+    def __init__(self, real: Callable[[], float] = time.time) -> None:
+        self._real = real
         self._ahead = 0.0
         self._alarms: dict[asyncio.Future[None], float] = {}
 
     def now(self) -> float:
-        return time.time() + self._ahead
+        return self._real() + self._ahead
 
     def advance(self, seconds: float) -> None:
         self._ahead += seconds

@@ -24,8 +24,8 @@ from tests.support.waiting import TIMEOUT_SECONDS
 class SlackServer:
     """The running server and its driver: `async with SlackServer() as slack`, then post, edit, click, break things."""
 
-    def __init__(self) -> None:
-        self.clock = Clock()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self.outbox = Outbox(self.clock, self._touch)
         self.world = World(self.clock, self._event)
         self.api = WebApi(self.world)

@@ -1,0 +1,1 @@
+"""A scripted week of a team of eight on both platforms: the test `tests/e2e/test_week.py`, and `make demo`."""
