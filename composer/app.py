@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -21,7 +22,7 @@ from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
-from composer.ports.models import ChatModel, Embedder, Tokenizer
+from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
@@ -58,6 +59,7 @@ from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
+from composer.turn.tools import MemoryTools
 from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
@@ -199,7 +201,8 @@ async def open_app(
         )
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
-        responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time)
+        tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time)
+        responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time, tools)
         indexer = Indexer(
             database,
             embedding,
@@ -259,6 +262,10 @@ async def open_app(
         if settings.database_url is None or settings.redis_url is None:
             stack.push_async_callback(_cancelled, asyncio.create_task(_restart_servers(settings, servers)))
         yield app
+
+
+def _takes_tools(model: ChatModel, agent: Agent) -> bool:
+    return isinstance(model, ToolModel) and model.takes_tools(agent)
 
 
 def _tokenizer(agent: Agent) -> Tokenizer:

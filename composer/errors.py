@@ -32,6 +32,10 @@ class Unavailable(NexusError):
     """A server that Nexus needs (database, cache, model, platform) does not answer. Trying again later may work."""
 
 
+class EmptyAnswer(Unavailable):
+    """A model has answered without a word."""
+
+
 class BudgetUsedUp(NexusError):
     """A budget has no room for this call of a model. It has room again in the next day or month."""
 

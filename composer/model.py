@@ -188,7 +188,8 @@ class Agent:
     `window` is how many tokens the model takes, prompt and answer together. `images`: the model accepts images.
     `summary_model` writes its summaries and compactions; "" for the model itself. `fallback_models` are asked in turn
     when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself) are passed to
-    models that reason before they answer.
+    models that reason before they answer. `tools`: its model may call the memory tools, whose results have at most
+    `tool_tokens` tokens in one turn.
     """
 
     id: uuid.UUID
@@ -204,6 +205,8 @@ class Agent:
     fallback_models: tuple[str, ...] = ()
     reasoning_effort: str = ""
     summary_effort: str = ""
+    tools: bool = False
+    tool_tokens: int = 2_000
 
     @property
     def for_summaries(self) -> "Agent":

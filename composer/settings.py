@@ -67,7 +67,8 @@ class AgentSettings(_Table):
     NEXUS_SUMMARY_MODEL, and without that the model itself. `fallback_models` are asked in turn when the model fails.
 
     `images`: the model accepts images, so it gets those that are attached to a question. `reasoning_effort` and
-    `summary_effort` are passed to models that reason before they answer.
+    `summary_effort` are passed to models that reason before they answer. `tools`: a model that can call functions may
+    search and write memory while it answers, and is given at most `tool_tokens` tokens of results in one answer.
     """
 
     slug: Slug = "nexus"
@@ -82,6 +83,8 @@ class AgentSettings(_Table):
     fallback_models: tuple[str, ...] = ()
     reasoning_effort: Effort | None = None
     summary_effort: Effort | None = None
+    tools: bool = True
+    tool_tokens: int = Field(default=2_000, ge=100, le=1_000_000)
 
 
 class RetrievalSettings(_Table):

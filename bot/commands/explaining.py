@@ -13,13 +13,27 @@ from composer.errors import NotFound
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
-from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
+from composer.prompt.sections import (
+    COMPACTION,
+    FACTS,
+    FOUND,
+    LANDMARKS,
+    MESSAGE,
+    RECALL,
+    RELATED,
+    SUMMARIES,
+    TOOLS,
+    WORKING,
+    UsedTool,
+)
 from composer.rights import Act
+from composer.text.cleaning import shorten
 from composer.text.counts import counted
 from composer.text.offline import OFFLINE, answered_by
 from composer.turn.explanation import Explanation, explain_stored
 
-_LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
+_LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES, TOOLS)  # sections whose sources are listed one by one
+MAX_ARGUMENT_CHARS: Final = 200  # of a tool call that is listed
 _MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
 _PROMPT: Final = Flag("prompt", "show the exact prompt that was sent to the model")
 
@@ -54,7 +68,7 @@ async def _why(call: Call) -> CommandAnswer:
     quotes = "quotes" if OFFLINE in found.answer else "cites"
     lines = [head, *([f"The answer {quotes}:", *_cited_lines(call, taken, explanation)] if taken else [])]
     explanation = replace(explanation, sections=marked(explanation.sections, taken))
-    text = "\n".join((*lines, *_section_lines(call, explanation), turn))
+    text = "\n".join((*lines, *_section_lines(call, explanation), *map(_tool_line, explanation.tools), turn))
     return CommandAnswer(text, explanation.sections, head="\n".join(lines))
 
 
@@ -72,6 +86,13 @@ def _links(call: Call, source: ExplainedSource | None, explanation: Explanation)
 
 
 _FILE: Final = "prompt.txt"
+
+
+def _tool_line(used: UsedTool) -> str:
+    """A memory tool that the model called: its arguments, and what came back, by mark."""
+    came = used.outcome if used.outcome != FOUND else f"{len(used.marks)} found"
+    marks = f" ({', '.join(used.marks)})" if used.marks else ""
+    return f"Called {used.name}: {shorten(used.arguments, MAX_ARGUMENT_CHARS)} \N{RIGHTWARDS ARROW} {came}{marks}"
 
 
 def _section_lines(call: Call, explanation: Explanation) -> list[str]:

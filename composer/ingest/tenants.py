@@ -123,4 +123,6 @@ def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
         entry.fallback_models,
         entry.reasoning_effort or "",
         entry.summary_effort or "",
+        entry.tools and bool(entry.model),
+        entry.tool_tokens,
     )

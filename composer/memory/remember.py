@@ -29,11 +29,13 @@ UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broke
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes. `needs_approval`: what they write waits in quarantine until somebody approves it."""
+    """Who writes. `needs_approval`: what they write waits in quarantine until somebody approves it. `agent`: the one
+    that writes for them, if they don't write themselves."""
 
     name: str
     trust: Trust = Trust.MEMBER
     needs_approval: bool = False
+    agent: uuid.UUID | None = None
 
 
 async def remember(
@@ -43,7 +45,7 @@ async def remember(
     memory = NewMemory(
         id=derived_id("memory", str(tag.user_id), event),
         tag=tag,
-        agent_id=None,
+        agent_id=author.agent,
         kind="note",
         text=_statement(text, "remember"),
         author=author.name,
@@ -95,7 +97,7 @@ async def set_fact(
     if author.needs_approval:
         await tx.quarantine.add([PendingItem("fact", id, tag, author.trust, key, stored, author.name, origin, now)])
     else:
-        await tx.facts.add(id, tag, None, fact, origin)
+        await tx.facts.add(id, tag, author.agent, fact, origin)
     return fact
 
 

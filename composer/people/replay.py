@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from composer.errors import NotFound
 from composer.model import Agent
-from composer.prompt.sections import CONTEXT, MESSAGE, SYSTEM, WORKING
+from composer.prompt.sections import CONTEXT, MESSAGE, SYSTEM, TOOLS, WORKING
 from composer.repositories.database import Database, Transaction
 from composer.repositories.explanations import SourceState
 from composer.turn.compose import Composer
@@ -103,6 +103,9 @@ async def _differences(
 ) -> list[Difference]:
     """The sections whose text differs, each with its reasons."""
     then, again = _by_name(before), _by_name(now)
+    then.pop(
+        TOOLS, None
+    )  # what the model asked for while it answered; nothing is asked when a prompt is composed again
     differing = [name for name in then if then[name]["text"] != again.get(name, {}).get("text", "")]
     if not differing:
         return []

@@ -92,22 +92,56 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call. `arguments` are texts, (name, what it is) each; those in `optional` may be left
+    out."""
+
+    name: str
+    description: str
+    arguments: tuple[tuple[str, str], ...]
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """All that a model is told of it, to count its tokens."""
+        return " ".join((self.name, self.description, *(word for each in self.arguments for word in each)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that a model calls: `id` is the model's, `arguments` is JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model request. `role` is system, user or assistant; `images` follow the text."""
+    """One message of a model request. `role` is system, user, assistant or tool; `images` follow the text. `calls` are
+    those that the assistant made in it; `call_id` is the call whose result a message of the role tool is."""
 
     role: str
     content: str
     images: tuple[Image, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its text with its calls, as they are stored, shown and counted."""
+        return "\n".join(filter(None, (self.content, *(f"{call.name}({call.arguments})" for call in self.calls))))
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a streamed answer. Those with usage come last: one for each request that was made for the answer.
-    `model` is the one that answers, where it is known."""
+    `model` is the one that answers, where it is known. `calls` are functions that it calls before it goes on."""
 
     text: str = ""
     usage: Usage | None = None
     model: str = ""
+    calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -119,6 +153,21 @@ class ChatModel(Protocol):
         Raises Unavailable (unreachable, timed out, rate limited, after retries) or
         Misconfigured (wrong key, unknown model, request refused), each with one plain sentence.
         """
+        ...
+
+
+@runtime_checkable
+class ToolModel(ChatModel, Protocol):
+    """A chat model that may be able to call functions."""
+
+    def takes_tools(self, agent: Agent) -> bool:
+        """Whether the agent's model can call functions, as far as is known: until it has refused them."""
+        ...
+
+    def stream_with_tools(
+        self, agent: Agent, messages: Sequence[ChatMessage], tools: Sequence[Tool]
+    ) -> AsyncIterator[Chunk]:
+        """As `stream`; the last chunks may hold calls of `tools`. A model that refuses them is asked without them."""
         ...
 
 
@@ -148,13 +197,14 @@ class Account:
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a model is asked for: under whose name it is recorded, and the agent whose model is asked. `user_id` is who
-    asks, or whose DM or session it is about."""
+    asks, or whose DM or session it is about. `tools` are offered to the model."""
 
     tenant_id: uuid.UUID
     kind: WorkKind
     agent: Agent
     conversation_id: uuid.UUID | None = None
     user_id: uuid.UUID | None = None
+    tools: tuple[Tool, ...] = ()
 
     @property
     def account(self) -> Account:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from composer.prompt.explain import ExplainedSection, ExplainedSource
-from composer.prompt.sections import RECALL, RELATED, WORKING
+from composer.prompt.sections import RECALL, RELATED, TOOLS, WORKING
 from composer.text.marks import marks_in
 from composer.text.offline import OFFLINE
 
@@ -46,10 +46,11 @@ def marked(sections: Sequence[ExplainedSection], taken: Sequence[Cited]) -> tupl
 
 
 def _marked(sections: Sequence[ExplainedSection], answer: str) -> Iterator[Cited]:
-    sources = {source.mark: source for each in sections if each.name == RECALL for source in each.sources}
+    sources = {s.mark: (each.name, s) for each in sections if each.name in (RECALL, TOOLS) for s in each.sources}
     for mark in marks_in(answer):
         if mark in sources:
-            yield Cited(RECALL, sources[mark].text, sources[mark])
+            name, source = sources[mark]
+            yield Cited(name, source.text, source)
 
 
 def _quoted(sections: Sequence[ExplainedSection], answer: str) -> Iterator[Cited]:

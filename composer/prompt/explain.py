@@ -6,19 +6,20 @@ their owner may have changed who may read them; everything else keeps the tag th
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from composer.model import Visibility
 from composer.ports.models import ChatMessage
-from composer.prompt.sections import CONTEXT, MESSAGE, RECALL, RELATED, SYSTEM, WORKING
+from composer.prompt.sections import CONTEXT, MESSAGE, NOTHING, RECALL, RELATED, SYSTEM, TOOLS, WORKING, UsedTool
 from composer.visibility import Readable, Tagged
 
 _ITEM: Final = re.compile(r"^(?=- )", re.MULTILINE)  # people's text is quoted, so no line of it begins like this
 _OPENING: Final = (CONTEXT, "FACTS", "LANDMARKS", "SUMMARIES")  # the sections of the second chat message
-_CLOSING: Final = (RELATED, RECALL, MESSAGE)  # of the last one
+_CLOSING: Final = (RELATED, RECALL, MESSAGE, TOOLS)  # of the last one, and what tools brought after it
 _PROFILE: Final = "profile:"
+_NOT_SHOWN: Final = "not shown: something that this answer used may not be read any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,28 @@ def explain(prompt: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.U
     `filed` has the present tags of the memories, facts and landmarks among the `refiled_ids` that may be read. A source
     that may not be read any more is left out.
     """
-    shown = [_explained(section, readable, filed) for section in prompt["sections"]]
+    recalled = sum(len(section["sources"]) for section in prompt["sections"] if section["name"] == RECALL)
+    first_marks = {RECALL: 1, TOOLS: recalled + 1}  # the marks of what tools brought continue those of RECALL
+    shown = [_explained(s, readable, filed, first_marks.get(s["name"], 0)) for s in prompt["sections"]]
     counts = {section["name"]: len(section["sources"]) for section in prompt["sections"]}
     in_view = all(len(s.sources) == counts[s.name] for s in shown if s.name in (WORKING, MESSAGE))
     # CONTEXT names those who speak in the view, so it is shown with the view or not at all.
     return [s if s.name != CONTEXT or in_view else ExplainedSection(s.name, s.tokens, s.sources) for s in shown]
+
+
+def explain_tools(prompt: Mapping[str, Any], sections: Sequence[ExplainedSection]) -> list[UsedTool]:
+    """The memory tools that the model of a stored prompt called. A model writes arguments from all that it has read, so
+    they are shown only if all of it may be read now; marks, only of sources that may be."""
+    known = {source.mark for section in sections for source in section.sources}
+    counts = {section["name"]: len(section["sources"]) for section in prompt["sections"]}
+    whole = all(len(section.sources) == counts[section.name] for section in sections)
+    return [_explained_tool(used, known, whole=whole) for used in prompt.get("tools", ())]
+
+
+def _explained_tool(used: Mapping[str, Any], known: Collection[str], *, whole: bool) -> UsedTool:
+    marks = tuple(mark for mark in used["marks"] if mark in known)
+    outcome = used["outcome"] if marks or not used["marks"] else NOTHING
+    return UsedTool(used["name"], used["arguments"] if whole else _NOT_SHOWN, marks, outcome)
 
 
 def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSection]) -> list[ChatMessage]:
@@ -104,7 +122,9 @@ def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSec
     return [message for message in whole if message.content]
 
 
-def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> ExplainedSection:
+def _explained(
+    section: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged], first_mark: int
+) -> ExplainedSection:
     """One section. A text that can't be divided among its sources is shown with all of them, or not at all."""
     stored, name = section["sources"], section["name"]
     heading, *items = _ITEM.split(section["text"])
@@ -113,7 +133,7 @@ def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uu
     admitted = [_admitted(source, readable, filed) for source in stored]
     sources = tuple(
         ExplainedSource(
-            mark=f"s{number}" if name == RECALL else "",
+            mark=f"s{number}" if first_mark else "",
             layer=source["layer"],
             kind=source["kind"],
             messages=tuple(source["messages"]),
@@ -123,7 +143,7 @@ def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uu
             id=uuid.UUID(source["id"]),
             came_from=source.get("from", ""),
         )
-        for number, (source, line, ok) in enumerate(zip(stored, lines, admitted, strict=True), 1)
+        for number, (source, line, ok) in enumerate(zip(stored, lines, admitted, strict=True), first_mark)
         if ok
     )
     text = section["text"]

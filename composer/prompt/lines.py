@@ -22,6 +22,7 @@ from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
+from composer.text.notices import without_notices
 from composer.text.offline import without_notice
 
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
@@ -68,9 +69,11 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
 
 
 def view_line(agent: Agent, message: Message) -> str:
-    """A message of the view: the agent's own words without their marks and the notice of an offline answer (they get
-    the assistant role), all others quoted."""
-    return clean_text(without_marks(without_notice(message.text))) if is_own(agent, message) else message_line(message)
+    """A message of the view: the agent's own words without their marks and notices (they get the assistant role), all
+    others quoted."""
+    if not is_own(agent, message):
+        return message_line(message)
+    return clean_text(without_marks(without_notices(without_notice(message.text))))
 
 
 def is_own(agent: Agent, message: Message) -> bool:
@@ -89,7 +92,7 @@ def related_line(agent: Agent, message: Message) -> str:
 def recall_line(item: Item, number: int, here: str = "") -> str:
     """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, and its
     place: where it came from, or `here`. Secrets in an old message are masked."""
-    text = without_marks(item.text) if item.by_agent else item.text
+    text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else item.kind
     about = ", ".join(part for part in (kind, item.came_from or here) if part)

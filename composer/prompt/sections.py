@@ -18,6 +18,13 @@ WORKING: Final = "WORKING"
 RELATED: Final = "RELATED"
 RECALL: Final = "RECALL"
 MESSAGE: Final = "MESSAGE"
+TOOLS: Final = "TOOLS"  # what memory tools brought or wrote while the model was answering
+
+# What came of a call of a tool.
+FOUND: Final = "found"
+NOTHING: Final = "nothing"
+REFUSED: Final = "refused"
+STORED: Final = "stored"
 
 COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
@@ -70,11 +77,23 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedTool:
+    """A memory tool that the model called: with which arguments (JSON text as the model wrote it), the source marks of
+    what came back, and `outcome`: FOUND, NOTHING, REFUSED or STORED."""
+
+    name: str
+    arguments: str
+    marks: tuple[str, ...]
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """What is sent to the model, and why each part is there.
 
     `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
-    `image_notices` are sentences for the asker about images that are not sent.
+    `image_notices` are sentences for the asker about images that are not sent. `used_tools` are the memory tools that
+    the model called; their calls and results are the end of `role_messages`.
     """
 
     sections: tuple[Section, ...]
@@ -85,6 +104,7 @@ class Prompt:
     notes: tuple[str, ...] = ()
     images: tuple[SelectedImage, ...] = ()
     image_notices: tuple[str, ...] = ()
+    used_tools: tuple[UsedTool, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The prompt in the format of `--json` (docs/command-line.md); `/nexus why` reads the same object."""
@@ -93,7 +113,7 @@ class Prompt:
             "window": self.window,
             "exact_tokens": self.exact,
             "notes": list(self.notes),
-            "role_messages": [{"role": m.role, "content": m.content} for m in self.role_messages],
+            "role_messages": [{"role": m.role, "content": m.words} for m in self.role_messages],
             "sections": [
                 {
                     "name": section.name,
@@ -105,11 +125,16 @@ class Prompt:
             ],
             **({"images": [image.attachment.name for image in self.images]} if self.images else {}),
             **({"unseen": list(self.image_notices)} if self.image_notices else {}),
+            **({"tools": [_used_json(used) for used in self.used_tools]} if self.used_tools else {}),
         }
 
     def as_text(self) -> str:
         """`as_json` on one line."""
         return json.dumps(self.as_json(), ensure_ascii=False, separators=(",", ":"))
+
+
+def _used_json(used: UsedTool) -> dict[str, Any]:
+    return {"name": used.name, "arguments": used.arguments, "marks": list(used.marks), "outcome": used.outcome}
 
 
 def _source_json(item: Item) -> dict[str, Any]:

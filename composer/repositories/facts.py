@@ -49,6 +49,11 @@ class Facts:
         rows = await self._sql.fetch("facts_history", **readable_parameters(readable.without_pool()), key=key)
         return [_fact(row) for row in rows]
 
+    async def is_set(self, tag: AccessTag, key: str) -> bool:
+        """Whether a key has a value where something with this tag is filed."""
+        row = await self._sql.fetch_one("fact_is_set", namespace=tag.namespace, visibility=str(tag.visibility), key=key)
+        return row is not None
+
     async def add(self, id: uuid.UUID, tag: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Store a value that is valid from `fact.valid_from` on. The previous value of its key ends then."""
         closed = await self._sql.fetch_one(

@@ -139,6 +139,21 @@ class Recall:
         rarities = dict(zip(sorted(terms), rows[0]["rarities"] or (), strict=False))
         return Found([_candidate(row) for row in rows], rarities, rows[0]["items"])
 
+    async def around(
+        self,
+        readable: Readable,
+        episode: uuid.UUID,
+        each: int,
+        since: datetime,
+        until: datetime,
+    ) -> list[Item]:
+        """A message and at most `each` before and after it in its conversation, oldest first, as episodes; nothing if
+        it may not be read. None is before `since` or after `until`."""
+        rows = await self._sql.fetch(
+            "recall_around", **recall_parameters(readable), episode_id=episode, each=each, since=since, until=until
+        )
+        return [_episode(row) for row in rows]
+
     async def background(
         self,
         own: Readable,
@@ -291,6 +306,22 @@ def _summary(record: Sequence[Any]) -> Item:
         user_id,
         messages=tuple(messages),
         starts_at=start,
+    )
+
+
+def _episode(row: Row) -> Item:
+    return Item(
+        "semantic",
+        "episode",
+        str(row["id"]),
+        row["text"],
+        row["at"],
+        row["namespace"],
+        Visibility(row["visibility"]),
+        row["user_id"],
+        author=row["author"],
+        messages=(row["external_id"],),
+        by_agent=row["by_agent"],
     )
 
 

@@ -114,6 +114,17 @@ class Turns:
         await insert_lineage(self._sql, links)
         return True
 
+    async def record_write(self, turn: Turn, kind: str, item: uuid.UUID) -> None:
+        """Record that a memory or a fact was written while a turn was being answered, from its question. The turn has
+        the item among its sources from then on, also before it is answered."""
+        links = [("turn", turn.id, kind, item), (kind, item, "message", turn.message_id)]
+        await insert_lineage(self._sql, links)
+
+    async def written(self, turn: uuid.UUID) -> list[uuid.UUID]:
+        """The ids of what was written while a turn was being answered, as long as it is not answered."""
+        rows = await self._sql.fetch("lineage_sources", item_ids=[turn])
+        return [row["source_id"] for row in rows]
+
     async def mark_sent(self, id: uuid.UUID, now: datetime) -> None:
         """Record that an answer was sent."""
         await self._sql.execute("turn_sent", id=id, now=now)

@@ -80,6 +80,11 @@ def is_storable(text: str) -> bool:
     return _UNSTORABLE.search(text) is None
 
 
+def storable(text: str) -> str:
+    """A text with U+FFFD in place of each character that can't be stored."""
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
 def clean_text(text: str) -> str:
     """A text as it is stored and shown, in Unicode NFC, in any number of lines.
 
@@ -89,7 +94,7 @@ def clean_text(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     if _NEEDS_CARE.search(text) is not None:
-        text = _LINE_BREAK.sub("\n", _UNSTORABLE.sub(REPLACEMENT, text))
+        text = _LINE_BREAK.sub("\n", storable(text))
         text = _HIDDEN.sub(lambda found: found[1] or "", _composed(text))
     return _composed(text)
 

@@ -40,7 +40,8 @@ class DraftAnswer:
     """The result of one attempt to answer: its prompt (if one was composed), and the reply's text or a `failure`.
 
     `failure` is the sentence that tells the person why there is no reply. `model` is the one that answered, where that
-    is known: a fallback model, perhaps.
+    is known: a fallback model, perhaps. `notices` tell the asker what was written for them while the model answered;
+    `unquoted` are the same without its words, for a failure: that is no message, so forgetting does not reach it.
     """
 
     composed: ComposedPrompt | None = None
@@ -48,6 +49,8 @@ class DraftAnswer:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     failure: str | None = None
+    notices: list[str] = field(default_factory=list)
+    unquoted: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from composer.errors import NotFound
 from composer.model import Message, Turn
-from composer.prompt.sections import RECALL
+from composer.prompt.sections import RECALL, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.turn.explanation import explain_stored
@@ -35,7 +35,7 @@ async def cited_messages(
     sources = {
         source.mark: source.id
         for section in explanation.sections
-        if section.name == RECALL
+        if section.name in (RECALL, TOOLS)
         for source in section.sources
         if source.mark in cited and source.id is not None
     }

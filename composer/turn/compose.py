@@ -19,6 +19,7 @@ from composer.summaries.compaction import Compactor, Plan, compaction_item
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.timing import timed
+from composer.visibility import Readable
 
 logger = structlog.get_logger()
 
@@ -28,7 +29,8 @@ class ComposedPrompt:
     """A finished prompt, the conversation it is for, and the time of each step (ms).
 
     `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt.
-    `asker_accounts` are all the accounts of the asker, who may have linked several.
+    `asker_accounts` are all the accounts of the asker, who may have linked several. `readable` is what its viewer could
+    read when it was composed.
     """
 
     prompt: Prompt
@@ -36,6 +38,7 @@ class ComposedPrompt:
     timings_ms: dict[str, float]
     counted_tokens: int
     asker_accounts: tuple[uuid.UUID, ...]
+    readable: Readable
 
 
 class Composer:
@@ -74,6 +77,7 @@ class Composer:
             timings,
             uncorrected(tokenizer, prompt.tokens),
             material.access.linked_users(request.asker),
+            material.readable,
         )
 
     async def compact(self, request: PromptRequest) -> Compaction | None:
@@ -91,6 +95,14 @@ class Composer:
         Raises as `compose`.
         """
         return await self._reader.recall(request)
+
+    async def recall_again(self, request: PromptRequest, turn: Readable) -> list[Item]:
+        """Search memory while a turn is being answered (`Reader.recall_again`)."""
+        return await self._reader.recall_again(request, turn)
+
+    async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
+        """Read around a recalled message while a turn is being answered (`Reader.read_around`)."""
+        return await self._reader.read_around(request, turn, episode, each)
 
     async def _compact(self, due: Plan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
         """Carry out a compaction. A failure is logged and never fails the turn: the prompt is packed without it."""

@@ -9,8 +9,15 @@ from typing import Any, Final
 
 from composer import visibility
 from composer.ports.models import ChatMessage
-from composer.prompt.explain import ExplainedSection, explain, readable_messages, refiled_ids, speakers
-from composer.prompt.sections import FACTS, MESSAGE, RELATED, WORKING
+from composer.prompt.explain import (
+    ExplainedSection,
+    explain,
+    explain_tools,
+    readable_messages,
+    refiled_ids,
+    speakers,
+)
+from composer.prompt.sections import FACTS, MESSAGE, RELATED, WORKING, UsedTool
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.visibility import AccessContext
@@ -21,13 +28,14 @@ MAX_ADDRESSES: Final = 3  # messages of one source; a summary may have hundreds
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A stored prompt as its reader may see it now. `tokens` and `window` are those of the whole prompt; `addresses`
-    are by the id of the source."""
+    are by the id of the source; `tools` are the memory tools that the model called."""
 
     tokens: int
     window: int
     sections: tuple[ExplainedSection, ...]
     messages: tuple[ChatMessage, ...]
     addresses: Mapping[uuid.UUID, Sequence[MessageAddress]]
+    tools: tuple[UsedTool, ...] = ()
 
 
 async def explain_stored(tx: Transaction, access: AccessContext, stored: str) -> Explanation:
@@ -52,4 +60,5 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
         tuple(sections),
         tuple(readable_messages(prompt, sections)),
         await tx.explanations.addresses(readable, linkable, MAX_ADDRESSES),
+        tuple(explain_tools(prompt, sections)),
     )

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 import structlog
@@ -22,6 +22,7 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, ConversationKind, Item, Message
+from composer.ports.clock import EARLIEST
 from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, said_here
@@ -83,12 +84,13 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What one prompt is made from, the view it shows, and the tokenizer that counts it."""
+    """What one prompt is made from, the view it shows, the tokenizer that counts it, and what its viewer may read."""
 
     prompt_input: PromptInput
     view: View
     access: AccessContext
     tokenizer: Tokenizer
+    readable: Readable
 
     @property
     def chars(self) -> int:
@@ -143,12 +145,12 @@ class Reader:
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
         """Read everything that one prompt is made from, as of one moment."""
         async with self._snapshot(request, timings) as snapshot:
-            prompt_input, view = await self._read_layers(request, snapshot, timings)
+            prompt_input, view, readable = await self._read_layers(request, snapshot, timings)
             tokenizer = self._tokenizer(request.agent)
             if not tokenizer.exact:
                 counts = await snapshot.tx.turns.last_token_counts(snapshot.access.conversation, request.agent.model)
                 tokenizer = corrected(tokenizer, *counts)
-        return Material(prompt_input, view, snapshot.access, tokenizer)
+        return Material(prompt_input, view, snapshot.access, tokenizer, readable)
 
     async def recall(self, request: PromptRequest) -> list[Item]:
         """Search memory for the request's message, best first. Recent messages are included, unlike in a prompt.
@@ -169,9 +171,39 @@ class Reader:
             here = said_here(access.conversation)
             return [replace(item, came_from=origins[item.namespace] or here) for item in found]
 
+    async def recall_again(self, request: PromptRequest, turn: Readable) -> list[Item]:
+        """Search memory while a turn is being answered: the request's message has the words to search for. Only what
+        could be read when the turn began (`turn`) and can be read now is found. Raises as `compose`."""
+        question = request.message
+        async with self._snapshot(request, {}) as snapshot:
+            tx, recent = snapshot.tx, snapshot.window.recent
+            access, readable = await _judged_again(tx, snapshot, question)
+            retrieval = self._retrieval_options(request, await tx.settings.all())
+            query = _query(question, recent, snapshot.vector, request.agent, await _mentioned(tx, question))
+            shown, now = semantic.Shown([question]), question.at.astimezone(self._zone(request.tenant_id))
+            found = await semantic.read(tx.recall, readable, query, shown, retrieval, now)
+            found = [item for item in found if turn.admits(item)]
+            origins = await _origins(tx, access, found)
+            return [replace(item, came_from=origins[item.namespace]) for item in found]
+
+    async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
+        """A recalled message with at most `each` before and after it, oldest first, by the same rules. Raises as
+        `compose`."""
+        question = request.message
+        async with self._snapshot(request, {}) as snapshot:
+            tx = snapshot.tx
+            access, readable = await _judged_again(tx, snapshot, question)
+            retention = self._retrieval_options(request, await tx.settings.all()).retention_days
+            since = question.at - timedelta(days=retention) if retention else EARLIEST
+            found = await tx.recall.around(readable, episode, each, since, question.at)
+            asked = semantic.episode_id(question)
+            found = [i for i in found if readable.admits(i) and turn.admits(i) and i.id != str(asked)]
+            origins = await _origins(tx, access, found)
+            return [replace(item, came_from=origins[item.namespace]) for item in found]
+
     async def _read_layers(
         self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]
-    ) -> tuple[PromptInput, View]:
+    ) -> tuple[PromptInput, View, Readable]:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
         tx, window, question = snapshot.tx, snapshot.window, request.message
         conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
@@ -208,7 +240,7 @@ class Reader:
             candidates=window.candidates,
             here=said_here(conversation),
         )
-        return prompt_input, view
+        return prompt_input, view, readable
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
@@ -267,6 +299,13 @@ async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessConte
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.readable_conversation(access)
+
+
+async def _judged_again(tx: Transaction, snapshot: _Snapshot, question: Message) -> tuple[AccessContext, Readable]:
+    """The viewer's access and what they may read, as of the snapshot."""
+    speakers = _speakers(question, snapshot.window.recent)
+    access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
+    return access, visibility.readable(access, speakers)
 
 
 async def _origins(tx: Transaction, access: AccessContext, rows: Iterable[Tagged]) -> dict[str, str]:

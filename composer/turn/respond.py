@@ -23,10 +23,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
-from composer.model import Agent, Message, Turn, TurnState
+from composer.errors import EmptyAnswer, NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
+from composer.model import Agent, Message, Turn, TurnState, Usage
 from composer.ports.clock import Clock
-from composer.ports.models import MeteredModel, Work, WorkKind
+from composer.ports.models import MeteredModel, ToolCall, Work, WorkKind
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
@@ -39,6 +39,7 @@ from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
+from composer.turn.tools import MemoryTools, ToolSession
 
 logger = structlog.get_logger()
 
@@ -120,9 +121,11 @@ class Responder:
         images: ImageLoader,
         priority: InteractivePriority,
         clock: Clock,
+        tools: MemoryTools,
     ) -> None:
         self._database = database
         self._composer = composer
+        self._tools = tools
         self._model = model
         self._answers = answers
         self._priority = priority
@@ -213,7 +216,7 @@ class Responder:
             delivery.on_start(turn)
             try:
                 await self._ask_model(request, turn, draft, delivery)
-            except PromptTooLong as error:  # raised before the first chunk, so no text was shown yet
+            except PromptTooLong as error:  # nothing was shown yet, but what was said before a tool was called
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
                 logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
@@ -222,7 +225,10 @@ class Responder:
                 # not stored: what the model refused may have been long for this question alone.
                 smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-                await self._ask_model(request, turn, draft, delivery)
+                draft.text = ""  # what was said before a tool was called; the whole reply is shown in the end
+                if draft.usage != Usage():  # of another prompt, so it says nothing of our count of this one
+                    draft.composed = replace(draft.composed, counted_tokens=0)
+                await self._ask_model(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
         except asyncio.CancelledError:
             # uncancel() withdraws the request of `stop_answers`. If others remain, the process is ending.
             if turn.id not in self._stopped or task.uncancel() > 0:
@@ -239,6 +245,8 @@ class Responder:
         finally:
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
+        if draft.failure is not None and draft.unquoted:  # it was written although there is no answer
+            draft.failure = "\n".join((draft.failure, *draft.unquoted))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
@@ -256,24 +264,57 @@ class Responder:
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
 
     async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
-        """Ask the model with the draft's prompt, and pass each chunk of the answer to the delivery."""
+        """Ask the model with the draft's prompt, carry out the tools that it calls and ask it again. Each chunk of the
+        answer goes to the delivery."""
         assert draft.composed is not None
-        prompt = draft.composed.prompt
-        work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker)
-        chunks = self._model.stream(work, prompt.role_messages)
+        tools = await self._tools.open(request, turn, draft.composed)
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)
         self._priority.end(turn.id)
-        with timed(draft.timings_ms, "model"):
-            async for chunk in chunks:
+        try:
+            with timed(draft.timings_ms, "model"):
+                while await self._ask_once(request, turn, draft, delivery, tools):
+                    pass
+        except EmptyAnswer:
+            if not draft.text.strip() and (tools is None or not tools.notices):
+                raise  # else it said all that it had to say before it called a tool, or the notices say it
+        finally:
+            if tools is not None:
+                draft.notices, draft.unquoted = tools.notices, tools.unquoted
+        remarks = [*draft.notices, *draft.composed.prompt.image_notices]  # what was written; images that were not sent
+        if remarks:
+            text = ("\n\n" if draft.text else "") + "\n".join(remarks)
+            await delivery.on_chunk(turn, text)
+            draft.text += text
+
+    async def _ask_once(
+        self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery, tools: ToolSession | None
+    ) -> bool:
+        """Ask the model once. Returns whether it called tools; then they were carried out, and the draft's prompt has
+        what they brought."""
+        assert draft.composed is not None
+        offered = () if tools is None else tools.offered()
+        messages = draft.composed.prompt.role_messages
+        work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker, offered)
+        said, calls, used = "", list[ToolCall](), Usage()
+        try:
+            async for chunk in self._model.stream(work, messages):
                 if chunk.text:
+                    if not said and draft.text:  # it said something before it called a tool
+                        await delivery.on_chunk(turn, "\n\n")
+                        draft.text += "\n\n"
                     await delivery.on_chunk(turn, chunk.text)
-                draft.text, draft.usage = draft.text + chunk.text, chunk.usage or draft.usage
-                draft.model = chunk.model or draft.model
-        if prompt.image_notices:  # which images were not sent to the model, and why
-            remarks = "\n\n" + "\n".join(prompt.image_notices)
-            await delivery.on_chunk(turn, remarks)
-            draft.text += remarks
+                said, draft.text = said + chunk.text, draft.text + chunk.text
+                used, draft.model = chunk.usage or used, chunk.model or draft.model
+                calls.extend(chunk.calls)
+        finally:
+            draft.usage = draft.usage + used
+        if tools is None:
+            return False
+        if calls and offered:
+            await tools.run(said, calls)
+        draft.composed = tools.composed()
+        return bool(calls and offered)
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
         """The reply with the messages that it cites; without them when the database is unavailable. Only sources that

@@ -1,6 +1,6 @@
 """The meter: every call of a chat model goes through it. It keeps calls within budgets and records what they used."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,7 +9,7 @@ import structlog
 from composer.errors import NexusError, PromptTooLong, for_operator
 from composer.model import Agent, Usage
 from composer.ports.clock import Clock
-from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, ChatModel, Chunk, Tokenizer, Work
+from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, ChatModel, Chunk, Tokenizer, ToolModel, Work
 from composer.repositories.usage import Amount, Figures
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.circuit_breaker import CircuitBreaker
@@ -28,7 +28,7 @@ class _Call:
     failed: bool = False
 
     def add(self, chunk: Chunk) -> None:
-        self.text += chunk.text
+        self.text += chunk.text + "".join(f"{each.name} {each.arguments}" for each in chunk.calls)
         if chunk.usage is not None:
             self.usage = chunk.usage if self.usage is None else self.usage + chunk.usage
 
@@ -59,7 +59,7 @@ class Meter:
             async for chunk in self._model.stream(work.agent, messages):
                 yield chunk
             return
-        most = partial(self._estimate, work.agent, messages)
+        most = partial(self._estimate, work, messages)
         async with self._ledger.reserved(work.account, work.agent.model, most):
             async for chunk in self._ask_in_turn(work, messages):
                 yield chunk
@@ -93,18 +93,25 @@ class Meter:
         """Ask one model, and add what that used to the ledger, however it ends."""
         begun = await self._ledger.begin(work.account)
         try:
-            async for chunk in self._model.stream(replace(work.agent, model=call.model), messages):
+            async for chunk in self._stream(replace(work, agent=replace(work.agent, model=call.model)), messages):
                 call.add(chunk)
                 yield replace(chunk, model=call.model)
         except BaseException:
             call.failed = True
             raise
         finally:
-            await self._ledger.record(work.account, call.model, await self._figures(call, messages), begun)
+            sent = [*messages, *_offered(work)]
+            await self._ledger.record(work.account, call.model, await self._figures(call, sent), begun)
 
-    async def _estimate(self, agent: Agent, messages: Sequence[ChatMessage]) -> Amount:
+    def _stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        if work.tools and isinstance(self._model, ToolModel):
+            return self._model.stream_with_tools(work.agent, messages, work.tools)
+        return self._model.stream(work.agent, messages)
+
+    async def _estimate(self, work: Work, messages: Sequence[ChatMessage]) -> Amount:
         """The most that a call is expected to use, by the dearest of the models that may be asked."""
-        usage = Usage(await self._count(agent.model, messages), agent.reply_tokens)
+        agent = work.agent
+        usage = Usage(await self._count(agent.model, [*messages, *_offered(work)]), agent.reply_tokens)
         costs = (self._ledger.cost(model, usage) for model in self._models(agent))
         return Amount(usage.prompt_tokens + usage.completion_tokens, max(costs))
 
@@ -120,7 +127,12 @@ class Meter:
     async def _count(self, model: str, messages: Sequence[ChatMessage]) -> int:
         """Tokens of a prompt as the model counts them, without images."""
         count = self._tokenizer(model).count
-        chars = sum(len(message.content) for message in messages)
+        chars = sum(len(message.words) for message in messages)
         return await off_loop(
-            chars // COUNTED_PER_READ, lambda: sum(count(each.content) + TOKENS_PER_MESSAGE for each in messages)
+            chars // COUNTED_PER_READ, lambda: sum(count(each.words) + TOKENS_PER_MESSAGE for each in messages)
         )
+
+
+def _offered(work: Work) -> list[ChatMessage]:
+    """What a request says of its tools, to count its tokens."""
+    return [ChatMessage("tool", tool.words) for tool in work.tools]

@@ -25,6 +25,12 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND key = :key
 ORDER BY valid_from, id
 
+-- name: fact_is_set
+-- Find out whether a key has a current value in a scope.
+SELECT id FROM facts
+WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key AND valid_to IS NULL
+LIMIT 1
+
 -- name: fact_close
 -- End the current value of a key, unless its successor `id` is stored already.
 UPDATE facts SET valid_to = greatest(:now, valid_from + interval '1 microsecond')

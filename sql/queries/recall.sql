@@ -192,6 +192,49 @@ LEFT JOIN LATERAL (
 ) AS s ON true
 ORDER BY r.id
 
+-- name: recall_around
+-- Get a recalled message with the `each` messages before and after it in its conversation, oldest first. Like those
+-- beside a hit of a search, they are indexed messages that the viewer may read, and none is before `since` or after
+-- `until`.
+WITH target AS MATERIALIZED (
+    SELECT m.conversation_id, m.at, m.seq FROM episodes AS e
+    JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+    WHERE e.tenant_id = :tenant_id AND e.id = :episode_id AND m.at BETWEEN :since AND :until
+          AND m.namespace = ANY (:namespaces::text[])
+          AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor, :rooms::text[])
+)
+SELECT near.id, near.external_id, near.text, near.author, near.at, near.namespace, near.visibility, near.user_id,
+       near.by_agent
+FROM target CROSS JOIN LATERAL (
+    (SELECT episode.id, earlier.external_id, earlier.text, earlier.author, earlier.at, earlier.seq, earlier.namespace,
+            earlier.visibility, earlier.user_id, earlier.agent_id IS NOT NULL AS by_agent
+     FROM messages AS earlier
+     CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
+         AND message_id = earlier.id OFFSET 0) AS episode
+     WHERE earlier.tenant_id = :tenant_id AND earlier.conversation_id = target.conversation_id
+           AND (earlier.at, earlier.seq) <= (target.at, target.seq) AND earlier.at >= :since
+           AND earlier.namespace = ANY (:namespaces::text[])
+           AND may_read(earlier.namespace, earlier.visibility, earlier.user_id, NULL, :pooled::text[],
+               :visibilities::text[], :readers::uuid[], :vendor, :rooms::text[])
+     ORDER BY earlier.at DESC, earlier.seq DESC
+     LIMIT :each::int + 1)
+    UNION ALL
+    (SELECT episode.id, later.external_id, later.text, later.author, later.at, later.seq, later.namespace,
+            later.visibility, later.user_id, later.agent_id IS NOT NULL
+     FROM messages AS later
+     CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
+         AND message_id = later.id OFFSET 0) AS episode
+     WHERE later.tenant_id = :tenant_id AND later.conversation_id = target.conversation_id
+           AND (later.at, later.seq) > (target.at, target.seq) AND later.at <= :until
+           AND later.namespace = ANY (:namespaces::text[])
+           AND may_read(later.namespace, later.visibility, later.user_id, NULL, :pooled::text[],
+               :visibilities::text[], :readers::uuid[], :vendor, :rooms::text[])
+     ORDER BY later.at, later.seq
+     LIMIT :each::int)
+) AS near
+ORDER BY near.at, near.seq
+
 -- name: recall_background
 -- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of
 -- `people`; the newest compaction of an agent's view that was made before a message; and, oldest first, the latest

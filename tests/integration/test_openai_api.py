@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
+from composer.errors import EmptyAnswer, Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import load_settings
@@ -112,11 +112,11 @@ async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, m
         (Fail(429, "quota", code="insufficient_quota"), Unavailable, "quota"),
         (Fail(429, headers={"Retry-After": "3600"}), Unavailable, "limiting the rate of model test-model (429)"),
         (Fail(500, headers={"Retry-After": "3600"}), Unavailable, "has trouble with model test-model (500)"),
-        (Raw(b"<html>login</html>", "text/html"), Unavailable, "empty answer"),
+        (Raw(b"<html>login</html>", "text/html"), EmptyAnswer, "empty answer"),
         (Raw(b"data: {not json\n\n"), Unavailable, "not the OpenAI protocol"),
         (Raw(b'data: "text"\n\n'), Unavailable, "not the OpenAI protocol"),
-        (Say(()), Unavailable, "empty answer"),
-        (Say(("", " \n")), Unavailable, "empty answer"),
+        (Say(()), EmptyAnswer, "empty answer"),
+        (Say(("", " \n")), EmptyAnswer, "empty answer"),
         (Say((), finish="content_filter"), Unavailable, "content filter"),
         (Say((), error_event=True), Unavailable, "reported an error instead of an answer"),
     ],

@@ -27,7 +27,7 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.semantic import Query, Retrieval, Shown
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
-from composer.repositories.recall import Candidate
+from composer.repositories.recall import Candidate, episode_id_of
 from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable
 from tests.support.databases import run_sql
 from tests.support.harness import AppHarness
@@ -122,6 +122,11 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "pending": await tx.quarantine.find_pending(scene.readable),
             "contributions": await tx.quarantine.contributions(scene.readable, scene.viewer, EARLIEST),
             "sources": await tx.explanations.find_readable(scene.readable, ROW_IDS),
+            "around a message": [
+                item
+                for id in MESSAGE_IDS
+                for item in await tx.recall.around(scene.readable, episode_id_of(id), 2, EARLIEST, NOW)
+            ],
             "messages of sources": await tx.explanations.addresses(scene.readable, MESSAGE_IDS, 3),
         }
 
@@ -205,7 +210,15 @@ async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHa
         ]
 
 
-RECALLED: Final = {"by meaning", "by words", "rarities", "the best two", "sources", "messages of sources"}
+RECALLED: Final = {
+    "by meaning",
+    "by words",
+    "rarities",
+    "the best two",
+    "around a message",
+    "sources",
+    "messages of sources",
+}
 
 
 async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(

@@ -182,7 +182,9 @@ async def test_days_are_those_of_the_tenants_time_zone(settings: Settings) -> No
 
 
 async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence(settings: Settings) -> None:
-    async with paid(settings, BudgetSettings(per="day", tokens=1_600, kind="answers")) as office:
+    async with paid(
+        settings, BudgetSettings(per="day", tokens=1_600, kind="answers"), agent={"tools": False}
+    ) as office:
         with capture_logs() as logs:
             replies = [await office.harness.ask("alice", "@nexus hello?", **ROOM) for _ in range(7)]
         assert replies[-1].text == (
@@ -216,7 +218,7 @@ async def test_a_budget_that_is_smaller_than_one_answer_is_to_be_raised_and_not_
 
 
 async def test_a_budget_has_room_again_on_the_next_day(settings: Settings) -> None:
-    async with paid(settings, BudgetSettings(per="day", tokens=1_600)) as office:
+    async with paid(settings, BudgetSettings(per="day", tokens=1_600), agent={"tools": False}) as office:
         asked = [await office.harness.ask("alice", "@nexus hello?", **ROOM) for _ in range(6)]
         assert not asked[0].failed
         assert asked[-1].failed
@@ -234,7 +236,7 @@ async def test_a_budget_of_a_month_goes_on_over_days_and_a_budget_of_another_ten
     async with paid(settings, budgets[0]) as office:
         assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
         assert (await office.harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)).failed
-    async with paid(settings, budgets[1]) as office:
+    async with paid(settings, budgets[1], agent={"tools": False}) as office:
         for _ in range(6):
             await office.harness.ask("alice", "@nexus hello?", **ROOM)
         office.harness.clock.tick(24 * 3_600)

@@ -15,7 +15,8 @@ from aiohttp import web
 @dataclass(frozen=True, slots=True)
 class Say:
     """Streams `pieces`; `finish` None leaves the stream without an end, `drop` cuts the connection after them. With
-    `reasoning`, so many hidden tokens come first: a request with a lower limit gets no text."""
+    `reasoning`, so many hidden tokens come first: a request with a lower limit gets no text. `calls` are functions with
+    their arguments (a text as it stands), streamed in pieces."""
 
     pieces: Sequence[str] = ("Hello", " there.")
     finish: str | None = "stop"
@@ -23,6 +24,7 @@ class Say:
     drop: bool = False
     reasoning: int = 0
     error_event: bool = False
+    calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class ModelServer:
         self.refuses_completion_limit = False
         self.refuses_images = False
         self.refuses_effort = False
+        self.refuses_tools = False
         self.max_words = 0  # of a prompt; 0: any
         self.url = ""
         self._stopped = asyncio.Event()
@@ -139,6 +142,8 @@ class ModelServer:
             )
         if self.refuses_effort and "reasoning_effort" in body:
             return Fail(400, "Unsupported parameter: 'reasoning_effort'.", "unsupported_parameter", "reasoning_effort")
+        if self.refuses_tools and "tools" in body:
+            return Fail(400, f"{body['model']} does not support tools")
         words = sum(len(_text(message["content"]).split()) for message in body["messages"])
         if self.max_words and words > self.max_words:
             return Fail(
@@ -188,7 +193,20 @@ class ModelServer:
             return response
         if reply.finish is None:
             return response
-        await _event(response, _chunk(body, {}, reply.finish))
+        for index, (name, arguments) in enumerate(reply.calls):
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            head = {
+                "index": index,
+                "id": f"call-{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": ""},
+            }
+            await _event(response, _chunk(body, {"tool_calls": [head]}))
+            for part in (text[:5], text[5:]):
+                sent = {"index": index, "function": {"arguments": part}}
+                await _event(response, _chunk(body, {"tool_calls": [sent]}))
+        finish = "tool_calls" if reply.calls and reply.finish == "stop" else reply.finish
+        await _event(response, _chunk(body, {}, finish))
         if (body.get("stream_options") or {}).get("include_usage"):
             await _event(response, _chunk(body, None) | {"usage": _usage(body, reply)})
         await response.write(b"data: [DONE]\n\n")
@@ -235,8 +253,10 @@ async def _event(response: web.StreamResponse, data: Mapping[str, Any]) -> None:
     await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
 
 
-def _text(content: str | list[dict[str, Any]]) -> str:
+def _text(content: str | list[dict[str, Any]] | None) -> str:
     """The text of a message, whether it comes as a string or in parts."""
+    if content is None:
+        return ""
     return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
 
 

@@ -19,7 +19,20 @@ from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.prompt import lines
 from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
-from composer.text import cleaning, dates, digests, marks, masking, names, periods, repetition, terms
+from composer.text import (
+    cleaning,
+    dates,
+    digests,
+    marks,
+    masking,
+    names,
+    notices,
+    periods,
+    quoting,
+    repetition,
+    requests,
+    terms,
+)
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
@@ -30,8 +43,11 @@ MODULES = (
     marks,
     masking,
     names,
+    notices,
     periods,
+    quoting,
     repetition,
+    requests,
     terms,
     patterns,
     decisions,
@@ -86,7 +102,13 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "digests.text_digest": digests.text_digest,
     "digests.text_hash": digests.text_hash,
     "cleaning.is_storable": cleaning.is_storable,
+    "cleaning.storable": cleaning.storable,
     "cleaning.clean_text": cleaning.clean_text,
+    "notices.without_notices": lambda text: notices.without_notices(f"{text} {notices.undo_sentence(ID)}"),
+    "notices.undo_sentence": lambda _: notices.undo_sentence(ID),
+    "quoting.find_quote": lambda text: quoting.find_quote(f"{text} {text}", text),
+    "requests.asks_to_store": requests.asks_to_store,
+    "requests.denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "cleaning.clean_line": cleaning.clean_line,
     "cleaning.shorten": lambda text: cleaning.shorten(text, 9),
     "cleaning.normalised": cleaning.normalised,

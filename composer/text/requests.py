@@ -1,0 +1,68 @@
+"""Whether a message asks in words to have something stored. Pure.
+
+A model may write only what its message asks to store: other people's words, which it reads as well, can ask for it too.
+The words of a request are English, and the commonest ones of a few other languages; to others the commands are open.
+"""
+
+import re
+from typing import Final
+
+MAX_CHARS: Final = 20_000  # of a message in which a request is looked for
+_WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_REMEMBER: Final = frozenset(["remember", "memorize", "memorise"])
+_NOT_ASKED: Final = frozenset(["what", "when", "where", "who", "whom", "whose", "which", "why", "how", "if", "whether"])
+_OF_SOMEBODY: Final = frozenset(["i", "we", "they", "he", "she", "it", "who"])
+_ASKING: Final = frozenset(["can", "could", "would", "will", "should", "please"])
+# Verbs that are nouns as well, so they count at the beginning of a clause, or after these words.
+_VERB: Final = re.compile(
+    r"(?:^|[.!?,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:please|and|then|also|just|you|to|kindly|hey|ok|okay|so|now|hi))"
+    r"\s{0,8}(?:note|save|store|record|write|jot|set|add|log|make|take|keep|bear)\b",
+    re.IGNORECASE,
+)
+_DONT_FORGET: Final = re.compile(r"\b(?:don['\u2019]?t|do\s{1,8}not|never)\s{1,8}forget\b", re.IGNORECASE)
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:merk\w{0,3}|notier\w{0,3}|speicher\w{0,3}|vergiss\s{1,8}nicht"
+    r"|souviens|rappelle|retiens|retenez|enregistre\w{0,2}|n['\u2019]oubliez?\s{1,8}pas"
+    r"|recuerd[ae]|acu\u00e9rdate|an[o\u00f3]ta\w{0,2}|apunta\w{0,2}|guarda\w{0,2}|no\s{1,8}olvides"
+    r"|lembr[ae]|guarde|n\u00e3o\s{1,8}esque\u00e7a|ricord[ai]\w{0,2}|annota\w{0,2}|non\s{1,8}dimenticare"
+    r"|onthoud|noteer|bewaar|vergeet\s{1,8}niet)\b",
+    re.IGNORECASE,
+)
+_NO: Final = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|cannot|false|wrong|\w{1,10}n['\u2019]t"
+    r"|nicht|kein\w{0,2}|nie|niemals|ohne|pas|jamais|aucun\w?|sans|nunca|jam\u00e1s|ning\u00fan\w?|sin|n\u00e3o|nem|sem|non"
+    r"|mai|nessun\w?|senza|niet|geen|nooit|zonder)\b",
+    re.IGNORECASE,
+)
+_CLAUSE_END: Final = re.compile(r"[.!?;\n]")
+
+
+def asks_to_store(text: str) -> bool:
+    """Whether a message asks to remember, note or set something; not one that only asks what is remembered."""
+    text = text[:MAX_CHARS]
+    patterns = (_VERB, _DONT_FORGET, _ELSEWHERE)
+    return any(pattern.search(text) for pattern in patterns) or _asks_to_remember(text)
+
+
+def denied_outside(text: str, start: int, end: int) -> bool:
+    """Whether the sentence around a part of a message, from `start` to `end`, has a "no" or "not" outside that part:
+    then the part alone may say the contrary. "Don't forget that" is none."""
+    before = [found.end() for found in _CLAUSE_END.finditer(text, 0, start)]
+    after = _CLAUSE_END.search(text, end)
+    outside = f"{text[before[-1] if before else 0 : start]} | {text[end : after.start() if after else len(text)]}"
+    return _NO.search(_DONT_FORGET.sub(" ", outside)) is not None
+
+
+def _asks_to_remember(text: str) -> bool:
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return any(word in _REMEMBER and _is_request(words, place) for place, word in enumerate(words))
+
+
+def _is_request(words: list[str], place: int) -> bool:
+    """Whether the verb at this place is said to whom is asked: "can you remember that", not "do you remember"."""
+    before, after = words[max(place - 3, 0) : place], words[place + 1 : place + 2]
+    if _NOT_ASKED.intersection(after) or _OF_SOMEBODY.intersection(before[-1:]):
+        return False
+    if any(_NO.fullmatch(word) for word in before):
+        return False
+    return before[-1:] != ["you"] or bool(_ASKING.intersection(before))

@@ -1,0 +1,189 @@
+"""What a model may write while it answers: memories and facts in the words of the message that it answers.
+
+Other people's words must not be able to make an agent write (docs/decisions/0023). So the message itself must ask for
+it, only its own words are stored, in the conversation itself, under the asker's own rights, and the asker is told how
+to undo it.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from composer import rights, visibility
+from composer.errors import NotFound, Refused
+from composer.memory import remember as remembering
+from composer.memory.remember import Author
+from composer.model import Conversation, Item, Message, Trust, Turn
+from composer.ports.clock import Clock
+from composer.repositories.database import Database, Transaction
+from composer.rights import Act
+from composer.text.cleaning import shorten
+from composer.text.masking import mask
+from composer.text.notices import undo_sentence
+from composer.text.quoting import find_quote
+from composer.text.requests import asks_to_store, denied_outside
+from composer.visibility import AccessTag, WriteScope
+
+MAX_WRITES: Final = 3  # in one turn
+MAX_SHOWN_CHARS: Final = 200  # of what was written, in the notice
+_KEY: Final = re.compile(r"[\w.\-]{1,200}")
+_PART: Final = re.compile(r"[^\W_]+")
+_ONLY_QUOTES: Final = (
+    "Nothing was stored: only words that stand in the message to answer, one after the other, may be stored."
+)
+_DENIED: Final = (
+    "Nothing was stored: the sentence has a negation that these words leave out. Quote all of the sentence, with "
+    "remember."
+)
+_KNOWN_KEY: Final = (
+    "Nothing was stored: there is a fact of that key already. Say that /nexus fact set KEY VALUE changes it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Something that was written: as a source of the answer, and the sentence that tells the asker. `unquoted` is that
+    sentence without what was written."""
+
+    item: Item
+    notice: str
+    unquoted: str
+
+
+class ToolWriter:
+    """Writes for the asker of one question, in the transaction that judges them."""
+
+    def __init__(
+        self, database: Database, clock: Clock, turn: Turn, question: Message, conversation: Conversation
+    ) -> None:
+        self._database, self._clock = database, clock
+        self._turn, self._question, self._conversation = turn, question, conversation
+        trusted = question.trust is Trust.MEMBER and not question.ephemeral
+        self._wanted = trusted and asks_to_store(question.text)
+        self._earlier: Sequence[uuid.UUID] = ()
+        self._count = 0
+
+    @property
+    def allowed(self) -> bool:
+        """Whether anything may be written for this question: a member's, that is stored and asks for it, as long as the
+        limit is not reached and no earlier attempt at this turn wrote something."""
+        return self._wanted and not self._earlier and self._count < MAX_WRITES
+
+    async def begin(self) -> list[str]:
+        """Look up what an attempt at this turn wrote that was interrupted: then nothing more is written. Returns the
+        sentences that tell the asker of it. Raises Unavailable."""
+        async with self._database.transaction(self._turn.tenant_id, snapshot=True) as tx:
+            self._earlier = await tx.turns.written(self._turn.id)
+        return [_unquoted(id) for id in self._earlier]
+
+    async def remember(self, text: str) -> Written:
+        """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
+        quote = self._quote(text)
+        author, now = self._begin_write()
+        async with self._database.transaction(self._turn.tenant_id) as tx:
+            tag = await self._judged_tag(tx)
+            id = await remembering.remember(tx, tag, quote, author, self._turn.adapter, self._event(quote), now)
+            await tx.turns.record_write(self._turn, "memory", id)
+        stored = mask(quote)
+        return self._written("semantic", "note", id, tag, stored, f"Remembered: {stored}")
+
+    async def set_fact(self, key: str, value: str) -> Written:
+        """Set a fact whose key and value are words of the message. Raises Refused with the sentence for the model, and
+        BadInput."""
+        said = {word.casefold() for word in _PART.findall(self._question.text)}
+        parts = {word.casefold() for word in _PART.findall(key)}
+        if not _KEY.fullmatch(key) or not parts or not parts <= said:
+            raise Refused("Nothing was stored: the key must be made of words of the message, such as deploy_day.")
+        quoted = self._quoted_value(value)
+        author, now = self._begin_write()
+        async with self._database.transaction(self._turn.tenant_id) as tx:
+            tag = await self._judged_tag(tx)
+            if await tx.facts.is_set(tag, key):
+                # Tools append: to forget the new value would not bring the old one back.
+                raise Refused(_KNOWN_KEY)
+            event = self._event(key, quoted)
+            fact = await remembering.set_fact(tx, tag, key, quoted, author, self._turn.adapter, event, now)
+            await tx.turns.record_write(self._turn, "fact", fact.id)
+        line = f"{fact.key} = {fact.value}"
+        return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
+
+    def _quoted_value(self, value: str) -> str:
+        """A value as JSON text, if it is one text, number or word that stands in the message."""
+        try:
+            parsed: object = json.loads(value)
+        except ValueError:
+            parsed = value
+        if isinstance(parsed, list | dict) or parsed is None:
+            raise Refused("Nothing was stored: the value must be one text, number, true or false.")
+        text = parsed if isinstance(parsed, str) else json.dumps(parsed)
+        quote = self._quote(text)
+        return json.dumps(quote if isinstance(parsed, str) else parsed, ensure_ascii=False)
+
+    def _quote(self, words: str) -> str:
+        """The part of the message that has these words. Raises Refused."""
+        said = self._question.text
+        found = find_quote(said, words)
+        if found is None:
+            raise Refused(_ONLY_QUOTES)
+        if denied_outside(said, *found):
+            raise Refused(_DENIED)
+        return said[found[0] : found[1]]
+
+    def _event(self, *words: str) -> str:
+        """The name of a write: the same words of a message are stored once, whoever asks for it again."""
+        return f"tool:{self._question.id}:{json.dumps(words)}"
+
+    def _begin_write(self) -> tuple[Author, datetime]:
+        """The author of the next write, and its time."""
+        if not self.allowed:
+            raise Refused("Nothing was stored: nothing may be written for this message now.")
+        self._count += 1
+        author = Author(self._question.author, self._question.trust, agent=self._turn.agent_id)
+        return author, self._clock.now()
+
+    async def _judged_tag(self, tx: Transaction) -> AccessTag:
+        """Where the asker may write here now, judged as commands are. Raises Refused and NotFound.
+
+        What is written goes where the message itself stands: not into a room that was opened or closed since.
+        """
+        await tx.erasure.block()  # an erasure either goes before, and the question is gone, or finds what is written
+        question = await tx.messages.get(self._question.id)
+        if question is None or question.text != self._question.text:
+            raise Refused("Nothing was stored: the message was erased or edited meanwhile.")
+        asker = question.user_id
+        assert asker is not None
+        access = await tx.conversations.access_context(self._conversation.id, asker, self._question.trust)
+        if access is None:
+            raise NotFound("There is no such conversation here.")
+        rights.judge((Act.WRITE,), await tx.permissions.facts(access.conversation, asker, ()))
+        tag = visibility.access_tag_for(access, WriteScope.HERE)
+        _, opted_out = await tx.reminders.standing((asker,))
+        if opted_out:
+            raise Refused("Nothing was stored: its author has opted out of being stored.")
+        if (tag.namespace, tag.visibility) != (question.namespace, question.visibility):
+            raise Refused("Nothing was stored: who reads this conversation has changed since the message.")
+        tx.audit.act_for(asker, self._conversation.id)
+        return tag
+
+    def _written(self, layer: str, kind: str, id: uuid.UUID, tag: AccessTag, text: str, said: str) -> Written:
+        item = Item(
+            layer,
+            kind,
+            str(id),
+            text,
+            self._question.at,
+            tag.namespace,
+            tag.visibility,
+            tag.user_id,
+            author=self._question.author,
+            messages=(self._question.external_id,),
+        )
+        return Written(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _unquoted(id))
+
+
+def _unquoted(id: uuid.UUID) -> str:
+    return f"I have stored something for you. {undo_sentence(id)}"
