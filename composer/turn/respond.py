@@ -225,7 +225,6 @@ class Responder:
                 # not stored: what the model refused may have been long for this question alone.
                 smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-                draft.text = ""  # what was said before a tool was called; the whole reply is shown in the end
                 if draft.usage != Usage():  # of another prompt, so it says nothing of our count of this one
                     draft.composed = replace(draft.composed, counted_tokens=0)
                 await self._ask_model(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)

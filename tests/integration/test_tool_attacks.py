@@ -305,9 +305,10 @@ async def test_a_prompt_that_becomes_too_long_with_what_tools_brought_is_answere
         await office.harness.say("bob", f"the vault {number} opens with the heron key", **LAB)
     await office.chatter(**LAB)
     too_long = Fail(400, "This model's maximum context length is 900 tokens.", "context_length_exceeded")
-    office.server.script.extend((call("recall", query="vault key"), too_long, Say(("Short.",))))
+    looking = replace(call("recall", query="vault key"), pieces=("Let me look.",))
+    office.server.script.extend((looking, too_long, Say(("Short.",))))
     reply = await office.harness.ask("alice", "@nexus hello there", **LAB)
-    assert reply.text == "Short."
+    assert reply.text == "Let me look.\n\nShort." == "".join(office.harness.delivery.chunks)
     ((counted,),) = await office.rows("SELECT counted_tokens FROM turns ORDER BY queued_at DESC LIMIT 1")
     assert counted == 0, "what the API reported was of several prompts"
 

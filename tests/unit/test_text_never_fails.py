@@ -116,6 +116,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,
     "marks.replace_marks": lambda text: marks.replace_marks(f"{text} (s1)", lambda match: match["marks"]),
+    "marks.marks_in": lambda text: list(marks.marks_in(text)),
     "marks.without_marks": lambda text: marks.without_marks(f"{text} (s1)"),
     "names.title_label": names.title_label,
     "names.in_quotes": names.in_quotes,
