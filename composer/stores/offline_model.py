@@ -1,13 +1,22 @@
-"""The model that answers when none is configured: it quotes from the prompt, and says that it is offline."""
+"""The model that answers when none is configured: it quotes from the prompt, and says that it is offline.
+
+A question that names a time is answered from that time: one that asks for nothing else by its summaries, or without
+these by its messages in order.
+"""
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from math import log
 
+from composer.layers.ranking import is_question
+from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
+from composer.stores.offline_times import SUMMARY, is_within, named_periods, zone_of
+from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL, SET_MODEL
 from composer.text.small_talk import small_talk
@@ -36,6 +45,8 @@ MAX_QUOTE_CHARS = 300
 MAX_WHOLE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
 PINNED_BONUS = 1.25
 SPEAKER_BONUS = 1.3
+MAX_TOLD = 5  # messages of a time that are quoted in order
+MAX_SUMMARY_CHARS = 900  # of the summaries of a time that are quoted, together
 MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
 MIN_SHARE_OF_BEST = 0.5  # of the best quote's score that a further quote must reach
 
@@ -44,7 +55,7 @@ _MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
 _SPOKEN = re.compile(r"(?P<speaker>[^\s:(][^:(\n]{0,79}?) \((?P<at>\d{4}-\d\d-\d\d[^)]{0,20})\): ?")
 _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
-    r"(?P<speaker> [^:(\n]{1,80}?)?(?: \([^()\n]{1,250}\))?: "
+    r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
 )
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -60,6 +71,32 @@ class _Entry:
     mark: str = ""
     speaker: str = ""
     at: str = ""
+    kind: str = ""
+
+    @property
+    def when(self) -> str:
+        """The time of the entry as the prompt has it; "" where it has none."""
+        summary = SUMMARY.match(self.text)
+        return self.at or (summary["at"] if summary else "")
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a summary, of SUMMARIES or recalled."""
+        return SUMMARY.match(self.text) is not None or self.kind == "summary"
+
+    def quote_lines(self, max_chars: int) -> str:
+        """A quote of the first lines of a summary, under its time."""
+        summary = SUMMARY.match(self.text)
+        told = self.text[summary.end() :] if summary else self.text
+        head = f"- ({self.mark or self.section.lower()}) {summary['kind'] if summary else self.kind}, {self.when}:"
+        lines, left = [head], max_chars - len(head)
+        for line in told.splitlines():
+            shown = " ".join(line.split())
+            if left < len(shown) and len(lines) > 1:
+                break
+            lines.append(f"  {shorten(shown, max(left, MAX_QUOTE_CHARS))}")
+            left -= len(shown)
+        return "\n".join(lines)
 
     def quote(self, text: str) -> str:
         """A quote of `text` from this entry, with its source mark, speaker and date."""
@@ -75,12 +112,14 @@ def _entry(section: str, line: str) -> _Entry:
     mark = _MARK.match(line)
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
+    about = (spoken.groupdict().get("about") or "") if spoken else ""
     return _Entry(
         section=section,
         text=body[spoken.end() :] if spoken else body,
         mark=(mark.group("mark") or "") if mark else "",
         speaker=(spoken.group("speaker") or "").strip() if spoken else "",
         at=spoken.group("at") if spoken else "",
+        kind=about.partition(",")[0],
     )
 
 
@@ -128,7 +167,8 @@ def _quotable_parts(entry: _Entry) -> Iterator[str]:
     """The parts of an entry that can be quoted: all of it if it is short, else its sentences; never a question."""
     parts = [entry.text] if len(entry.text) <= MAX_WHOLE_CHARS else sentences(entry.text)
     for part in parts:
-        if part.strip() and not part.rstrip(" \"')\u201d").endswith(("?", "\uff1f")):
+        bare = _ADDRESS.sub(" ", part).strip().rstrip(" \"')\u201d")
+        if bare and not bare.endswith("\uff1f") and not is_question(bare):
             yield part
 
 
@@ -139,9 +179,8 @@ class _Candidate:
     words: frozenset[str]
 
 
-def _candidates(entries: Sequence[_Entry], question: _Entry) -> list[_Candidate]:
-    """Everything that can be quoted, each text once, without the question and earlier offline answers."""
-    question_terms = terms(_ADDRESS.sub(" ", question.text))
+def _candidates(entries: Sequence[_Entry]) -> list[_Candidate]:
+    """Everything that can be quoted, each text once, without earlier offline answers."""
     seen: set[str] = set()
     found = []
     for entry in entries:
@@ -150,16 +189,16 @@ def _candidates(entries: Sequence[_Entry], question: _Entry) -> list[_Candidate]
         for part in _quotable_parts(entry):
             words = terms(_ADDRESS.sub(" ", part))
             key = " ".join(part.casefold().split())
-            if key in seen or words == question_terms:
+            if key in seen:
                 continue
             seen.add(key)
             found.append(_Candidate(entry, part, frozenset(words)))
     return found
 
 
-def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate]:
+def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
     """The best quotes, best first. Ties go to the later line of the prompt."""
-    question_terms = set(terms(_ADDRESS.sub(" ", question.text)))
+    question_terms = set(terms(question))
     speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
     named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
     words = question_terms - {word for speaker in named for word in terms(speaker)}
@@ -196,10 +235,35 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [HELLO.format(name=agent.name)]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
         return [said]
-    best = _best(_candidates(entries, question), question)
-    if not best:
+    found = _quotes(entries, _ADDRESS.sub(" ", question.text), question.at, zone_of(messages), own_name)
+    if not found:
         return [NOTHING + _on_closed_rooms(messages)]
-    return [QUOTING, *("\n" + candidate.entry.quote(candidate.text) for candidate in best)]
+    return [QUOTING, *(f"\n{quote}" for quote in found)]
+
+
+def _quotes(
+    entries: Sequence[_Entry], question: str, asked_at: str, zone: tzinfo, own_name: Collection[str]
+) -> list[str]:
+    """The quotes that answer a question."""
+    periods = named_periods(question, asked_at, zone)
+    if not periods:
+        return [each.entry.quote(each.text) for each in _best(_candidates(entries), question)]
+    then = [entry for entry in entries if is_within(entry.when, periods, zone)]
+    if asks_only_for_a_time(question, own_name):
+        return _told_of(then)
+    about = " ".join(word for word in question.split() if not asks_only_for_a_time(word, own_name))
+    best = _best(_candidates(then), about) or _best(_candidates(entries), about)  # each is quoted with its date
+    return [each.entry.quote(each.text) for each in best]
+
+
+def _told_of(entries: Sequence[_Entry]) -> list[str]:
+    """What is told of a time: its summaries, else those of its messages that say most, in their order."""
+    summaries = [entry for entry in entries if entry.is_summary][:MAX_QUOTES]
+    if summaries:
+        ordered = sorted(summaries, key=lambda entry: entry.when)
+        return [entry.quote_lines(MAX_SUMMARY_CHARS // len(ordered)) for entry in ordered]
+    longest = sorted(_candidates(entries), key=lambda each: -len(each.words))[:MAX_TOLD]
+    return [each.entry.quote(each.text) for each in sorted(longest, key=lambda each: each.entry.when)]
 
 
 class OfflineModel:

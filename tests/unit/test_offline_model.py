@@ -211,6 +211,74 @@ async def test_at_most_three_lines_are_quoted_each_once_and_always_the_same() ->
     assert [await answer(messages) for _ in range(3)] == [first] * 3
 
 
+DATED = SYSTEM.replace(
+    "- day, until 2026-05-01: The team discussed the office move to Lisbon.",
+    "- day, 2026-04-27: alice: The offsite was moved.\n  | bob: Lunch was late.\n"
+    "- day, 2026-04-29: carol: Nothing broke.",
+)
+OF_MAY = """[RECALL]
+- (s1) 2026-05-02 10:00 dave (in "#general"): What happened to the ferry?
+- (s2) 2026-05-02 11:00 dave (in "#general"): The ferry happened to sink, and everybody swam home.
+- (s3) 2026-05-02 09:00 erin (in "#general"): The ferry left at nine with forty people.
+- (s4) 2026-03-02 09:00 erin (in "#general"): What happened last year happened in March."""
+
+
+async def test_of_a_time_its_summaries_are_quoted_in_their_order_with_their_dates() -> None:
+    text = await answer(prompt("@nexus what happened last week?", system=DATED, recall=OF_MAY))
+    assert quotes(text) == [
+        "- (summaries) day, 2026-04-27:",
+        "  alice: The offsite was moved.",
+        "  bob: Lunch was late.",
+        "- (summaries) day, 2026-04-29:",
+        "  carol: Nothing broke.",
+    ]
+    (head, line) = quotes(await answer(prompt("what happened on 29 April?", system=DATED)))
+    assert (head, line) == ("- (summaries) day, 2026-04-29:", "  carol: Nothing broke.")
+
+
+async def test_a_recalled_summary_of_a_time_is_quoted_like_one_of_the_prompts_own() -> None:
+    recall = '- (s1) 2026-05-02 (summary, in "#general"): erin: The ferry sank.\n  | dave: Everybody swam.'
+    text = await answer(prompt("what happened on 2 May?", recall=recall))
+    assert quotes(text) == ["- (s1) summary, 2026-05-02:", "  erin: The ferry sank.", "  dave: Everybody swam."]
+
+
+async def test_of_a_time_without_a_summary_its_messages_are_quoted_in_their_order() -> None:
+    text = await answer(prompt("what happened on 2 May 2026?", system=DATED, recall=OF_MAY))
+    assert quotes(text) == [
+        "- (s3) erin (2026-05-02 09:00): The ferry left at nine with forty people.",
+        "- (s2) dave (2026-05-02 11:00): The ferry happened to sink, and everybody swam home.",
+    ]
+
+
+async def test_days_of_a_question_are_those_of_the_zone_that_context_names() -> None:
+    late = '- (s1) 2026-05-01 23:30 dave (in "#general"): The ferry sank by night.'
+    assert await answer(prompt("what happened on 2 May?", recall=late)) == NOTHING
+    berlin = f"{SYSTEM}\n\nToday is Monday, 2026-05-04 in Europe/Berlin; times are UTC."
+    assert "The ferry sank" in await answer(prompt("what happened on 2 May?", recall=late, system=berlin))
+    nowhere = berlin.replace("Europe/Berlin", "Nowhere/At_all")
+    assert await answer(prompt("what happened on 2 May?", recall=late, system=nowhere)) == NOTHING
+
+
+async def test_a_subject_at_a_time_is_looked_for_in_that_time_first() -> None:
+    recall = f'{OF_MAY}\n- (s5) 2026-04-02 09:00 erin (in "#general"): The ferry left with the ferry crew of the ferry.'
+    (first, *_) = quotes(await answer(prompt("what was said about the ferry on 2 May?", recall=recall)))
+    assert "2026-05-02" in first
+    (first, *_) = quotes(await answer(prompt("what was said about the ferry on 3 May?", recall=recall)))
+    assert "ferry" in first
+
+
+async def test_what_says_the_words_of_the_question_is_its_answer() -> None:
+    said = "erin (2026-05-02 09:00): The ferry left at nine.\ndave (2026-05-02 09:01): at nine when left the ferry?"
+    assert quotes(await answer(prompt("@nexus the ferry left at nine?", working=said))) == [
+        "- erin (2026-05-02 09:00): The ferry left at nine."
+    ]
+
+
+@pytest.mark.parametrize("asked", ["when do the swallows fly", "@nexus when do the swallows fly"])
+async def test_a_question_without_its_mark_is_no_answer(asked: str) -> None:
+    assert await answer(prompt("when do the swallows fly?", working=f"bob (2026-05-02 09:00): {asked}")) == NOTHING
+
+
 @pytest.mark.parametrize(
     "messages",
     [
