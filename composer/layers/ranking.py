@@ -5,7 +5,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from itertools import accumulate
@@ -15,6 +15,7 @@ from typing import Final
 from composer.model import Item
 from composer.repositories.recall import Candidate
 from composer.text.dates import asks_when, named_periods, says_when
+from composer.text.terms import terms
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
 # The weights are the best of 160 drawn at random, judged on four conversations of LoCoMo; docs/decisions/0009 says what
@@ -50,6 +51,7 @@ REASONS: Final = (
 )
 _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
+_ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
 _NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
@@ -59,6 +61,8 @@ _ASKS: Final = re.compile(
     r"|is there|are there|do you|does|did|can i|can you|could you|should i|should we|has anyone|anyone know)\b[^.!]*+$",
     re.IGNORECASE,
 )
+# A question about what was asked.
+_ABOUT_QUESTIONS: Final = re.compile(r"\b(?:ask|asks|asked|asking|question|questions)\b", re.IGNORECASE)
 MAX_QUESTION_CHARS: Final = 120
 MAX_COMPARED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 
@@ -76,31 +80,35 @@ def rank(
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
     names of the agent that answers: what it said itself is second-hand. `matching` are the ids of candidates that count
-    as matches, whatever they have in common with the question.
+    as matches, whatever they have in common with the question. What was asked of an agent comes after everything else,
+    unless the question is about what was asked: people ask again what was not answered.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
     reasons = _reasons(relevant, question, now, strategy, agents)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
-    for n in order if strategy == "recent" else sorted(order, key=lambda n: -scores[n]):
+    asked = [_asks_agent(candidate.item, agents) for candidate in relevant]
+    if _ABOUT_QUESTIONS.search(question[:MAX_COMPARED_CHARS]) is not None:
+        asked = [False for _ in relevant]
+    for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
         named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
         yield replace(relevant[n].item, score=scores[n], reasons=named)
 
 
-def without_duplicates(items: Iterable[Item], question: str = "") -> Iterator[Item]:
+def without_duplicates(items: Iterable[Item], question: str = "", agents: Collection[str] = ()) -> Iterator[Item]:
     """The items without later ones that say the same or nearly so, or whose source messages earlier items cover; and
-    without those that only repeat the question."""
+    without those that only repeat the question. `agents` are the names of the agent that answers."""
     texts: set[str] = set()
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
-    asked = _WORD.findall(question[:MAX_COMPARED_CHARS].casefold())
+    asked = _Asked.of(question, agents) if question else None
     for item in items:
         spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
         if text in texts or (sources and covered.issuperset(sources)):
             continue
-        if asked and _repeats(item.text, spoken, asked):
+        if asked is not None and asked.is_repeated_by(item, spoken, agents):
             continue
         words = frozenset(spoken)
         smallest = math.ceil(len(words) * (1 - MAX_EXTRA_WORDS))
@@ -114,9 +122,48 @@ def without_duplicates(items: Iterable[Item], question: str = "") -> Iterator[It
         yield item
 
 
-def _repeats(text: str, spoken: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether a text only asks what was asked. A statement with the same words may be the answer."""
-    return list(spoken) == list(asked) or (is_question(text) and _nearly_equal(frozenset(spoken), frozenset(asked)))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The words of a question, as they stand and without what addresses an agent; `subject` are those that say what it
+    is about, as search terms."""
+
+    spoken: tuple[str, ...]
+    words: frozenset[str]
+    subject: frozenset[str]
+
+    @classmethod
+    def of(cls, question: str, agents: Collection[str]) -> "_Asked":
+        spoken = tuple(_WORD.findall(question[:MAX_COMPARED_CHARS].casefold()))
+        plain = _unaddressed(question, agents)
+        return cls(spoken, frozenset(_WORD.findall(plain)), frozenset(terms(plain)))
+
+    def is_repeated_by(self, item: Item, spoken: Sequence[str], agents: Collection[str]) -> bool:
+        """Whether an item only asks what was asked. A statement with the same words may be the answer."""
+        if self.spoken and tuple(spoken) == self.spoken:
+            return True
+        if not is_question(item.text):
+            return False
+        plain = _unaddressed(item.text, agents)
+        again = bool(self.subject) and _asks_agent(item, agents) and self.subject == frozenset(terms(plain))
+        return again or _nearly_equal(frozenset(_WORD.findall(plain)), self.words)
+
+
+def _unaddressed(text: str, agents: Collection[str]) -> str:
+    """A text in lower case without mentions of the agent."""
+    plain = text[:MAX_COMPARED_CHARS].casefold()
+    for name in agents:
+        plain = plain.replace(f"@{name.casefold()}", " ")
+    return plain
+
+
+def _asks_agent(item: Item, agents: Collection[str]) -> bool:
+    """Whether an item is a question to an agent: one that mentions an agent of these names, or of a DM or session."""
+    if item.kind != "episode" or item.by_agent or not is_question(item.text):
+        return False
+    return (
+        item.namespace.startswith(_ALONE)
+        or _unaddressed(item.text, agents) != item.text[:MAX_COMPARED_CHARS].casefold()
+    )
 
 
 def is_question(text: str) -> bool:

@@ -96,7 +96,7 @@ async def read(
     candidates = list((in_periods | at_any_time).values())
     seen = {(message.namespace, message.external_id) for message in shown.messages}
     ranked = rank(candidates, query.text, now, retrieval.strategy, agents=query.agents, matching=in_periods)
-    distinct = without_duplicates(ranked, query.text if floor else "")
+    distinct = without_duplicates(ranked, query.text if floor else "", query.agents)
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     ordered_by_score = floor and retrieval.strategy != "recent" and not (only_time and in_periods)

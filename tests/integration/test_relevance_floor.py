@@ -67,6 +67,19 @@ async def test_a_message_that_only_repeats_the_question_is_not_recalled(harness:
     assert "when does the launch begin" not in text
 
 
+async def test_what_an_agent_was_asked_before_is_not_recalled_before_what_was_said(harness: AppHarness) -> None:
+    here = harness.workspace()
+    asked = ["when am I on leave?", "when will I be on leave?", "is my leave in June?", "does my leave begin in June?"]
+    lines = [*(("alice", f"@nexus {text}") for text in asked), ("alice", "I take my leave from the ninth of June")]
+    sent = [said(f"a{n}", text, user=user, minute=n) for n, (user, text) in enumerate(lines)]
+    await harness.app.receive(here, sent, answer=False)
+    await fill(harness)
+    found = (await recalled(harness, "when am I on leave?")).splitlines()
+    assert "from the ninth of June" in found[1], "the first line is the heading"
+    for question in asked[:2]:
+        assert not any(question in line for line in found), "the same is not recalled for itself"
+
+
 async def test_a_statement_with_the_words_of_the_question_is_recalled(harness: AppHarness) -> None:
     await fill(harness)
     assert "the caterer for the launch is Olive" in await recalled(

@@ -194,6 +194,39 @@ def test_a_question_ranks_after_a_statement() -> None:
     assert order([candidate(1, "when do we deploy?"), candidate(2, "we deploy on Friday")]) == [2, 1]
 
 
+ASKED = "@nexus when is carol on leave?"
+
+
+@pytest.mark.parametrize(("text", "namespace"), [(ASKED, "room:here"), ("when is carol on leave?", "dm:a:b")])
+def test_what_was_asked_of_an_agent_ranks_after_every_statement(text: str, namespace: str) -> None:
+    asked = candidate(1, text, meaning=0.9, words=5.0, namespace=namespace)
+    some = [asked, candidate(2, "Carol's leave begins on Monday", meaning=0.2, words=0.1, namespace=namespace)]
+    ranked = [uuid.UUID(item.id).int for item in rank(some, "is carol away?", NOW, agents=("nexus",))]
+    assert ranked == [2, 1]
+    about = [uuid.UUID(item.id).int for item in rank(some, "what did I ask about carol?", NOW, agents=("nexus",))]
+    assert about == [1, 2], "who asks what was asked gets it"
+    to_people = [asked, candidate(3, "when is carol on leave, bob?", meaning=0.3, words=0.2)]
+    assert [uuid.UUID(i.id).int for i in rank(to_people, "is carol away?", NOW, agents=("nexus",))] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "repeated"),
+    [
+        (ASKED, "when is carol on leave?", True),
+        (ASKED, "when will carol be on leave", True),
+        (ASKED, "when is bob on leave?", False),
+        ("carol is on leave when bob is", "when is carol on leave?", False),
+        ("when is carol on leave, bob?", "when will carol be on leave", False),  # asked of a person
+        ("@nexus who are you?", "what is it?", False),
+    ],
+)
+def test_a_question_that_an_agent_was_asked_before_is_not_recalled_for_itself(
+    text: str, question: str, repeated: bool
+) -> None:
+    found = list(without_duplicates([candidate(1, text).item], question, ("nexus",)))
+    assert found == ([] if repeated else [candidate(1, text).item])
+
+
 def test_a_statement_ranks_before_a_message_and_a_fresh_one_before_an_old_one() -> None:
     assert order([candidate(1), candidate(2, kind="decision")]) == [2, 1]
     assert order([candidate(1, age=90), candidate(2, age=1)]) == [2, 1]
