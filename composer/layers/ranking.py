@@ -98,15 +98,18 @@ def rank(
 
 def without_duplicates(items: Iterable[Item], question: str = "", agents: Collection[str] = ()) -> Iterator[Item]:
     """The items without later ones that say the same or nearly so, or whose source messages earlier items cover; and
-    without those that only repeat the question. `agents` are the names of the agent that answers."""
+    without those that only repeat the question. A summary covers other summaries alone: it need not tell all of what
+    its messages say. `agents` are the names of the agent that answers."""
     texts: set[str] = set()
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
+    summed_up: set[tuple[str, str]] = set()
     asked = _Asked.of(question, agents) if question else None
     for item in items:
         spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
-        if text in texts or (sources and covered.issuperset(sources)):
+        told = covered | summed_up if item.kind == "summary" else covered
+        if text in texts or (sources and told.issuperset(sources)):
             continue
         if asked is not None and asked.is_repeated_by(item, spoken, agents):
             continue
@@ -118,7 +121,7 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
             continue
         texts.add(text)
         seen[len(words)].append(words)
-        covered.update(sources)
+        (summed_up if item.kind == "summary" else covered).update(sources)
         yield item
 
 

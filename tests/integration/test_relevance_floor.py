@@ -5,10 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from composer.model import Place
 from composer.prompt.sections import Prompt
 from composer.settings import Settings
 from tests.support.harness import START, AppHarness, open_harness
-from tests.support.receiver import said
+from tests.support.receiver import DM, GENERAL, said
 
 ROOM = {"room": "general"}
 OLD = [
@@ -150,6 +153,29 @@ async def test_a_question_for_a_day_gets_the_summary_of_that_day_within_a_budget
 
     assert any(line.startswith("- day, 2026-05-06: ") for line in await summaries("what happened on 6 May 2026?"))
     assert not any(line.startswith("- day, 2026-05-06: ") for line in await summaries("what is the plan?"))
+
+
+@pytest.mark.parametrize("place", [DM, GENERAL])
+async def test_a_message_of_a_day_that_has_a_summary_is_recalled_besides_it(harness: AppHarness, place: Place) -> None:
+    here = harness.workspace()
+    opened = "important: the code of my locker and the code of my door are to be written down, decided today"
+    told = "it is heron, that code"
+    said_then = [opened, *(f"the lunch number {n} was good today" for n in range(40)), told, "so be it"]
+    for day, texts in enumerate((said_then, [f"unrelated remark number {n}" for n in range(60)])):
+        lines = [said(f"{day}.{n}", text, place=place, minute=day * 1_440 + n) for n, text in enumerate(texts)]
+        await harness.app.receive(here, lines, answer=False)
+    now = START + timedelta(days=4)
+    harness.clock.set(now)
+    for tier in ("session", "day"):
+        await harness.app.tiers.catch_up(here.tenant_id, tier, now, ZoneInfo("UTC"), None, lambda *_: None)
+    await harness.app.indexer.catch_up(here.tenant_id)
+    where = {"dm": "nexus"} if place is DM else ROOM
+    found = recall(
+        (await harness.compose("alice", "@nexus what is the code of my locker?", **where)).prompt
+    ).splitlines()
+    summary = next(n for n, line in enumerate(found) if "(summary, " in line)
+    (message,) = (n for n, line in enumerate(found) if line.startswith("- (s") and line.endswith(told))
+    assert summary < message, found
 
 
 async def test_words_of_people_stand_in_no_system_message(harness: AppHarness) -> None:

@@ -166,6 +166,12 @@ def test_a_summary_is_left_out_only_when_all_its_sources_are_shown() -> None:
     assert order([*parts, candidate(3, kind="summary", meaning=0.3, words=0.1, messages=("m1", "m9"))]) == [1, 2, 3]
 
 
+def test_a_summary_covers_other_summaries_and_none_of_its_messages() -> None:
+    day = candidate(1, kind="summary", meaning=0.9, messages=("m1", "m2"))
+    session = candidate(2, "They met.", kind="summary", meaning=0.8, messages=("m1", "m2"))
+    assert order([day, session, candidate(3, meaning=0.3, words=0.1, messages=("m1",))]) == [1, 3]
+
+
 def test_the_same_message_id_in_another_room_is_another_message() -> None:
     here, there = (
         candidate(1, meaning=0.9, messages=("m7",)),
