@@ -25,6 +25,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.audit import AuditSigner
+from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.digests import DueDigests
 from composer.scheduled.due import DuePosts
@@ -105,7 +106,9 @@ class App:
     extractions: ExtractionWorker | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
 
-    async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
+    async def receive(
+        self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True, run: ImportRun | None = None
+    ) -> Received:
         """Store a batch of messages, and start answering and indexing them (see composer.ingest.receive)."""
         received = await receiving.receive(
             self.database,
@@ -115,6 +118,7 @@ class App:
             batch,
             process=self.locks.number,
             answer=answer,
+            run=run,
             now=self.clock.now(),
         )
         for turn in received.turns:

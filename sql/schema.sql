@@ -47,9 +47,58 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.current_import() RETURNS uuid
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (NULLIF(current_setting('nexus.import'::text, true), ''::text))::uuid;
+
 CREATE FUNCTION public.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
+
+CREATE FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+DECLARE
+    tenant uuid := current_tenant();
+    gone bigint;
+BEGIN
+    conversations := 0;
+    LOOP  -- threads and then their rooms
+        DELETE FROM public.conversations AS c
+        WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
+              AND c.noticed_at IS NULL AND c.notice_for IS NULL
+              AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
+              AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM digests AS d WHERE d.tenant_id = tenant AND d.conversation_id = c.id)
+              AND (c.kind = 'thread'
+                   OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM quarantine AS i
+                                      WHERE i.tenant_id = tenant AND i.namespace = c.namespace));
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        EXIT WHEN gone = 0;
+        conversations := conversations + gone;
+    END LOOP;
+    DELETE FROM users AS u
+    WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
+          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms
+          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id);
+    GET DIAGNOSTICS people = ROW_COUNT;
+END;
+$$;
 
 CREATE FUNCTION public.live_processes() RETURNS SETOF bigint
     LANGUAGE sql STABLE
@@ -171,6 +220,7 @@ CREATE TABLE public.conversations (
     private_since timestamp with time zone,
     outsiders_at timestamp with time zone,
     public_at timestamp with time zone,
+    import_id uuid DEFAULT public.current_import(),
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
@@ -395,6 +445,19 @@ CREATE TABLE public.identities (
 
 ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.imports (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    source text NOT NULL,
+    begun_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    undone_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.job_runs (
     name text NOT NULL,
     due_at timestamp with time zone CONSTRAINT job_runs_slot_not_null NOT NULL,
@@ -456,7 +519,8 @@ CREATE TABLE public.members (
     user_id uuid NOT NULL,
     admin boolean DEFAULT false NOT NULL,
     joined_at timestamp with time zone NOT NULL,
-    left_at timestamp with time zone
+    left_at timestamp with time zone,
+    import_id uuid DEFAULT public.current_import()
 );
 
 ALTER TABLE ONLY public.members FORCE ROW LEVEL SECURITY;
@@ -510,6 +574,7 @@ CREATE TABLE public.messages (
     reply_to text,
     trust text DEFAULT 'member'::text NOT NULL,
     skipped text,
+    import_id uuid DEFAULT public.current_import(),
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
@@ -799,7 +864,8 @@ CREATE TABLE public.users (
     person_id uuid,
     opted_out boolean DEFAULT false NOT NULL,
     reads_rooms boolean DEFAULT false NOT NULL,
-    usage_erasures bigint DEFAULT 0 NOT NULL
+    usage_erasures bigint DEFAULT 0 NOT NULL,
+    import_id uuid DEFAULT public.current_import()
 );
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
@@ -872,6 +938,9 @@ ALTER TABLE ONLY public.facts
 
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_pkey PRIMARY KEY (tenant_id, id, platform, workspace);
 
 ALTER TABLE ONLY public.job_runs
     ADD CONSTRAINT job_runs_pkey PRIMARY KEY (name, due_at);
@@ -966,6 +1035,8 @@ CREATE INDEX commands_unanswered ON public.commands USING btree (tenant_id, adap
 
 CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, namespace, made_at DESC, made_seq DESC);
 
+CREATE INDEX conversations_by_import ON public.conversations USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
+
 CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
 
 CREATE INDEX conversations_by_platform ON public.conversations USING btree (tenant_id, platform, workspace) WHERE (seen_id IS NOT NULL);
@@ -996,6 +1067,8 @@ CREATE INDEX landmarks_by_user ON public.landmarks USING btree (tenant_id, user_
 
 CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
 
+CREATE INDEX members_by_import ON public.members USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
+
 CREATE INDEX members_by_user ON public.members USING btree (tenant_id, user_id) WHERE (left_at IS NULL);
 
 CREATE INDEX membership_readings_by_room ON public.membership_readings USING btree (tenant_id, room_id);
@@ -1019,6 +1092,8 @@ CREATE INDEX memories_to_purge ON public.memories USING btree (tenant_id, delete
 CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (tenant_id, conversation_id, at, seq);
 
 CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, external_id);
+
+CREATE INDEX messages_by_import ON public.messages USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
 
 CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id, id);
 
@@ -1063,6 +1138,8 @@ CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id
 CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE (state <> 'sent'::text);
 
 CREATE INDEX turns_with_prompt ON public.turns USING btree (tenant_id, answered_at) WHERE (prompt IS NOT NULL);
+
+CREATE INDEX users_by_import ON public.users USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
 
 CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
 
@@ -1136,6 +1213,9 @@ ALTER TABLE ONLY public.facts
 
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
 ALTER TABLE ONLY public.landmarks
     ADD CONSTRAINT landmarks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -1249,6 +1329,8 @@ ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.imports ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.landmarks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
@@ -1326,6 +1408,8 @@ CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.curre
 CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.identities USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.imports USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.landmarks USING ((tenant_id = public.current_tenant()));
 
@@ -1431,6 +1515,9 @@ GRANT ALL ON FUNCTION public.analyze_grown_table(passed text[]) TO nexus_service
 REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;
 
+REVOKE ALL ON FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.connections TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
@@ -1469,6 +1556,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
 
+GRANT SELECT,INSERT,UPDATE ON TABLE public.imports TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.job_runs TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
@@ -1477,7 +1566,7 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.lineage TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.link_codes TO nexus_service;
 
-GRANT SELECT,INSERT,UPDATE ON TABLE public.members TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 

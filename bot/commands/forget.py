@@ -28,7 +28,6 @@ from composer.text.project_names import full_name, slug_of
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
-RECEIPT_KEY_BYTES: Final = 32
 
 _TARGET: Final = parameters.forget_target(
     "what",
@@ -241,7 +240,7 @@ async def _erase(
     receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
     exported = _with_exports(call, lambda home: remove_exports(home, exports_of))
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": exported})
-    return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
+    return await forgetting.record(tx, receipt, secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES), call.now)
 
 
 def _with_exports(call: Call, act: Callable[[Path], int]) -> int:

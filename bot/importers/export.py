@@ -13,10 +13,12 @@ from typing import Final, Protocol
 
 from composer.app import App
 from composer.errors import BadInput
+from composer.ingest.imports import begin_import, end_import
 from composer.ingest.rooms import record_membership, set_room_private
 from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import RoomState
+from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, room_id
 
 MAX_NAMES: Final = 5  # rooms that a warning names
@@ -181,8 +183,15 @@ def survey(
     return found
 
 
-async def load_export(app: App, export: PlatformExport, found: Survey, progress: Callable[[int], None]) -> ImportResult:
+async def load_export(
+    app: App,
+    export: PlatformExport,
+    found: Survey,
+    progress: Callable[[int], None],
+    run: ImportRun | None = None,
+) -> ImportResult:
     """Store an export that `survey` has read, in its order, in batches; `progress` receives how many more are done.
+    With a `run` it can be undone.
 
     Messages that are stored already, or were erased, change nothing. Raises BadInput, before anything is stored, when
     a room that is stored as private is named as public, and for a message that is still to come. Raises Unavailable
@@ -195,7 +204,7 @@ async def load_export(app: App, export: PlatformExport, found: Survey, progress:
         )
     done = ImportResult()
     workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
-    loading = {name: _WorkspaceLoad(app, export, workspace, done) for name, workspace in workspaces.items()}
+    loading = {name: _WorkspaceLoad(app, export, workspace, done, run) for name, workspace in workspaces.items()}
     for each in loading.values():
         await each.check_known_rooms(found)
     for each in loading.values():
@@ -214,17 +223,22 @@ async def load_export(app: App, export: PlatformExport, found: Survey, progress:
         progress(len(part))
     for each in loading.values():
         await each.remove_former_members(found)  # again, for those whose messages were just stored
+    if run is not None:
+        await end_import(app.database, run, app.clock.now())
     return done
 
 
 class _WorkspaceLoad:
     """The part of an export that goes into one workspace."""
 
-    def __init__(self, app: App, export: PlatformExport, workspace: Workspace, done: ImportResult) -> None:
+    def __init__(
+        self, app: App, export: PlatformExport, workspace: Workspace, done: ImportResult, run: ImportRun | None
+    ) -> None:
         self._app = app
         self._export = export
         self._workspace = workspace
         self._done = done
+        self._run = run
         self._private: dict[str, bool] = {}
         self._states: dict[str, RoomState] = {}
 
@@ -244,8 +258,8 @@ class _WorkspaceLoad:
             if room.named_public and state.private:
                 raise BadInput(
                     f"#{room.title or name} is stored as private, and what was stored in private stays private: "
-                    "--public can't open it. If an earlier import took it to be private by mistake, restore a backup "
-                    "from before that (nexus restore) and import it again with --public; docs/import.md says more."
+                    "--public can't open it. If an earlier import took it to be private by mistake, undo that "
+                    "(nexus import --list) and import it again with --public; docs/import.md says more."
                 )
 
     async def make_rooms(self, found: Survey) -> None:
@@ -259,7 +273,9 @@ class _WorkspaceLoad:
                 if room.private is None:
                     self._done.assumed_private.add(room.title or name)
                 private = self._private[name]
-                await set_room_private(self._app.database, self._workspace, agents, name, private, now, create=True)
+                await set_room_private(
+                    self._app.database, self._workspace, agents, name, private, now, create=True, run=self._run
+                )
             else:
                 self._private[name] = state.private
             if self._private[name]:
@@ -276,6 +292,8 @@ class _WorkspaceLoad:
     async def _move(self, room: str, users: Sequence[str], at: datetime, *, joined: bool) -> None:
         agents = self._app.directory.agents(self._workspace.tenant_id)
         async with self._app.database.transaction(self._workspace.tenant_id) as tx:
+            if self._run is not None:
+                await begin_import(tx, self._workspace, agents, self._run, self._app.clock.now())
             for user in users:
                 name = self._export.people.get(user, user)
                 await record_membership(tx, self._workspace, agents, room, user, name, joined=joined, now=at)
@@ -287,7 +305,7 @@ class _WorkspaceLoad:
         self._done.skipped += Counter()  # drop zero counts
         if not messages:
             return
-        received = await self._app.receive(self._workspace, messages, answer=False)
+        received = await self._app.receive(self._workspace, messages, answer=False, run=self._run)
         self._done.new += len(received.new)
         self._done.known += received.skipped - received.not_recorded
         if received.not_recorded:

@@ -16,9 +16,11 @@ from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEv
 from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
 from composer.app import App
 from composer.errors import BadInput
+from composer.ingest.imports import end_import
 from composer.ingest.validation import message_text, validate_message
 from composer.model import ConversationKind, Incoming, Place
 from composer.moments import day_of, moment
+from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, private_thread, room_id
 
 BATCH_SIZE: Final = 1_000  # messages in one transaction
@@ -142,12 +144,14 @@ async def import_history(
     progress: Callable[[int], None],
     room: str | None = None,
     private: Collection[tuple[str, str]] = (),
+    run: ImportRun | None = None,
 ) -> HistoryResult:
     """Store the events in their order, messages in batches; `progress` receives how many more are done.
 
     `room`, where given, takes what was said in other rooms, except in private ones and private threads: that, DMs and
     sessions are skipped.
-    `private` are rooms, by workspace and name, that are new and private although no event says so.
+    `private` are rooms, by workspace and name, that are new and private although no event says so. With a `run` it can
+    be undone.
     Messages that are stored already, or were erased, change nothing. Raises BadInput, with file and line, before
     anything is stored.
     """
@@ -165,16 +169,18 @@ async def import_history(
     for is_message, group in groupby(lines, key=lambda line: isinstance(line.event, MessageEvent)):
         if is_message:
             for batch in _batches(group):
-                added = await _store(app, batch)
+                added = await _store(app, batch, run)
                 new, messages = new + added, messages + len(batch)
                 progress(len(batch))
         else:
             for line in group:
                 if isinstance(line.event, MoveEvent):
-                    await apply_membership(app, line.event, line.event.at or app.clock.now())
+                    await apply_membership(app, line.event, line.event.at or app.clock.now(), run)
                 elif final[_changed(line)] is line:  # importing again must not restore an earlier text
                     await _change(app, line)
                 progress(1)
+    if run is not None:
+        await end_import(app.database, run, app.clock.now())
     return HistoryResult(messages + skipped.total(), new, messages - new, dict(skipped))
 
 
@@ -264,10 +270,10 @@ def _incoming(workspace: Workspace, event: MessageEvent) -> Incoming:
     )
 
 
-async def _store(app: App, events: Sequence[MessageEvent]) -> int:
+async def _store(app: App, events: Sequence[MessageEvent], run: ImportRun | None) -> int:
     workspace = app.directory.workspace(PLATFORM, events[0].workspace)
     batch = [_incoming(workspace, event) for event in events]
-    return len((await app.receive(workspace, batch, answer=False)).new)
+    return len((await app.receive(workspace, batch, answer=False, run=run)).new)
 
 
 async def _change(app: App, line: Line) -> None:

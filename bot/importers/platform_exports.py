@@ -14,6 +14,7 @@ from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import Incoming
+from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 
 
@@ -78,16 +79,17 @@ async def load(
     surveyed: SurveyedExport,
     progress: Callable[[int], None] = _ignore,
     warn: Callable[[str], None] = _ignore,
+    run: ImportRun | None = None,
 ) -> ImportResult:
     """Store an export. `progress` receives how many more messages were loaded, `warn` sentences for the person who
-    imports. Raises Unavailable when the database is away."""
+    imports. With a `run` it can be undone. Raises Unavailable when the database is away."""
     export = surveyed.export
     if isinstance(export, DiscordExport) and app.settings.discord_token is not None and export.has_unknown_privacy:
         from bot.discord.rooms import private_channels  # noqa: PLC0415 - discord.py takes half a second
 
         token = app.settings.discord_token.get_secret_value()
         export.set_private(await private_channels(token, export.guilds, warn))
-    return await load_export(app, export, surveyed.survey, progress)
+    return await load_export(app, export, surveyed.survey, progress, run)
 
 
 def discord_bot(settings: Settings) -> str | None:

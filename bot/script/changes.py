@@ -7,8 +7,10 @@ from bot.script.places import PLATFORM, external, mentions
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.changes import change_stored
+from composer.ingest.imports import begin_import
 from composer.ingest.rooms import record_membership
 from composer.ingest.validation import clean_mentions
+from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, user_id
 
 
@@ -38,12 +40,14 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
         await app.forgotten(workspace, receipt)
 
 
-async def apply_membership(app: App, event: MoveEvent, now: datetime) -> None:
-    """Let someone join a room, which is made if it is new, or leave it. Raises NotFound when they leave an unknown
-    room."""
+async def apply_membership(app: App, event: MoveEvent, now: datetime, run: ImportRun | None = None) -> None:
+    """Let someone join a room, which is made if it is new, or leave it; `run`: of an import that tells of it. Raises
+    NotFound when they leave an unknown room."""
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id) as tx:
+        if run is not None:
+            await begin_import(tx, workspace, agents, run, app.clock.now())
         await record_membership(
             tx,
             workspace,

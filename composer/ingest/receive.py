@@ -14,6 +14,7 @@ import structlog
 
 from composer.errors import Unavailable
 from composer.ingest.addressing import find_answering_agents
+from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
 from composer.ingest.validation import validate_message
@@ -21,6 +22,7 @@ from composer.model import Agent, Conversation, Incoming, Message, Turn, derived
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
+from composer.repositories.imports import ImportRun
 from composer.repositories.messages import LastReceived
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.workspace import Workspace, message_id
@@ -70,9 +72,10 @@ async def receive(
     *,
     process: int,
     answer: bool = True,
+    run: ImportRun | None = None,
     now: datetime,
 ) -> Received:
-    """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history).
+    """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`).
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
@@ -83,6 +86,8 @@ async def receive(
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:
+        if run is not None:
+            await begin_import(tx, workspace, agents, run, now)
         state = await resolve_users(tx, workspace, agents, messages, now)
         stored: list[_Stored] = []
         appended: list[Appended] = []
@@ -90,6 +95,11 @@ async def receive(
         for part in _split_at_privacy_changes(messages):
             part_stored, part_appended, declined = await _store_part(tx, state, part, answer=answer, now=now)
             stored, appended, not_recorded = stored + part_stored, appended + part_appended, not_recorded + declined
+        if run is None:  # a platform has it too: undoing an import leaves it
+            own = {entry.message.id for entry in stored}
+            again = [id for id, is_known in state.known.items() if is_known and id not in own]
+            if again:
+                await tx.imports.keep(again)
         if stored and not answer:
             await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored)})
         turns = _turns(state, stored) if answer else []

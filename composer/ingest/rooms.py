@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from composer.errors import NotFound
+from composer.ingest.imports import begin_import
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.forget import Receipt, forget
@@ -11,6 +12,7 @@ from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import Selection
+from composer.repositories.imports import ImportRun
 from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, room_id, thread_id, user_id
 
@@ -25,11 +27,14 @@ async def set_room_private(
     *,
     create: bool = False,
     stated_at: datetime | None = None,
+    run: ImportRun | None = None,
 ) -> None:
     """Make a room private or public, as its platform reported at a time (None: it is so now). What is older than its
-    latest report changes nothing. `create`: create the room if it is unknown."""
+    latest report changes nothing. `create`: create the room if it is unknown. `run`: of an import that says it."""
     id = room_id(workspace, room)
     async with store.transaction(workspace.tenant_id) as tx:
+        if run is not None:
+            await begin_import(tx, workspace, agents, run, now)
         rows = await tx.conversations.lock([id])
         if id not in rows and create:
             await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)

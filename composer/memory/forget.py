@@ -29,6 +29,7 @@ RETRACTED: Final = "[retracted: this answer used something that was forgotten la
 # Turns and answers are emptied instead.
 _DELETED_KINDS: Final = ("memory", "fact", "landmark", "pending", "reminder", "summary", "compaction")
 RECEIPT_ID_BYTES: Final = 6
+RECEIPT_KEY_BYTES: Final = 32
 REPLACED_SHARE: Final = 0.5  # of a message's words; an edit that takes out more counts as a deletion
 
 
@@ -90,6 +91,7 @@ async def forget(
     by_age: bool = False,
     names: Collection[str] = (),
     kept: Collection[uuid.UUID] = (),
+    again: bool = False,
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
@@ -97,7 +99,8 @@ async def forget(
     those in the conversations `posts_stay`. `by_age`: nobody asked for it. Then nothing posted is changed, landmarks
     that a person confirmed outlive their source, and an answer is not retracted only because its prompt had something
     that was made from it. `names` are erased with the messages of their people: answers that had these in their
-    prompts, and say the name, are retracted. `kept` are items made from the erased ones that stay. The receipt
+    prompts, and say the name, are retracted. `kept` are items made from the erased ones that stay. `again`:
+    the messages are stored if they come once more; else never. The receipt
     counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
     others asked elsewhere.
     """
@@ -118,9 +121,9 @@ async def forget(
     await _replace_replies(tx, affected)
     emptied = await tx.erasure.clear_prompts(affected.turns, messages)
     merged = await tx.memories.find_merged(item_ids)  # must not come back in another wording
-    again = [id for id in _ids(affected.items, "memory") if id not in {*item_ids, *merged}]
-    await tx.memories.reindex_sources(again, messages)
-    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now)
+    reread = [id for id in _ids(affected.items, "memory") if id not in {*item_ids, *merged}]
+    await tx.memories.reindex_sources(reread, messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now, again=again)
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
     await tx.conversations.clear_unused_titles(sorted(conversations))

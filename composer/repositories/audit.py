@@ -50,6 +50,7 @@ class AuditAct(StrEnum):
     ERASED = "erased"
     ERASURE_RECEIPT = "erased.receipt"
     IMPORTED = "imported"
+    IMPORT_UNDONE = "imported.undone"
     RESTORED = "restored"
     AUDIT_CUT = "audit.cut"
 

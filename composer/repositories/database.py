@@ -16,6 +16,7 @@ from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
+from composer.repositories.imports import Imports
 from composer.repositories.landmarks import Landmarks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
@@ -53,6 +54,7 @@ class Transaction:
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
+        self.imports = Imports(statements, self.audit)
         self.own_data = OwnData(statements)
         self.landmarks = Landmarks(statements)
         self.maintenance = Maintenance(statements)

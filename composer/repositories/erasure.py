@@ -135,12 +135,17 @@ class Erasure:
                 yield [OwnText(row["kind"], row["id"], tuple(row["parts"])) for row in rows if row["id"] != first]
 
     async def erase(
-        self, messages: Sequence[uuid.UUID], items: Mapping[str, Sequence[uuid.UUID]], now: datetime
+        self,
+        messages: Sequence[uuid.UUID],
+        items: Mapping[str, Sequence[uuid.UUID]],
+        now: datetime,
+        *,
+        again: bool = False,
     ) -> tuple[dict[str, int], set[uuid.UUID]]:
-        """Delete messages, and items by kind; what an item had replaced holds again. Returns how many of each kind were
-        deleted, and the conversations that changed."""
+        """Delete messages, and items by kind; what an item had replaced holds again. `again`: the messages may be
+        stored once more. Returns how many of each kind were deleted, and the conversations that changed."""
         counts: dict[str, int] = {}
-        erased = list(messages)
+        erased, own = list(messages), frozenset(messages)
         replaced = await self._reinstate(items)
         for kind, ids in items.items():
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))
@@ -155,7 +160,7 @@ class Erasure:
         counts["turn"] = len(cancelled)
         rows = await self._sql.fetch("erase_messages", ids=list(messages))
         counts["message"] = len(rows)
-        await self.remember([*messages, *erased], now)
+        await self.remember([id for id in erased if not (again and id in own)], now)
         await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
         return counts, {row["conversation_id"] for row in rows}
 

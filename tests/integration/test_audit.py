@@ -657,6 +657,7 @@ BORDERS: Final = (
 )
 RECORDED: Final = {
     "conversation_assign",
+    "import_members_delete",
     "member_join",
     "member_leave",
     "members_ensure",

@@ -115,7 +115,11 @@ async def test_no_statement_turns_the_service_into_somebody_else(service: asyncp
     roles = "SELECT count(*) FROM pg_roles WHERE rolname <> session_user AND pg_has_role(session_user, oid, 'MEMBER')"
     assert await service.fetchval(roles) == 0
     definers = "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
-    assert {row["proname"] for row in await service.fetch(definers)} == {"audit_cut", "analyze_grown_table"}
+    assert {row["proname"] for row in await service.fetch(definers)} == {
+        "audit_cut",
+        "analyze_grown_table",
+        "delete_unused_of_import",
+    }
 
 
 async def test_a_wrong_tenant_setting_shows_nothing(service: asyncpg.Connection) -> None:

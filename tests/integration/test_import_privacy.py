@@ -49,11 +49,38 @@ def test_an_irc_log_that_is_private_is_read_by_those_who_are_in_it(program: Prog
     assert not reads(program, "bob", "den"), "he has left"
 
 
+def test_an_import_is_listed_and_undone_by_its_id_after_showing_how_much(program: Program) -> None:
+    path = program.script(said("m1", "town"), said("m2", "cave", "bob"))
+    loaded = program.run("import", path)
+    (line,) = [line for line in loaded.out.splitlines() if line.startswith("This is import ")]
+    run = line.split()[3].rstrip(".")
+    assert line.endswith(f"To undo it: nexus import --undo {run}")
+    (listed,) = program.run("import", "--list", "--json").lines
+    assert (listed["run"], listed["source"], listed["messages"], listed["rooms"]) == (run, path.name, 2, 2)
+    asked = program.run("import", "--undo", run)
+    assert asked.status == 2
+    assert "brought 2 messages in 2 rooms" in asked.err
+    assert reads(program, "alice", "town")
+    done = program.run("import", "--undo", run, "--yes")
+    assert done.status == 0
+    assert f"Import {run} is undone: 2 messages, 2 conversations and 2 people are erased." in done.out
+    receipt = done.out.split("Receipt: ")[1].strip().rstrip(".")
+    assert program.run("doctor", "--erased", receipt).status == 0
+    again = program.run("import", "--undo", run, "--yes")
+    assert again.status == 0
+    assert "nothing of it is left" in again.out
+    assert not reads(program, "alice", "town")
+    for words in (("--undo", "nothere"), ("--list", path), ()):
+        refused = program.run("import", *words)
+        assert (refused.status, len(refused.sentences)) == (1 if "nothere" in words else 2, 1), words
+
+
 def test_rooms_named_public_are_open_and_all_others_are_closed(program: Program) -> None:
     board = said("m3", "board", private=True)
     path = program.script(said("m1", "town"), said("m2", "cave"), said("m4", "cave", "dave", thread="t1"), board)
     ran = program.run("import", path, "--public", "town", "--json")
-    assert json.loads(ran.out) == {"read": 4, "new": 4, "known": 0, "skipped": {}}
+    counts = json.loads(ran.out)
+    assert counts == {"run": counts["run"], "read": 4, "new": 4, "known": 0, "skipped": {}}
     assert ran.sentences == [
         "The files don't say who may read these rooms; #town: public, for everyone in the workspace; #cave: private, "
         "for those who wrote there or join."

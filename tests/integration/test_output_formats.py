@@ -106,6 +106,7 @@ def test_importing_twice_and_then_playing_changes_nothing(program: Program) -> N
     ]
     path = program.script(*events, name="history.jsonl")
     first, second = (json.loads(program.run("import", path, "--json").out) for _ in range(2))
+    assert first.pop("run") != second.pop("run"), "each run has an id of its own"
     assert first == {"read": 4, "new": 4, "known": 0, "skipped": {}}
     assert second == {"read": 4, "new": 0, "known": 4, "skipped": {}}
     played = program.play(*events[:3])
@@ -121,7 +122,8 @@ def test_an_irc_log_becomes_a_room(program: Program) -> None:
         "[23:58] <alice> we deploy on Fridays\n[23:59] * bob nods\n=== carol has joined\n[00:01] <carol> hi\n"
     )
     ran = program.run("import", log, "--format", "irc", "--room", "ubuntu", "--json")
-    assert (ran.status, ran.lines) == (0, [{"read": 3, "new": 3, "known": 0, "skipped": {}}])
+    (done,) = ran.lines
+    assert (ran.status, done) == (0, {"run": done["run"], "read": 3, "new": 3, "known": 0, "skipped": {}})
     composed = program.run("compose", "--as", "dave", "--room", "ubuntu", "when do we deploy?", "--json")
     working = check_prompt(composed.lines[0]["prompt"])["WORKING"]
     assert working["text"].splitlines() == [

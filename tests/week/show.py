@@ -10,7 +10,7 @@ from rich.text import Text
 from bot.console import render
 from tests.week.player import Line
 
-SECONDS: Final = 120.0  # that the whole week takes to read
+SECONDS: Final = 90.0  # of all pauses; the work itself takes about half a minute
 LINES: Final = 150  # about so many it has
 MARGIN: Final = 33  # columns before the text
 MOST_LINES: Final = 9  # of one text

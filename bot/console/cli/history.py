@@ -1,6 +1,7 @@
 """`nexus import`: load history from files."""
 
 import sys
+import uuid
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from bot.console import render
+from bot.console import imports, render
 from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
@@ -21,6 +22,7 @@ from composer.app import App
 from composer.errors import BadInput
 from composer.model import ConversationKind, Incoming
 from composer.operations.import_estimate import ImportEstimator
+from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 from composer.text.counts import counted
 from composer.workspace import Workspace
@@ -71,7 +73,7 @@ class HistoryFormat(StrEnum):
 
 @cli.command("import")
 def import_command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files to load.")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="The files to load.")] = None,
     format: Annotated[HistoryFormat, typer.Option("--format", help="The format of the files.")] = HistoryFormat.JSONL,
     room: Annotated[str | None, typer.Option("--room", help="Load all into this room.")] = None,
     workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load all into this workspace.")] = None,
@@ -86,11 +88,25 @@ def import_command(
     private: Annotated[
         bool, typer.Option("--private", help="Rooms of which the files say nothing are for those who wrote there.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Load it whatever a model will cost to work on it.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the imports instead.")] = False,
+    undo: Annotated[
+        str | None, typer.Option("--undo", metavar="RUN", help="Erase what an import brought, after showing how much.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Load it whatever a model will cost to work on it; with --undo, erase it.")
+    ] = False,
     json_lines: Json = False,
 ) -> None:
-    """Load history from files. Nothing is answered, and importing again changes nothing."""
+    """Load history from files. Nothing is answered, and importing again changes nothing. List imports, and undo one."""
     settings = load_settings()
+    if listed or undo is not None:
+        if files or (listed and undo is not None):
+            fail(BadInput("Give either files to load, or --list, or --undo RUN."))
+        run_in_app(settings, lambda app: _runs(app, undo, confirmed=yes, json_lines=json_lines), index=False)
+        return
+    if not files:
+        fail(BadInput("Name the files to load, or use --list or --undo RUN; for example: nexus import history.jsonl"))
+    this = ImportRun(uuid.uuid4(), ", ".join(path.name for path in files))
     cost = _Cost(settings, yes, json_lines)
     if private and ALL in (public or ()):
         fail(BadInput("Say --public or --private, not both for the same rooms: --public ROOM names the public ones."))
@@ -98,7 +114,14 @@ def import_command(
         fail(BadInput("Leave out --private: rooms of these exports of which nothing is known are private anyway."))
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
         _import_exports(
-            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines, cost
+            settings,
+            files,
+            format,
+            ImportOptions(workspace, room, bot, tuple(public or ())),
+            embed,
+            json_lines,
+            cost,
+            this,
         )
         return
     if bot is not None:
@@ -122,18 +145,44 @@ def import_command(
             render.warn(sentence(unsaid, closed))
         with render.progress("messages") as bar:
             task = bar.add_task("", total=len(lines))
-            done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed)
+            done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed, this)
         for name in sorted({line.event.workspace for line in lines}):
             await _index(app, app.directory.workspace(PLATFORM, name), embed)
         if json_lines:
-            print_json({"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)})
+            counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
+            print_json({"run": imports.shown(this.id), **counts})
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
+            render.show(imports.to_undo(this.id))
             render.next_step(AFTER_IMPORT)
 
     run_in_app(settings, run, index=False)
+
+
+async def _runs(app: App, undo: str | None, *, confirmed: bool, json_lines: bool) -> None:
+    """List the imports, or undo one."""
+    if undo is None:
+        runs = await imports.listed(app)
+        for run in runs:
+            print_json(imports.as_json(run)) if json_lines else render.show(imports.line(run))
+        if not json_lines:
+            render.show("Nothing was imported." if not runs else "To undo one: nexus import --undo RUN")
+        return
+    run = await imports.find(app, undo)
+    if run.undone_at is None and not confirmed:
+        if not sys.stdin.isatty() or json_lines:
+            fail(BadInput(f"{imports.warning(run)} To do it, give the command again with --yes."))
+        render.warn(imports.warning(run))
+        typer.confirm("Erase it?", abort=True, err=True)
+    with render.progress("erasing") as bar:
+        task = bar.add_task("", total=run.messages)
+        done = await imports.undo(app, run, lambda count: bar.update(task, completed=count))
+    if json_lines:
+        print_json(imports.undone_json(run, done))
+    else:
+        render.show(imports.undone_text(run, done))
 
 
 def _private_rooms(rooms: Rooms, public: Collection[str], *, private: bool) -> Rooms:
@@ -166,6 +215,7 @@ def _import_exports(
     embed: bool,
     json_lines: bool,
     cost: "_Cost",
+    this: ImportRun,
 ) -> None:
     from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
@@ -180,16 +230,17 @@ def _import_exports(
             for surveyed in exports:
                 with render.progress("messages") as bar:
                     task = bar.add_task("", total=surveyed.survey.read)
-                    done = await load(app, surveyed, partial(bar.advance, task), render.warn)
+                    done = await load(app, surveyed, partial(bar.advance, task), render.warn, this)
                 for name in sorted(surveyed.survey.workspaces):
                     await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
                 if json_lines:
-                    print_json(done.as_json())
+                    print_json({"run": imports.shown(this.id), **done.as_json()})
                 else:
                     render.show(done.sentence())
                 if done.assumed_private:
                     render.warn(done.warning())
             if not json_lines:
+                render.show(imports.to_undo(this.id))
                 render.next_step(AFTER_IMPORT)
 
         run_in_app(settings, run, index=False)

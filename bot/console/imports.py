@@ -1,0 +1,98 @@
+"""The work of `nexus import --list` and `nexus import --undo`."""
+
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from composer.app import App
+from composer.ingest.imports import FoundRun, Undone, find_import, list_imports, shown, undo_import
+from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.text.counts import counted
+
+__all__ = ["as_json", "find", "line", "listed", "shown", "to_undo", "undo", "undone_json", "undone_text", "warning"]
+
+
+async def listed(app: App) -> list[FoundRun]:
+    """All imports, newest first."""
+    return await list_imports(app.database)
+
+
+async def find(app: App, beginning: str) -> FoundRun:
+    """The import whose id begins so. Raises NotFound."""
+    return await find_import(app.database, beginning)
+
+
+async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undone | None:
+    """Erase what an import brought; `progress` receives how many messages are erased. None for one that is undone."""
+    if run.undone_at is not None:
+        return None
+    done = Undone()
+    workspaces = {tenant: app.directory.workspace(part.platform, part.workspace) for tenant, part in run.parts}
+    new_key = lambda: secrets.token_bytes(RECEIPT_KEY_BYTES)  # noqa: E731
+    async for tenant, receipt, so_far in undo_import(app.database, run, new_key, app.clock.now()):
+        await app.forgotten(workspaces[tenant], receipt)
+        done = so_far
+        progress(done.messages)
+    return done
+
+
+def to_undo(id: uuid.UUID) -> str:
+    """The sentence that ends the report of an import."""
+    return f"This is import {shown(id)}. To undo it: nexus import --undo {shown(id)}"
+
+
+def line(run: FoundRun) -> str:
+    """An import as a line of text."""
+    first = run.parts[0][1]
+    state = f", undone {run.undone_at:%Y-%m-%d %H:%M} UTC" if run.undone_at else ""
+    if not state and any(part.ended_at is None for _, part in run.parts):
+        state = ", interrupted"
+    where = ", ".join(f"{part.platform} {part.workspace}" for _, part in run.parts)
+    stored = f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')}"
+    return f"{shown(run.id)}  {first.begun_at:%Y-%m-%d %H:%M} UTC  {first.source} → {where}: {stored}{state}"
+
+
+def as_json(run: FoundRun) -> dict[str, Any]:
+    """An import as JSON."""
+    first = run.parts[0][1]
+    return {
+        "run": shown(run.id),
+        "at": first.begun_at.isoformat(),
+        "source": first.source,
+        "workspaces": [f"{part.platform}:{part.workspace}" for _, part in run.parts],
+        "rooms": run.rooms,
+        "messages": run.messages,
+        "complete": all(part.ended_at is not None for _, part in run.parts),
+        "undone_at": run.undone_at and run.undone_at.isoformat(),
+    }
+
+
+def warning(run: FoundRun) -> str:
+    """What undoing an import will do."""
+    first = run.parts[0][1]
+    return (
+        f"Import {shown(run.id)} ({first.source}, {first.begun_at:%Y-%m-%d %H:%M} UTC) brought "
+        f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')} that are still stored. Undoing it erases "
+        "them for good, with all that was made from them, and the rooms and people that nothing else uses."
+    )
+
+
+def undone_text(run: FoundRun, done: Undone | None) -> str:
+    """What was erased, as a sentence."""
+    if done is None:
+        return f"Import {shown(run.id)} was undone on {run.undone_at:%Y-%m-%d %H:%M} UTC: nothing of it is left."
+    people = "1 person" if done.people == 1 else f"{done.people:,} people"
+    answers = f" {counted(done.answers, 'answer')} that used them were taken back." if done.answers else ""
+    receipt = f" Receipt: {', '.join(done.receipts)}." if done.receipts else ""
+    return (
+        f"Import {shown(run.id)} is undone: {counted(done.messages, 'message')}, {counted(done.rooms, 'conversation')} "
+        f"and {people} are erased.{answers}{receipt}"
+    )
+
+
+def undone_json(run: FoundRun, done: Undone | None) -> dict[str, Any]:
+    """What was erased, as JSON."""
+    found = done or Undone()
+    counts = {"messages": found.messages, "answers": found.answers, "rooms": found.rooms, "people": found.people}
+    return {"run": shown(run.id), **counts, "receipts": list(found.receipts)}

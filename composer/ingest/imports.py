@@ -1,0 +1,138 @@
+"""Runs of imports: begin one, list them, and undo one by the path that erases."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from composer.errors import NotFound
+from composer.memory.forget import Receipt, forget, record
+from composer.model import Agent
+from composer.repositories.audit import AuditAct
+from composer.repositories.database import Database, Transaction
+from composer.repositories.imports import ImportRun, StoredImport
+from composer.workspace import Workspace
+
+BATCH_SIZE: Final = 500  # messages that one transaction erases
+ID_CHARS: Final = 8  # of an id, as it is shown
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run with all of its parts: one for each tenant and workspace that it went into."""
+
+    id: uuid.UUID
+    parts: tuple[tuple[uuid.UUID, StoredImport], ...]
+
+    @property
+    def messages(self) -> int:
+        """How many of its messages are still stored."""
+        return sum(part.messages for _, part in self.parts)
+
+    @property
+    def rooms(self) -> int:
+        """In how many rooms they are."""
+        return sum(part.rooms for _, part in self.parts)
+
+    @property
+    def undone_at(self) -> datetime | None:
+        """When it was undone as a whole; None while something of it may be left."""
+        times = [part.undone_at for _, part in self.parts if part.undone_at is not None]
+        return max(times) if len(times) == len(self.parts) else None
+
+
+@dataclass(slots=True)
+class Undone:
+    """What undoing a run erased so far. `rooms` and `people` are those that nothing else used; `receipts` can be
+    checked with nexus doctor --erased."""
+
+    messages: int = 0
+    answers: int = 0
+    rooms: int = 0
+    people: int = 0
+    receipts: tuple[str, ...] = ()
+
+
+def shown(id: uuid.UUID) -> str:
+    """The id of a run as people type it."""
+    return id.hex[:ID_CHARS]
+
+
+async def begin_import(
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], run: ImportRun, now: datetime
+) -> None:
+    """Let what this transaction stores belong to a run of an import."""
+    await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+    await tx.imports.begin(run, workspace.platform, workspace.name, now)
+
+
+async def end_import(database: Database, run: ImportRun, now: datetime) -> None:
+    """Record that a run has read everything."""
+    for tenant, _ in await database.tenants():
+        async with database.transaction(tenant) as tx:
+            await tx.imports.end(run.id, now)
+
+
+async def list_imports(database: Database) -> list[FoundRun]:
+    """All runs, newest first."""
+    parts: dict[uuid.UUID, list[tuple[uuid.UUID, StoredImport]]] = {}
+    for tenant, _ in await database.tenants():
+        async with database.transaction(tenant, snapshot=True) as tx:
+            for part in await tx.imports.list():
+                parts.setdefault(part.id, []).append((tenant, part))
+    runs = [FoundRun(id, tuple(each)) for id, each in parts.items()]
+    return sorted(runs, key=lambda run: (run.parts[0][1].begun_at, run.id), reverse=True)
+
+
+async def find_import(database: Database, beginning: str) -> FoundRun:
+    """The run whose id begins so. Raises NotFound where there is none, or more than one."""
+    wanted = beginning.replace("-", "").lower()
+    found = [run for run in await list_imports(database) if wanted and run.id.hex.startswith(wanted)]
+    if not found:
+        raise NotFound(f"There is no import '{beginning}': nexus import --list shows them all.")
+    if len(found) > 1:
+        raise NotFound(f"Several imports begin with '{beginning}': type more of the id.")
+    return found[0]
+
+
+async def undo_import(
+    database: Database, run: FoundRun, new_key: Callable[[], bytes], now: datetime
+) -> AsyncIterator[tuple[uuid.UUID, Receipt, Undone]]:
+    """Erase what a run brought and what was made of it, in batches; each is erased for good when it is yielded, with
+    its tenant and receipt. `new_key` makes the random key of a receipt. One that was interrupted goes on when it is
+    undone again.
+
+    Messages that were stored before the run, and what platforms delivered, stay. Rooms, members and people that the run
+    made go where nothing else uses them. The messages may be imported again.
+    """
+    done = Undone()
+    for tenant in dict.fromkeys(tenant for tenant, _ in run.parts):
+        erased: list[uuid.UUID] = []
+        more = True
+        while more:
+            async with database.transaction(tenant) as tx:
+                messages = await tx.imports.messages(run.id, BATCH_SIZE)
+                receipt = await forget(tx, messages, [], now, again=True) if messages else Receipt()
+                erased += messages
+                more = len(messages) == BATCH_SIZE
+                done.messages += len(messages)
+                done.answers += receipt.counts.get("reply", 0)
+                if not more:
+                    receipt = await _finish(tx, run.id, erased, receipt, done, new_key(), now)
+            yield tenant, receipt, done
+
+
+async def _finish(
+    tx: Transaction, run: uuid.UUID, erased: Sequence[uuid.UUID], last: Receipt, done: Undone, key: bytes, now: datetime
+) -> Receipt:
+    """Delete what is empty now, and record what was done."""
+    rooms, people = await tx.imports.delete_unused(run)
+    done.rooms, done.people = done.rooms + rooms, done.people + people
+    await tx.imports.mark_undone(run, now)
+    counts = {"messages": len(erased), "rooms": rooms, "people": people}
+    await tx.audit.record(AuditAct.IMPORT_UNDONE, details={"import": shown(run), **counts})
+    whole = replace(last, counts={"message": len(erased)}, erased=frozenset(erased))
+    stored = await record(tx, whole, key, now)
+    done.receipts += (stored.id,) if stored.id else ()
+    return stored

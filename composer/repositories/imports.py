@@ -1,0 +1,93 @@
+"""Runs of imports: what each brought, to be listed and undone."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.ports.database import Statements
+from composer.repositories.audit import Audit, AuditAct
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRun:
+    """One run of an import, as it begins. `source`: the names of its files."""
+
+    id: uuid.UUID
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImport:
+    """A run as it is listed: `messages` and `rooms` are what of it is stored now in this workspace. `ended_at` is None
+    for one that was interrupted, `undone_at` for one that was not undone."""
+
+    id: uuid.UUID
+    platform: str
+    workspace: str
+    source: str
+    begun_at: datetime
+    ended_at: datetime | None
+    undone_at: datetime | None
+    messages: int
+    rooms: int
+
+
+class Imports:
+    """The runs of imports of one tenant."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def begin(self, run: ImportRun, platform: str, workspace: str, now: datetime) -> None:
+        """Record a run, unless it is, and let the messages, rooms, people and members that this transaction inserts
+        carry its id. The tenant must exist."""
+        await self._sql.fetch(
+            "import_begin", id=run.id, platform=platform, workspace=workspace, source=run.source, now=now
+        )
+
+    async def end(self, id: uuid.UUID, now: datetime) -> None:
+        """Record that a run has read everything."""
+        await self._sql.execute("import_end", id=id, now=now)
+
+    async def list(self) -> Sequence[StoredImport]:
+        """All runs, newest first, one entry for each workspace that they went into."""
+        return [
+            StoredImport(
+                id=row["id"],
+                platform=row["platform"],
+                workspace=row["workspace"],
+                source=row["source"],
+                begun_at=row["begun_at"],
+                ended_at=row["ended_at"],
+                undone_at=row["undone_at"],
+                messages=row["messages"],
+                rooms=row["rooms"],
+            )
+            for row in await self._sql.fetch("imports_list")
+        ]
+
+    async def messages(self, id: uuid.UUID, limit: int) -> Sequence[uuid.UUID]:
+        """The ids of messages that a run brought and that are still stored, at most `limit`."""
+        return [row["id"] for row in await self._sql.fetch("import_messages", id=id, limit=limit)]
+
+    async def keep(self, messages: Sequence[uuid.UUID]) -> None:
+        """Let messages belong to no import any more."""
+        await self._sql.execute("import_keep", ids=list(messages))
+
+    async def delete_unused(self, id: uuid.UUID) -> tuple[int, int]:
+        """Delete the members, conversations and people that a run made and that nothing else uses. Returns how many
+        conversations and people."""
+        for row in await self._sql.fetch("import_members_delete", id=id):
+            if row["private"]:
+                await self._audit.record(
+                    AuditAct.ROOM_LEFT, users=[row["user_id"]], conversation=row["conversation_id"]
+                )
+        gone = await self._sql.fetch_one("import_delete_unused", id=id)
+        assert gone is not None
+        return gone["conversations"], gone["people"]
+
+    async def mark_undone(self, id: uuid.UUID, now: datetime) -> None:
+        """Record that nothing of a run is left."""
+        await self._sql.execute("import_undone", id=id, now=now)

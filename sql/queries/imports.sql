@@ -1,0 +1,51 @@
+-- name: import_begin
+-- Record a run of an import into a workspace, and let what this transaction inserts carry its id.
+WITH run AS (
+    INSERT INTO imports (tenant_id, id, platform, workspace, source, begun_at)
+    VALUES (:tenant_id, :id, :platform, :workspace, :source, :now) ON CONFLICT DO NOTHING
+)
+SELECT set_config('nexus.import', :id::uuid::text, true)
+
+-- name: import_end
+-- Record that a run has read everything.
+UPDATE imports SET ended_at = :now WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: import_undone
+-- Record that nothing of a run is left.
+UPDATE imports SET undone_at = :now WHERE tenant_id = :tenant_id AND id = :id AND undone_at IS NULL
+
+-- name: imports_list
+-- List the runs, newest first, with how many messages of each are still stored, in how many rooms. A thread counts as its
+-- room; a DM as a room.
+SELECT i.id, i.platform, i.workspace, i.source, i.begun_at, i.ended_at, i.undone_at,
+       count(m.id) AS messages, count(DISTINCT coalesce(c.room_id, c.id)) AS rooms
+FROM imports AS i
+LEFT JOIN (messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id)
+    ON m.tenant_id = i.tenant_id AND m.import_id = i.id AND c.platform = i.platform AND c.workspace = i.workspace
+WHERE i.tenant_id = :tenant_id
+GROUP BY i.tenant_id, i.id, i.platform, i.workspace
+ORDER BY i.begun_at DESC, i.id, i.platform, i.workspace
+
+-- name: import_messages
+-- The messages that a run brought and that are still stored, the first `limit` of them.
+SELECT id FROM messages WHERE tenant_id = :tenant_id AND import_id = :id ORDER BY id LIMIT :limit
+
+-- name: import_keep
+-- Let messages belong to no import any more.
+UPDATE messages SET import_id = NULL
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND import_id IS NOT NULL
+
+-- name: import_members_delete
+-- Take those out of rooms whom a run made members, and who have no message there (then something else vouches for them).
+DELETE FROM members AS m
+WHERE m.tenant_id = :tenant_id AND m.import_id = :id
+      AND NOT EXISTS (SELECT FROM messages AS s JOIN conversations AS c ON c.tenant_id = s.tenant_id
+                          AND c.id = s.conversation_id
+                      WHERE s.tenant_id = m.tenant_id AND s.user_id = m.user_id
+                            AND coalesce(c.room_id, c.id) = m.conversation_id)
+RETURNING m.conversation_id, m.user_id,
+          (SELECT c.private FROM conversations AS c WHERE c.tenant_id = m.tenant_id AND c.id = m.conversation_id) AS private
+
+-- name: import_delete_unused
+-- Delete the conversations and people that a run made and that nothing else uses; returns how many.
+SELECT conversations, people FROM delete_unused_of_import(:id)

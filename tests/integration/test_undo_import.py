@@ -1,0 +1,219 @@
+"""`nexus import --undo`: what a run of an import brought goes, with all that was made of it, and nothing else."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from bot.console import imports
+from bot.importers.history import import_history, read_history
+from composer.errors import NotFound
+from composer.ingest import imports as runs
+from composer.ingest.imports import FoundRun, list_imports
+from composer.memory.forget import RETRACTED
+from composer.repositories.imports import ImportRun
+from composer.workspace import room_id
+from tests.support.harness import START, AppHarness
+
+pytestmark = pytest.mark.integration
+
+SECRET = "zqxwal"  # in what the run brings, and nowhere else
+
+
+def history(folder: Path, *events: dict[str, Any], name: str = "old.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(each) + "\n" for each in events), encoding="utf-8")
+    return path
+
+
+def said(id: str, user: str, text: str, minute: int = 0, **fields: Any) -> dict[str, Any]:
+    at = (START - timedelta(days=3) + timedelta(minutes=minute)).isoformat()
+    place = {} if "dm" in fields or "room" in fields else {"room": "harbour"}
+    return {"type": "message", "at": at, "id": id, "user": user, "text": text, **place, **fields}
+
+
+async def load(harness: AppHarness, path: Path, **options: Any) -> FoundRun:
+    run = ImportRun(uuid4(), path.name)
+    lines = read_history(path, "jsonl", harness.name, None)
+    await import_history(harness.app, lines, lambda _: None, run=run, **options)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    return await imports.find(harness.app, imports.shown(run.id))
+
+
+async def undo(harness: AppHarness, run: FoundRun) -> runs.Undone:
+    done = await imports.undo(harness.app, run, lambda _: None)
+    assert done is not None
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    return done
+
+
+async def stored_bytes(harness: AppHarness) -> str:
+    """Every row of every table, as text."""
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        tables = await connection.fetch("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
+        found = []
+        for table in tables:
+            rows = await connection.fetch(f"SELECT t::text AS row FROM {table['name']} AS t ORDER BY 1")
+            found += [f"{table['name']}: {row['row']}" for row in rows]
+        return "\n".join(found)
+    finally:
+        await connection.close()
+
+
+async def count(harness: AppHarness, query: str, *values: object) -> int:
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        return int(await connection.fetchval(query, *values))
+    finally:
+        await connection.close()
+
+
+OLD = (
+    said("o1", "walterzq", f"The {SECRET} sleeps under the crane of the harbour.", 0),
+    said("o2", "alice", f"We decided that the {SECRET} stays.", 1),
+    said("o3", "walterzq", f"my own number is {SECRET}-4711", 2, dm="nexus"),
+    said("o4", "walterzq", f"In a thread of the {SECRET}.", 3, room="harbour", thread="t1"),
+)
+
+
+async def test_nothing_of_the_run_is_left_and_everything_else_is(harness: AppHarness, tmp_path: Path) -> None:
+    await harness.say("alice", "The ship sails on Friday.", room="general")
+    await harness.say("alice", "The quay is wet.", room="harbour", id="live1")
+    run = await load(harness, history(tmp_path, *OLD))
+    assert (run.messages, run.rooms) == (4, 2)
+    reply = await harness.ask("alice", "@nexus who sleeps under the crane?", room="harbour")
+    assert SECRET in reply.text
+    await harness.command("alice", "/nexus fact set quay wet", room="harbour")
+    await harness.say("bob", "The gull flies.", room="harbour", id="live2")
+    done = await undo(harness, run)
+    assert (done.messages, done.people) == (4, 1)
+    everything = await stored_bytes(harness)
+    assert SECRET not in everything
+    assert "walterzq" not in everything
+    assert "4711" not in everything
+    assert RETRACTED in everything
+    for kept in (
+        "The ship sails on Friday.",
+        "The quay is wet.",
+        "The gull flies.",
+        "who sleeps under the crane",
+        "quay",
+    ):
+        assert kept in everything, kept
+    assert await count(harness, "SELECT count(*) FROM conversations WHERE name = 'harbour' AND kind = 'room'") == 1
+    assert await count(harness, "SELECT count(*) FROM conversations WHERE kind IN ('thread', 'dm')") == 0
+    prompt = (await harness.compose("alice", "@nexus and the gull?", room="harbour")).prompt
+    assert "The gull flies." in str(prompt.as_json())
+
+
+async def test_what_was_there_before_the_run_or_came_from_another_stays(harness: AppHarness, tmp_path: Path) -> None:
+    first = await load(harness, history(tmp_path, *OLD[:2]))
+    again = await load(harness, history(tmp_path, *OLD[:2], said("n1", "carol", "A new one of the quay.", 5)))
+    assert (again.messages, again.rooms) == (1, 1)
+    assert (await undo(harness, again)).messages == 1
+    everything = await stored_bytes(harness)
+    assert "A new one of the quay." not in everything
+    assert "carol" not in everything
+    assert f"The {SECRET} sleeps" in everything
+    assert (await imports.find(harness.app, imports.shown(first.id))).messages == 2
+
+
+async def test_what_a_platform_delivers_after_the_run_stays(harness: AppHarness, tmp_path: Path) -> None:
+    run = await load(harness, history(tmp_path, *OLD[:2]))
+    await harness.say("walterzq", OLD[0]["text"], id="o1", room="harbour")  # the same message
+    assert (await undo(harness, run)).messages == 1
+    everything = await stored_bytes(harness)
+    assert OLD[0]["text"] in everything
+    assert OLD[1]["text"] not in everything
+
+
+async def test_an_undone_history_may_be_imported_again_with_another_privacy(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    """What is it for: a history that was imported as public by mistake."""
+    path = history(tmp_path, *OLD[:2])
+    await undo(harness, await load(harness, path))
+    workspace = harness.workspace()
+    assert await count(harness, "SELECT count(*) FROM conversations") == 0
+    again = await load(harness, path, private={(harness.name, "harbour")})
+    assert again.messages == 2
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        room = await tx.conversations.get(room_id(workspace, "harbour"))
+    assert room is not None
+    assert room.private
+
+
+async def test_what_somebody_forgot_meanwhile_stays_forgotten(harness: AppHarness, tmp_path: Path) -> None:
+    path = history(tmp_path, *OLD[:2])
+    run = await load(harness, path)
+    await harness.command("alice", "/nexus forget stays --yes", room="harbour")
+    await undo(harness, run)
+    assert (await load(harness, path)).messages == 1
+
+
+async def test_people_and_rooms_that_something_else_uses_stay(harness: AppHarness, tmp_path: Path) -> None:
+    run = await load(harness, history(tmp_path, *OLD))
+    await harness.say("walterzq", "I am still here.", room="general")
+    await harness.command("alice", "/nexus remember the harbour is closed on Sunday", room="harbour")
+    done = await undo(harness, run)
+    assert done.people == 0
+    everything = await stored_bytes(harness)
+    assert "I am still here." in everything
+    assert "closed on Sunday" in everything
+    assert SECRET not in everything
+
+
+async def test_a_member_by_the_import_alone_is_none_after_it(harness: AppHarness, tmp_path: Path) -> None:
+    await harness.say("alice", "Behind closed doors.", room="board", private=True)
+    run = await load(harness, history(tmp_path, said("b1", "mallory", "I was here.", room="board")))
+    await undo(harness, run)
+    with pytest.raises(NotFound):
+        await harness.say("mallory", "@nexus what was said?", room="board")
+
+
+async def test_an_interrupted_undo_goes_on_and_twice_is_one_sentence(
+    harness: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "BATCH_SIZE", 2)
+    run = await load(harness, history(tmp_path, *OLD))
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await imports.undo(harness.app, run, interrupt)
+    half = await imports.find(harness.app, imports.shown(run.id))
+    assert (half.messages, half.undone_at) == (2, None)
+    assert (await undo(harness, half)).messages == 2
+    whole = await imports.find(harness.app, imports.shown(run.id))
+    assert await imports.undo(harness.app, whole, lambda _: None) is None
+    assert "nothing of it is left" in imports.undone_text(whole, None)
+    assert SECRET not in await stored_bytes(harness)
+
+
+async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppHarness, tmp_path: Path) -> None:
+    first = await load(harness, history(tmp_path, *OLD[:2], name="first.jsonl"))
+    harness.clock.tick()
+    second = await load(harness, history(tmp_path, said("x", "dave", "Hello.", room="attic"), name="second.jsonl"))
+    assert [run.id for run in await list_imports(harness.app.database)] == [second.id, first.id]
+    assert "second.jsonl → console acme: 1 message in 1 room" in imports.line(second)
+    done = await undo(harness, second)
+    (after, _) = await list_imports(harness.app.database)
+    assert "undone" in imports.line(after)
+    assert imports.as_json(after)["messages"] == 0
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        (event,) = [
+            each
+            for each in await tx.audit.find(since=None, until=None, act=None, user=None, limit=20)
+            if each.act == "imported.undone"
+        ]
+        (receipt,) = done.receipts
+        assert await tx.erasure.receipt(receipt) is not None
+    assert event.details == {"import": imports.shown(second.id), "messages": 1, "rooms": 1, "people": 1}
+    with pytest.raises(NotFound):
+        await imports.find(harness.app, "ffffffff")
