@@ -205,7 +205,7 @@ async def open_app(
         )
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
-        tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time)
+        tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time, directory.zone)
         responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time, tools)
         indexer = Indexer(
             database,

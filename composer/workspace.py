@@ -57,11 +57,16 @@ def conversation_id(workspace: Workspace, place: Place, user: uuid.UUID, agent: 
         case ConversationKind.THREAD:
             return thread_id(room_id(workspace, place.name), place.thread or "")
         case ConversationKind.DM:
-            return derived_id("dm", str(workspace.tenant_id), str(user), str(agent))
+            return dm_id(workspace.tenant_id, user, agent)
         case ConversationKind.SESSION:
             return derived_id(
                 "session", str(workspace.tenant_id), str(user), str(agent), place.project or "", place.name
             )
+
+
+def dm_id(tenant: uuid.UUID, user: uuid.UUID, agent: uuid.UUID | None) -> uuid.UUID:
+    """The id of a DM."""
+    return derived_id("dm", str(tenant), str(user), str(agent))
 
 
 def message_id(container: uuid.UUID, external_id: str) -> uuid.UUID:

@@ -1,8 +1,6 @@
 """remind: have oneself or a conversation reminded of something, list one's reminders, and cancel one."""
 
-import uuid
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Final
 
 from bot.commands import parameters
@@ -10,22 +8,23 @@ from bot.commands.access import access_context
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
-from composer.model import Agent, ConversationKind, Place, Visibility, derived_id, dm_namespace
+from composer.memory.reminding import (
+    ID_CHARS,
+    MAX_TEXT_CHARS,
+    NewReminder,
+    check_reminder,
+    store_reminder,
+    when_phrase,
+    where_phrase,
+)
+from composer.model import Agent, ConversationKind, derived_id
 from composer.people.places import named, room_ids
-from composer.repositories.conversations import NewConversation
-from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line, shorten
-from composer.text.when import Repeat, When, read_when
-from composer.visibility import AccessContext
-from composer.workspace import conversation_id
+from composer.text.when import When, read_when
 
-MAX_OPEN: Final = 50  # reminders of one person
-MAX_TEXT_CHARS: Final = 1_000
-MAX_AHEAD: Final = timedelta(days=2 * 366)
 MAX_SHOWN_CHARS: Final = 80  # of a text in the list
-ID_CHARS: Final = 8  # of an id in the list
 _FORMS: Final = (
     "Write when, and then what: in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, on 4 May, "
     "2026-05-04 09:00, every weekday at 9:30."
@@ -52,66 +51,31 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
     when, text = _read(call)
     async with call.changing() as tx:
         access = await access_context(tx, call)
-        count, opted_out = await tx.reminders.standing(access.linked_users(call.user))
-        if opted_out:
-            raise Refused(
-                f"You have opted out of being stored, so I can't keep a reminder. To change that: {PREFIX} opt-in"
-            )
-        if count >= MAX_OPEN:
-            raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: {PREFIX} remind list")
-        place = await _own_dm(tx, call, access) if in_dm else (call.conversation.id, access.conversation.namespace)
-        reminder = Reminder(
+        new = NewReminder(
             id=derived_id("reminder", call.event_id),
-            user_id=call.user,
-            conversation_id=place[0],
-            namespace=place[1],
-            visibility=Visibility.PRIVATE if in_dm else call.conversation.visibility,
-            author=call.incoming.user_name,
+            when=when,
             text=text,
-            made_at=call.now,
-            due_at=when.at,
-            repeats=None if when.repeat is None else str(when.repeat),
+            author=call.incoming.user_name,
+            agent=_agent(call),
+            in_dm=in_dm,
         )
-        await tx.reminders.add(reminder)
-    where = "you, in our DM," if in_dm else _here(call)
+        reminder = await store_reminder(tx, access, new, call.now)
     cancel = f"To cancel: {PREFIX} remind cancel {reminder.id.hex[:ID_CHARS]}"
-    return CommandAnswer(f"I will remind {where} {_when(call, reminder)}. {cancel}")
-
-
-def _here(call: Call) -> str:
-    room = call.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-    return f"#{call.conversation.name}, in your name," if room else "you here"
+    return CommandAnswer(f"I will remind {where_phrase(access, in_dm=in_dm)} {_when(call, reminder)}. {cancel}")
 
 
 def _read(call: Call) -> tuple[When, str]:
     """Raises BadInput, with what can be written, for a time that is unknown, over or too far away, and for no text or
     too long a one."""
-    found = read_when(call.arguments[_WHAT], call.now, call.app.settings.zone_of(call.workspace.tenant))
+    zone = call.app.settings.zone_of(call.workspace.tenant)
+    found = read_when(call.arguments[_WHAT], call.now, zone)
     if found is None:
         raise call.command.usage_error(f"I don't see when that is. {_FORMS}")
     when, text = found[0], clean_line(found[1], MAX_TEXT_CHARS + 1)
     if not text:
         raise call.command.usage_error(f"I don't see what to remind of. {_FORMS}")
-    if len(text) > MAX_TEXT_CHARS:
-        raise BadInput(f"The text is too long; the limit is {MAX_TEXT_CHARS:,} characters: shorten it.")
-    if when.at <= call.now:
-        raise BadInput(f"{_local(call, when.at)} is over: name a time that is still to come.")
-    if when.at > call.now + MAX_AHEAD:
-        raise BadInput(f"{_local(call, when.at)} is more than two years away: name an earlier time.")
+    check_reminder(when, text, call.now, zone)
     return when, text
-
-
-async def _own_dm(tx: Transaction, call: Call, access: AccessContext) -> tuple[uuid.UUID, str]:
-    """The id and namespace of the caller's DM with the agent of this conversation, else the first. It may be new.
-    Raises Refused where nothing may be written outside an isolated project."""
-    agent = _agent(call)
-    id = conversation_id(call.workspace, Place(ConversationKind.DM, agent.slug), call.user, agent.id)
-    if id != call.conversation.id:
-        visibility.require_way_out(access, f"Use {PREFIX} remind here.")
-    namespace = dm_namespace(call.user, agent.id)
-    new = NewConversation(id, ConversationKind.DM, agent.slug, namespace, user_id=call.user, agent_id=agent.id)
-    await tx.conversations.ensure(call.workspace.platform, call.workspace.name, [new], call.now)
-    return id, namespace
 
 
 def _agent(call: Call) -> Agent:
@@ -151,14 +115,7 @@ async def _cancel(call: Call) -> CommandAnswer:
 
 
 def _when(call: Call, reminder: Reminder) -> str:
-    """ "on Mon 2026-05-04 at 09:00 (Europe/Berlin)", and how it repeats."""
-    repeats = "" if reminder.repeats is None else f", then {Repeat.of(reminder.repeats).words}"
-    return f"on {_local(call, reminder.due_at)}{repeats}"
-
-
-def _local(call: Call, at: datetime) -> str:
-    zone = call.app.settings.zone_of(call.workspace.tenant)
-    return f"{at.astimezone(zone):%a %Y-%m-%d at %H:%M} ({zone.key})"
+    return when_phrase(reminder, call.app.settings.zone_of(call.workspace.tenant))
 
 
 COMMANDS: Final[Sequence[Command]] = (

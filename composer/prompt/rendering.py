@@ -146,4 +146,5 @@ def _as_item(message: Message) -> Item:
         user_id=message.user_id,
         author=message.author,
         messages=(message.external_id,),
+        by_agent=message.by_agent,
     )

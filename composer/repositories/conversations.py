@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from composer.errors import NotFound
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
@@ -102,6 +103,13 @@ class Conversations:
             privacy_at=[c.privacy_at for c in new],
             now=now,
         )
+
+    async def workspace_of(self, id: uuid.UUID) -> tuple[str, str]:
+        """The platform and the name of the workspace of a conversation that exists. Raises NotFound."""
+        row = await self._sql.fetch_one("conversation_workspace", id=id)
+        if row is None:
+            raise NotFound("There is no such conversation here.")
+        return row["platform"], row["workspace"]
 
     async def lock(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ConversationRow]:
         """Lock conversations for writing until the transaction ends. Unknown ones are left out."""

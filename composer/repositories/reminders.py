@@ -7,6 +7,7 @@ from datetime import datetime
 
 from composer.model import ConversationKind, Visibility
 from composer.ports.database import Row, Statements
+from composer.repositories.lineage import insert_lineage
 from composer.visibility import Owned
 
 
@@ -83,6 +84,10 @@ class Reminders:
             due_at=reminder.due_at,
             repeats=reminder.repeats,
         )
+
+    async def record_question(self, id: uuid.UUID, message: uuid.UUID) -> None:
+        """Record which message a reminder was made from: it goes when that is forgotten."""
+        await insert_lineage(self._sql, [("reminder", id, "message", message)])
 
     async def standing(self, users: Sequence[uuid.UUID]) -> tuple[int, bool]:
         """How many open reminders a person has with all users that they are, and whether they have opted out."""

@@ -1,4 +1,7 @@
-"""The notices in an agent's answer that tell what it stored for the asker, and answers without them. Pure."""
+"""The notices of the program in an agent's answer, and answers without them. Pure.
+
+They tell the asker what was stored for them, and how to have something forgotten.
+"""
 
 import re
 import uuid
@@ -6,8 +9,16 @@ from typing import Final
 
 SHOWN_ID_CHARS: Final = 12  # of the id of what was stored
 _UNDO: Final = "To undo it: /nexus forget item "
+_CANCEL: Final = "To cancel: /nexus remind cancel "
 _NOTHING_ELSE: Final = "\u2026"  # in place of an answer that was nothing but notices
-_NOTICE: Final = re.compile(rf"^[^\n]{{0,400}}{_UNDO}[0-9a-f]{{{SHOWN_ID_CHARS}}}$", re.MULTILINE)
+NOTHING_FORGOTTEN: Final = "Nothing was forgotten by that."  # begins what is offered to who asks for it in words
+_NOTICE: Final = re.compile(
+    rf"^[^\n]{{0,400}}{_UNDO}[0-9a-f]{{{SHOWN_ID_CHARS}}}$"
+    rf"|^I (?:will remind|have set) [^\n]{{0,3000}}{_CANCEL}[0-9a-f]{{8}}$"
+    rf"|^{re.escape(NOTHING_FORGOTTEN)}[^\n]*(?:\n(?:Your message|The one that I)[^\n]{{0,400}}){{0,2}}$",
+    re.MULTILINE,
+)
+_BEGINNINGS: Final = (_UNDO, _CANCEL, NOTHING_FORGOTTEN)
 
 
 def undo_sentence(id: uuid.UUID) -> str:
@@ -17,4 +28,4 @@ def undo_sentence(id: uuid.UUID) -> str:
 
 def without_notices(text: str) -> str:
     """An agent's answer without its notices: a model that reads them learns to write them, and to store nothing."""
-    return text if _UNDO not in text else _NOTICE.sub("", text).strip() or _NOTHING_ELSE
+    return text if not any(each in text for each in _BEGINNINGS) else _NOTICE.sub("", text).strip() or _NOTHING_ELSE

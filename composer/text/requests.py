@@ -1,4 +1,4 @@
-"""Whether a message asks in words to have something stored. Pure.
+"""Whether a message asks in words to have something stored, or to be reminded. Pure.
 
 A model may write only what its message asks to store: other people's words, which it reads as well, can ask for it too.
 The words of a request are English, and the commonest ones of a few other languages; to others the commands are open.
@@ -13,10 +13,16 @@ _REMEMBER: Final = frozenset(["remember", "memorize", "memorise"])
 _NOT_ASKED: Final = frozenset(["what", "when", "where", "who", "whom", "whose", "which", "why", "how", "if", "whether"])
 _OF_SOMEBODY: Final = frozenset(["i", "we", "they", "he", "she", "it", "who"])
 _ASKING: Final = frozenset(["can", "could", "would", "will", "should", "please"])
-# Verbs that are nouns as well, so they count at the beginning of a clause, or after these words.
+# Where a clause begins, or what stands before its verb: "please", "can you".
+_CLAUSE: Final = (
+    r"(?:^|[.!?,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:please|and|then|also|just|(?:can|could|would|will)\s{1,4}you"
+    r"|you\s{1,4}to|kindly|hey|ok|okay|now|hi))\s{0,8}"
+)
 _VERB: Final = re.compile(
-    r"(?:^|[.!?,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:please|and|then|also|just|you|to|kindly|hey|ok|okay|so|now|hi))"
-    r"\s{0,8}(?:note|save|store|record|write|jot|set|add|log|make|take|keep|bear)\b",
+    _CLAUSE + r"(?:(?:note|save|store|record|set|log)\b(?!\s{1,4}(?:up|off|me\b|us\b))"
+    r"|write\s{1,4}(?:down|this|that|it)\b|jot\b|(?:make|take)\s{1,4}(?:a\s{1,4})?note\b"
+    r"|(?:keep|bear)\s{1,4}(?:in\s{1,4}mind|this|that|a\s{1,4}note)\b"
+    r"|add\s{1,4}(?:this|that|to|a\s{1,4}note|a\s{1,4}fact)\b)",
     re.IGNORECASE,
 )
 _DONT_FORGET: Final = re.compile(r"\b(?:don['\u2019]?t|do\s{1,8}not|never)\s{1,8}forget\b", re.IGNORECASE)
@@ -35,6 +41,31 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[.!?;\n]")
+_REMIND: Final = re.compile(
+    _CLAUSE + r"remind\s{1,8}(?P<whom>me|us|everyone|everybody|all|here|the\s{1,8}(?:room|channel|team|group))\b"
+    r"(?!\s{1,8}(?:what|when|where|who|whom|whose|which|why|how|if|whether)\b)",
+    re.IGNORECASE,
+)
+_SET_REMINDER: Final = re.compile(
+    r"\b(?:set|make|create|add|schedule|need|want)\s{1,8}(?:me\s{1,8}|us\s{1,8})?(?:a|another)\s{1,8}reminder\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_reminder(text: str) -> bool:
+    """Whether a message asks to be reminded of something; not one that asks what was said ("remind me what …")."""
+    return _reminded(text) is not None or _SET_REMINDER.search(text[:MAX_CHARS]) is not None
+
+
+def reminds_all(text: str) -> bool:
+    """Whether it is everyone in the conversation who is to be reminded: "remind us"."""
+    return _reminded(text) not in (None, "me")
+
+
+def _reminded(text: str) -> str | None:
+    """Who is to be reminded, as the message says; None if it asks for nothing of that."""
+    found = _REMIND.search(text[:MAX_CHARS])
+    return None if found is None else found["whom"].casefold()
 
 
 def asks_to_store(text: str) -> bool:

@@ -36,6 +36,7 @@ from composer.signals import InteractivePriority
 from composer.turn.answers import AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages
 from composer.turn.compose import Composer
+from composer.turn.forget_offer import forget_offer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
@@ -280,7 +281,9 @@ class Responder:
         finally:
             if tools is not None:
                 draft.notices, draft.unquoted = tools.notices, tools.unquoted
-        remarks = [*draft.notices, *draft.composed.prompt.image_notices]  # what was written; images that were not sent
+        # What was written; how to have forgotten what the message asks to forget; images that were not sent.
+        offer = forget_offer(draft.composed, request.message)
+        remarks = [*draft.notices, *filter(None, (offer,)), *draft.composed.prompt.image_notices]
         if remarks:
             text = ("\n\n" if draft.text else "") + "\n".join(remarks)
             await delivery.on_chunk(turn, text)

@@ -26,7 +26,7 @@ from composer.text.masking import mask
 from composer.text.notices import undo_sentence
 from composer.text.quoting import find_quote
 from composer.text.requests import asks_to_store, denied_outside
-from composer.visibility import AccessTag, WriteScope
+from composer.visibility import AccessContext, AccessTag, WriteScope
 
 MAX_WRITES: Final = 3  # in one turn
 MAX_SHOWN_CHARS: Final = 200  # of what was written, in the notice
@@ -82,7 +82,7 @@ class ToolWriter:
 
     async def remember(self, text: str) -> Written:
         """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
-        quote = self._quote(text)
+        quote = quote_of(self._question.text, text)
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
@@ -120,18 +120,8 @@ class ToolWriter:
         if isinstance(parsed, list | dict) or parsed is None:
             raise Refused("Nothing was stored: the value must be one text, number, true or false.")
         text = parsed if isinstance(parsed, str) else json.dumps(parsed)
-        quote = self._quote(text)
+        quote = quote_of(self._question.text, text)
         return json.dumps(quote if isinstance(parsed, str) else parsed, ensure_ascii=False)
-
-    def _quote(self, words: str) -> str:
-        """The part of the message that has these words. Raises Refused."""
-        said = self._question.text
-        found = find_quote(said, words)
-        if found is None:
-            raise Refused(_ONLY_QUOTES)
-        if denied_outside(said, *found):
-            raise Refused(_DENIED)
-        return said[found[0] : found[1]]
 
     def _event(self, *words: str) -> str:
         """The name of a write: the same words of a message are stored once, whoever asks for it again."""
@@ -146,28 +136,9 @@ class ToolWriter:
         return author, self._clock.now()
 
     async def _judged_tag(self, tx: Transaction) -> AccessTag:
-        """Where the asker may write here now, judged as commands are. Raises Refused and NotFound.
-
-        What is written goes where the message itself stands: not into a room that was opened or closed since.
-        """
-        await tx.erasure.block()  # an erasure either goes before, and the question is gone, or finds what is written
-        question = await tx.messages.get(self._question.id)
-        if question is None or question.text != self._question.text:
-            raise Refused("Nothing was stored: the message was erased or edited meanwhile.")
-        asker = question.user_id
-        assert asker is not None
-        access = await tx.conversations.access_context(self._conversation.id, asker, self._question.trust)
-        if access is None:
-            raise NotFound("There is no such conversation here.")
-        rights.judge((Act.WRITE,), await tx.permissions.facts(access.conversation, asker, ()))
-        tag = visibility.access_tag_for(access, WriteScope.HERE)
-        _, opted_out = await tx.reminders.standing((asker,))
-        if opted_out:
-            raise Refused("Nothing was stored: its author has opted out of being stored.")
-        if (tag.namespace, tag.visibility) != (question.namespace, question.visibility):
-            raise Refused("Nothing was stored: who reads this conversation has changed since the message.")
-        tx.audit.act_for(asker, self._conversation.id)
-        return tag
+        """Where the asker may write here now. Raises Refused and NotFound."""
+        access = await judged_access(tx, Act.WRITE, self._question, self._conversation)
+        return visibility.access_tag_for(access, WriteScope.HERE)
 
     def _written(self, layer: str, kind: str, id: uuid.UUID, tag: AccessTag, text: str, said: str) -> Written:
         item = Item(
@@ -187,3 +158,38 @@ class ToolWriter:
 
 def _unquoted(id: uuid.UUID) -> str:
     return f"I have stored something for you. {undo_sentence(id)}"
+
+
+async def judged_access(tx: Transaction, act: Act, question: Message, conversation: Conversation) -> AccessContext:
+    """The access of who asked a question, judged for an act as commands are, as of now. Raises Refused and NotFound.
+
+    What a tool writes goes where the message itself stands: not into a room that was opened or closed since.
+    """
+    await tx.erasure.block()  # an erasure either goes before, and the question is gone, or finds what is written
+    stored = await tx.messages.get(question.id)
+    if stored is None or stored.text != question.text:
+        raise Refused("Nothing was stored: the message was erased or edited meanwhile.")
+    asker = stored.user_id
+    assert asker is not None
+    access = await tx.conversations.access_context(conversation.id, asker, question.trust)
+    if access is None:
+        raise NotFound("There is no such conversation here.")
+    rights.judge((act,), await tx.permissions.facts(access.conversation, asker, ()))
+    _, opted_out = await tx.reminders.standing((asker,))
+    if opted_out:
+        raise Refused("Nothing was stored: its author has opted out of being stored.")
+    here = access.conversation
+    if (here.namespace, here.visibility) != (stored.namespace, stored.visibility):
+        raise Refused("Nothing was stored: who reads this conversation has changed since the message.")
+    tx.audit.act_for(asker, conversation.id)
+    return access
+
+
+def quote_of(said: str, words: str) -> str:
+    """The part of what was said that has these words. Raises Refused."""
+    found = find_quote(said, words)
+    if found is None:
+        raise Refused(_ONLY_QUOTES)
+    if denied_outside(said, *found):
+        raise Refused(_DENIED)
+    return said[found[0] : found[1]]

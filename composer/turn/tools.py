@@ -1,4 +1,4 @@
-"""The memory tools that a model may call while it answers a turn: recall, read_more, remember, set_fact.
+"""The tools that a model may call while it answers a turn: recall, read_more, remember, set_fact, remind.
 
 A call reads with the rights of the turn: what its viewer could read when the prompt was composed, and still can. What
 comes back is data, in the frame of RECALL, and a source of the answer like everything else in its prompt. Writing is in
@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import Final
 
 from composer.errors import BadInput, NotFound, Refused
@@ -22,6 +23,7 @@ from composer.repositories.database import Database
 from composer.turn.compose import ComposedPrompt, Composer
 from composer.turn.reading import PromptRequest
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
+from composer.turn.tool_reminders import ToolReminders
 from composer.turn.tool_writes import ToolWriter, Written
 
 MAX_STEPS: Final = 4  # answers of the model that may call tools, in one turn
@@ -30,6 +32,7 @@ AROUND: Final = 5  # messages before and after the one that is read around
 MIN_TOKENS: Final = 200  # for results; with less room no tools are offered
 WINDOW_SHARE: Final = 0.95  # of the window that prompt, tools and answer may fill: our counts are estimates
 MAY_HAVE_STORED: Final = "I may have stored something for you just before. To see what is yours: /nexus share"
+MAY_HAVE_SET: Final = "I may have set a reminder for you just before. To see yours: /nexus remind list"
 LAST_STEP: Final = "You can call nothing more: answer now."
 _MARK: Final = re.compile(r"s?([1-9]\d{0,3})", re.ASCII)
 
@@ -58,6 +61,14 @@ SET_FACT_TOOL: Final = Tool(
         ("value", "a JSON text, number, true or false, which stands in the message"),
     ),
 )
+REMIND_TOOL: Final = Tool(
+    "remind",
+    "Set a reminder, only if the message to answer asks to be reminded later.",
+    (
+        ("when", "in 20 minutes; tomorrow 9:00; on Friday at 14:00; 2026-05-04 09:00; every weekday at 9:30"),
+        ("text", "what to remind of: a literal quote of the message, without the time"),
+    ),
+)
 READING: Final = (RECALL_TOOL, READ_MORE_TOOL)
 WRITING: Final = (REMEMBER_TOOL, SET_FACT_TOOL)
 
@@ -81,10 +92,12 @@ class MemoryTools:
         tokenizer: Callable[[Agent], Tokenizer],
         takes_tools: Callable[[Agent], bool],
         clock: Clock,
+        zone: Callable[[uuid.UUID], tzinfo],
     ) -> None:
-        """`takes_tools`: whether an agent's model can call functions, as far as is known."""
+        """`takes_tools`: whether an agent's model can call functions, as far as is known. `zone` gives a tenant's time
+        zone."""
         self._database, self._composer, self._clock = database, composer, clock
-        self._tokenizer, self._takes_tools = tokenizer, takes_tools
+        self._tokenizer, self._takes_tools, self._zone = tokenizer, takes_tools, zone
 
     async def open(self, request: PromptRequest, turn: Turn, composed: ComposedPrompt) -> "ToolSession | None":
         """The tools of a turn whose prompt was composed; None where they are switched off, where its model can't call
@@ -93,14 +106,18 @@ class MemoryTools:
         if not agent.tools or not self._takes_tools(agent):
             return None
         tokenizer = self._tokenizer(agent)
-        defined = sum(tokenizer.count(tool.words) + 2 * TOKENS_PER_MESSAGE for tool in (*READING, *WRITING))
+        defined = _defined(tokenizer.count, (*READING, *WRITING, REMIND_TOOL))
         room = int(agent.window * WINDOW_SHARE) - 2 * agent.reply_tokens - composed.prompt.tokens - defined
         tokens = min(agent.tool_tokens, room)
         if tokens < MIN_TOKENS:
             return None
         writer = ToolWriter(self._database, self._clock, turn, request.message, composed.conversation)
-        notices = await writer.begin()
-        return ToolSession(self._composer, request, composed, tokenizer, writer, tokens, defined, notices)
+        place = composed.conversation
+        reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
+        notices = [*await writer.begin(), *await reminders.begin()]
+        session = ToolSession(self._composer, request, composed, tokenizer, writer, reminders, tokens)
+        session.tell(notices, notices)
+        return session
 
 
 class ToolSession:
@@ -114,13 +131,12 @@ class ToolSession:
         composed: ComposedPrompt,
         tokenizer: Tokenizer,
         writer: ToolWriter,
+        reminders: ToolReminders,
         tokens: int,
-        defined: int,
-        notices: Sequence[str],
     ) -> None:
         self._composer, self._request, self._composed = composer, request, composed
-        self._count, self._writer = tokenizer.count, writer
-        self._tokens, self._defined = tokens, defined
+        self._count, self._writer, self._reminders = tokenizer.count, writer, reminders
+        self._tokens = tokens
         self._here = said_here(composed.conversation)
         shown = next((s.sources for s in composed.prompt.sections if s.name == RECALL), ())
         self._first = len(shown)
@@ -130,17 +146,22 @@ class ToolSession:
         self._used: list[UsedTool] = []
         self._steps = 0
         self._has_read = False
-        self.notices, self.unquoted = list(notices), list(notices)
+        self.notices: list[str] = []
+        self.unquoted: list[str] = []
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools that the model may call next: none once its steps or tokens are used up."""
         if self._steps >= MAX_STEPS or self._tokens <= 0:
             return ()
-        return (*READING, *WRITING) if self._may_write else READING
+        if self._has_read:  # what was read may ask for it
+            return READING
+        writing = WRITING if self._writer.allowed else ()
+        return (*READING, *writing, *((REMIND_TOOL,) if self._reminders.allowed else ()))
 
-    @property
-    def _may_write(self) -> bool:
-        return self._writer.allowed and not self._has_read
+    def tell(self, notices: Sequence[str], unquoted: Sequence[str]) -> None:
+        """Add what the asker is told, and the same without the words of what was written."""
+        self.notices += notices
+        self.unquoted += unquoted
 
     async def run(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Carry out what the model calls in one step; `text` is what it said before. Raises Unavailable."""
@@ -160,7 +181,8 @@ class ToolSession:
         corrects later estimates once the model was asked several times."""
         counted = self._composed.counted_tokens
         if not self._used:
-            return replace(self._composed, counted_tokens=counted and counted + self._defined)
+            defined = _defined(self._count, self.offered())
+            return replace(self._composed, counted_tokens=counted and counted + defined)
         prompt, text = self._composed.prompt, "\n".join((f"[{RECALL}]", *self._lines)) if self._lines else ""
         brought = Section(TOOLS, text, self._count(text), tuple(self._items[self._first :]))
         prompt = replace(
@@ -196,6 +218,8 @@ class ToolSession:
                     return await self._write(self._writer.remember(text_of(given, "text")))
                 case SET_FACT_TOOL.name:
                     return await self._write(self._writer.set_fact(text_of(given, "key"), value_of(given, "value")))
+                case REMIND_TOOL.name:
+                    return await self._remind(text_of(given, "when"), text_of(given, "text"))
             raise BadInput(f"There is no function of that name; there are {_names(self.offered() or READING)}.")
         except (BadInput, Refused, NotFound) as error:
             return _Result(str(error), REFUSED)
@@ -239,7 +263,7 @@ class ToolSession:
         return _Result("\n".join(lines), FOUND, tuple(found))
 
     async def _write(self, writing: Coroutine[None, None, Written]) -> _Result:
-        if not self._may_write:
+        if self._has_read or not self._writer.allowed:
             writing.close()
             raise Refused(
                 "Nothing was stored: the message does not ask for it, its author may not, or something was recalled "
@@ -250,17 +274,33 @@ class ToolSession:
         except (BadInput, Refused, NotFound):
             raise
         except BaseException:  # stopped, or the database is gone: it may have committed
-            self.notices.append(MAY_HAVE_STORED)
-            self.unquoted.append(MAY_HAVE_STORED)
+            self.tell([MAY_HAVE_STORED], [MAY_HAVE_STORED])
             raise
         if written.item.id in {item.id for item in self._items}:
             return _Result("It is stored already.", REFUSED)
         self._items.append(written.item)
         mark = f"s{len(self._items)}"
         self._lines.append(recall_line(written.item, len(self._items), self._here))
-        self.notices.append(written.notice)
-        self.unquoted.append(written.unquoted)
+        self.tell([written.notice], [written.unquoted])
         return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", STORED, (mark,))
+
+    async def _remind(self, when: str, text: str) -> _Result:
+        if self._has_read:
+            raise Refused("Nothing was set: something was recalled since. Say that /nexus remind me sets a reminder.")
+        try:
+            notice, unquoted = await self._reminders.remind(when, text)
+        except (BadInput, Refused, NotFound):
+            raise
+        except BaseException:
+            self.tell([MAY_HAVE_SET], [MAY_HAVE_SET])
+            raise
+        self.tell([notice], [unquoted])
+        return _Result("It is set. The person is told when, and how to cancel it.", STORED)
+
+
+def _defined(count: Callable[[str], int], tools: Sequence[Tool]) -> int:
+    """Tokens of the definitions of tools."""
+    return sum(count(tool.words) + 2 * TOKENS_PER_MESSAGE for tool in tools)
 
 
 def _names(tools: Sequence[Tool]) -> str:

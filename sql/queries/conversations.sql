@@ -265,3 +265,7 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room'
       AND c.id IN (SELECT m.conversation_id FROM members AS m
                    WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.left_at IS NULL)
 ORDER BY 2, c.id
+
+-- name: conversation_workspace
+-- Get the platform and the workspace of a conversation.
+SELECT platform, workspace FROM conversations WHERE tenant_id = :tenant_id AND id = :id

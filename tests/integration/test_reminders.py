@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from bot.commands.reminders import MAX_OPEN, MAX_TEXT_CHARS
 from bot.console import jobs
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
+from composer.memory.reminding import MAX_OPEN, MAX_TEXT_CHARS
 from composer.model import Message
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings, TenantSettings

@@ -44,6 +44,7 @@ JUSTIFIED = {
     "Commands.adopt": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
     "Conversations.get": "a conversation's place; no message of it",
+    "Conversations.workspace_of": "a conversation's platform and workspace, to file another one there",
     "Conversations.lock": "for writing; rows are never shown",
     "Database.tenants": "slugs of tenants, for the workers",
     "Deliveries.parts": "ids of messages on the platform",

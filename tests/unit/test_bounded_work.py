@@ -34,7 +34,19 @@ from composer.model import Item, Visibility
 from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
-from composer.text import cleaning, dates, marks, names, notices, periods, quoting, repetition, requests, terms
+from composer.text import (
+    cleaning,
+    dates,
+    forgetting,
+    marks,
+    names,
+    notices,
+    periods,
+    quoting,
+    repetition,
+    requests,
+    terms,
+)
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -108,6 +120,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "clean_text": cleaning.clean_text,
     "clean_line": cleaning.clean_line,
     "find_quote": lambda text: quoting.find_quote(text, text[:1_000]),
+    "asked_to_forget": forgetting.asked_to_forget,
+    "asks_for_reminder": requests.asks_for_reminder,
     "asks_to_store": requests.asks_to_store,
     "denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "without_notices": lambda text: notices.without_notices(f"{text} To undo it: /nexus forget item "),

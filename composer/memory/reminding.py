@@ -1,0 +1,104 @@
+"""Ask for a reminder: what a time must be, how many somebody may have, and where it is posted. The command `remind` and
+the tool of the same name store reminders by it; composer/scheduled/reminders.py posts them."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Final
+
+from composer import visibility
+from composer.errors import BadInput, Refused
+from composer.model import Agent, ConversationKind, Visibility, dm_namespace
+from composer.repositories.conversations import NewConversation
+from composer.repositories.database import Transaction
+from composer.repositories.reminders import Reminder
+from composer.text.when import Repeat, When
+from composer.visibility import AccessContext
+from composer.workspace import dm_id
+
+MAX_OPEN: Final = 50  # reminders of one person
+MAX_TEXT_CHARS: Final = 1_000
+MAX_AHEAD: Final = timedelta(days=2 * 366)
+ID_CHARS: Final = 8  # of an id, as it is shown
+
+
+@dataclass(frozen=True, slots=True)
+class NewReminder:
+    """A reminder to store: its id, what to remind of and when, the name of who asks, and the agent that posts it.
+    `in_dm`: in the DM of who asks with that agent; else in the conversation where they ask."""
+
+    id: uuid.UUID
+    when: When
+    text: str
+    author: str
+    agent: Agent
+    in_dm: bool
+
+
+def check_reminder(when: When, text: str, now: datetime, zone: tzinfo) -> None:
+    """Raises BadInput for a text that is too long, and for a time that is over or too far away."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadInput(f"The text is too long; the limit is {MAX_TEXT_CHARS:,} characters: shorten it.")
+    if when.at <= now:
+        raise BadInput(f"{local_time(when.at, zone)} is over: name a time that is still to come.")
+    if when.at > now + MAX_AHEAD:
+        raise BadInput(f"{local_time(when.at, zone)} is more than two years away: name an earlier time.")
+
+
+async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminder, now: datetime) -> Reminder:
+    """Store a reminder of the asker. The same one is stored once. Raises Refused for somebody who has opted out or has
+    too many, and for a DM outside an isolated project."""
+    count, opted_out = await tx.reminders.standing(access.linked_users(access.asker))
+    if opted_out:
+        raise Refused("You have opted out of being stored, so I can't keep a reminder. To change that: /nexus opt-in")
+    if count >= MAX_OPEN:
+        raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: /nexus remind list")
+    here, repeat = access.conversation, new.when.repeat
+    place = await _own_dm(tx, access, new.agent, now) if new.in_dm else (here.id, here.namespace)
+    reminder = Reminder(
+        id=new.id,
+        user_id=access.asker,
+        conversation_id=place[0],
+        namespace=place[1],
+        visibility=Visibility.PRIVATE if new.in_dm else here.visibility,
+        author=new.author,
+        text=new.text,
+        made_at=now,
+        due_at=new.when.at,
+        repeats=None if repeat is None else str(repeat),
+    )
+    await tx.reminders.add(reminder)
+    return reminder
+
+
+async def _own_dm(tx: Transaction, access: AccessContext, agent: Agent, now: datetime) -> tuple[uuid.UUID, str]:
+    """The id and namespace of the asker's DM with an agent. It may be new. Raises Refused where nothing may be written
+    outside an isolated project."""
+    user, here = access.asker, access.conversation
+    id = dm_id(here.tenant_id, user, agent.id)
+    if id != here.id:
+        visibility.require_way_out(access, "Use /nexus remind here.")
+    namespace = dm_namespace(user, agent.id)
+    new = NewConversation(id, ConversationKind.DM, agent.slug, namespace, user_id=user, agent_id=agent.id)
+    platform, workspace = await tx.conversations.workspace_of(here.id)
+    await tx.conversations.ensure(platform, workspace, [new], now)
+    return id, namespace
+
+
+def where_phrase(access: AccessContext, *, in_dm: bool) -> str:
+    """Who is reminded, and where: "you, in our DM,"."""
+    if in_dm:
+        return "you, in our DM,"
+    room = access.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+    return f"#{access.conversation.name}, in your name," if room else "you here"
+
+
+def when_phrase(reminder: Reminder, zone: tzinfo) -> str:
+    """ "on Mon 2026-05-04 at 09:00 (Europe/Berlin)", and how it repeats."""
+    repeats = "" if reminder.repeats is None else f", then {Repeat.of(reminder.repeats).words}"
+    return f"on {local_time(reminder.due_at, zone)}{repeats}"
+
+
+def local_time(at: datetime, zone: tzinfo) -> str:
+    """A time for people: "Mon 2026-05-04 at 09:00 (Europe/Berlin)"."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d at %H:%M} ({zone})"

@@ -1,0 +1,99 @@
+"""What a model may set while it answers: one reminder, in the words of the message that asks for it.
+
+Its text is a quote of that message, and the message says whom to remind. The model reads the time; the asker is told
+that, and how to cancel the reminder.
+"""
+
+import uuid
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Final
+
+from composer import visibility
+from composer.errors import BadInput, Refused
+from composer.memory.reminding import (
+    ID_CHARS,
+    NewReminder,
+    check_reminder,
+    store_reminder,
+    when_phrase,
+    where_phrase,
+)
+from composer.model import Agent, Conversation, ConversationKind, Message, derived_id
+from composer.ports.clock import Clock
+from composer.repositories.database import Database
+from composer.repositories.reminders import Reminder
+from composer.rights import Act
+from composer.text.cleaning import clean_line
+from composer.text.requests import asks_for_reminder, reminds_all
+from composer.text.when import When, read_when
+from composer.turn.tool_writes import judged_access, quote_of
+
+_UNREAD: Final = (
+    "Nothing was set: that is no time that I read. Write in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, "
+    "2026-05-04 09:00 or every weekday at 9:30, and nothing else."
+)
+_ONE: Final = "Nothing more was set: there is a reminder for this message. Say that /nexus remind me sets others."
+_NOT_ASKED: Final = "Nothing was set: the message asks for no reminder. Say that /nexus remind me sets one."
+
+
+class ToolReminders:
+    """Sets the reminder that one question asks for, in the transaction that judges its asker."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        agent: Agent,
+        question: Message,
+        conversation: Conversation,
+        zone: Callable[[uuid.UUID], tzinfo],
+    ) -> None:
+        """`zone` gives a tenant's time zone."""
+        self._database, self._clock, self._agent = database, clock, agent
+        self._question, self._conversation = question, conversation
+        self._zone = zone(conversation.tenant_id)
+        self.allowed = not question.ephemeral and asks_for_reminder(question.text)
+        self._id = derived_id("reminder", "tool", str(question.id), str(agent.id))
+
+    async def begin(self) -> list[str]:
+        """Look up whether an attempt at this turn that was interrupted has set a reminder: then no other one is set.
+        Returns the sentences that tell the asker of it. Raises Unavailable."""
+        question = self._question
+        if not self.allowed or question.user_id is None:
+            return []
+        async with self._database.transaction(self._conversation.tenant_id, snapshot=True) as tx:
+            access = await tx.conversations.access_context(self._conversation.id, question.user_id, question.trust)
+            owned = None if access is None or not visibility.may_participate(access) else visibility.owned_by(access)
+            found = [] if owned is None else await tx.reminders.open(owned, self._id.hex)
+        self.allowed = not found
+        return [f"I have set a reminder for you. {_cancel(each)}" for each in found]
+
+    async def remind(self, words: str, text: str) -> tuple[str, str]:
+        """Set the reminder. Returns the sentence that tells the asker, and the same without its text. Raises Refused
+        and BadInput with the sentence for the model, and NotFound."""
+        if not self.allowed:
+            raise Refused(_NOT_ASKED if not asks_for_reminder(self._question.text) else _ONE)
+        now, quote = self._clock.now(), clean_line(quote_of(self._question.text, text), 2_000)
+        when = self._when(words)
+        check_reminder(when, quote, now, self._zone)
+        in_dm = self._conversation.kind is ConversationKind.DM or not reminds_all(self._question.text)
+        new = NewReminder(self._id, when, quote, self._question.author, self._agent, in_dm)
+        async with self._database.transaction(self._conversation.tenant_id) as tx:
+            access = await judged_access(tx, Act.REMIND, self._question, self._conversation)
+            reminder = await store_reminder(tx, access, new, now)
+            await tx.reminders.record_question(reminder.id, self._question.id)
+        self.allowed = False
+        where = f"I will remind {where_phrase(access, in_dm=in_dm)} {when_phrase(reminder, self._zone)}"
+        return f"{where}: {quote}. {_cancel(reminder)}", f"{where}. {_cancel(reminder)}"
+
+    def _when(self, words: str) -> When:
+        """A time as of the message. Raises BadInput."""
+        found = read_when(words, self._question.at, self._zone)
+        if found is None or found[1]:
+            raise BadInput(_UNREAD)
+        return found[0]
+
+
+def _cancel(reminder: Reminder) -> str:
+    return f"To cancel: /nexus remind cancel {reminder.id.hex[:ID_CHARS]}"
