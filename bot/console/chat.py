@@ -62,9 +62,11 @@ class ChatPosition:
 
 
 class TerminalDelivery:
-    """Prints answers as they stream in. Answers to other conversations are stored, and not printed."""
+    """Prints answers as they stream in. Answers to other conversations are stored, and not printed; a reminder that was
+    posted to another one is printed with its place."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: App) -> None:
+        self._app = app
         self._open: Turn | None = None
         self._expected: set[str] = set()
         self._conversation: uuid.UUID | None = None
@@ -89,8 +91,10 @@ class TerminalDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         """Print the whole answer, or end the line of a streamed one."""
-        if not reply.in_reply_to:  # what the agent posts of itself is posted where somebody sits, or to them
-            render.show(reply.text, style="bold")
+        if not reply.in_reply_to:
+            # What is due in one's DM is posted wherever one sits; without its place it would look like part of a room.
+            here = reply.turn.conversation_id == self._conversation
+            render.show(reply.text if here else f"({await self._place(reply.turn)}) {reply.text}", style="bold")
             return
         if reply.in_reply_to not in self._expected and reply.turn.conversation_id != self._conversation:
             return
@@ -102,6 +106,16 @@ class TerminalDelivery:
             render.out.print(f"\n{reply.text}" if reply.failed else "")
         else:
             render.show(reply.text, style="yellow" if reply.failed else "")
+
+    async def _place(self, turn: Turn) -> str:
+        """Where something is posted that answers nothing."""
+        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+            to = await tx.deliveries.destination(turn.id)
+        if to is None:
+            return "erased since"
+        if to.kind in ROOMS:
+            return f"in #{to.name}{f'/{to.thread}' if to.thread else ''}"
+        return f"in the DM of {to.user} with @{to.name}" if to.kind is ConversationKind.DM else f"in ~{to.name}"
 
     async def abandon(self, turn: Turn) -> None:
         """End the line of an answer whose question was erased."""
@@ -127,7 +141,7 @@ class Chat:
         self._position = position
         self._scripted = scripted
         self.failed = False
-        self._delivery = TerminalDelivery()
+        self._delivery = TerminalDelivery(app)
         self._hint = ""
         self._resolved: Position | None = None
         self._interrupted = False  # by Ctrl-C, twice

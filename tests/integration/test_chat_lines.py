@@ -12,10 +12,12 @@ import structlog
 from bot.console import logs
 from bot.console.chat import CHAT_COMMANDS, Chat, ChatPosition
 from bot.console.cli import talk
+from bot.console.conversations import resolve_position
 from bot.console.operations import set_admin
 from bot.script.places import place_of
 from composer.app import App
 from composer.errors import Unavailable
+from composer.repositories.reminders import Position
 from composer.settings import AgentSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
@@ -28,6 +30,14 @@ NOT_STORED = f"(not stored: you have opted out, or this room does not store it{H
 async def typed(*lines: str) -> AsyncIterator[str]:
     for line in lines:
         yield line
+
+
+ROOM = {"room": "general"}
+
+
+async def here(harness: AppHarness) -> Position:
+    """Where alice sits."""
+    return await resolve_position(harness.app, harness.workspace(), place_of("general", None, None), "alice")
 
 
 def chat_of(harness: AppHarness, user: str = "alice", *, scripted: bool = False) -> Chat:
@@ -197,3 +207,23 @@ async def test_a_link_in_the_place_of_the_exports_is_not_followed(
     assert (theirs / file.name).exists()
     shown = capsys.readouterr()
     assert "nothing was erased" in " ".join((shown.out + shown.err).split())
+
+
+async def test_a_reminder_in_ones_dm_is_shown_with_its_place_and_is_no_part_of_the_room(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def lines(texts: tuple[str, ...], until_shown: str) -> AsyncIterator[str]:
+        for text in texts:
+            yield text
+        harness.clock.tick(3_600)
+        await harness.app.due_posts.post_due(harness.workspace().tenant_id, await here(harness))
+        await harness.app.turns.settle()
+        assert until_shown in capsys.readouterr().out
+
+    await harness.say("alice", "hello", **ROOM)
+    set_in_dm = ("/dm", "/nexus remind me in 20 minutes the vault is zqvault", "/room general")
+    await chat_of(harness).run(lines(set_in_dm, '(in the DM of alice with @nexus) Reminder: "the vault is zqvault"'))
+    prompt = (await harness.compose("alice", "@nexus what is the vault?", **ROOM)).prompt.as_text()
+    assert "zqvault" not in prompt
+    set_here = ("/nexus remind here in 20 minutes breathe",)
+    await chat_of(harness).run(lines(set_here, '\nReminder from alice: "breathe"'))
