@@ -81,6 +81,7 @@ class DueDigests:
             digest_text(due.period, start.astimezone(zone), end.astimezone(zone), [each.text for each in found]),
             due.platform,
             tuple(("summary", each.id) for each in found),
+            quoting=True,  # without a model a summary is sentences of people
         )
         return await store_post(tx, row, self._agents(tenant)[0], post, self._locks.number, now)
 
