@@ -37,7 +37,8 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
     access = await tx.conversations.access_context(call.conversation.id, call.user, call.incoming.sender_trust)
     if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation_sentence(call.conversation.kind, call.conversation.name))
-    return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
+    named = replace(access.conversation, name=call.conversation.name)
+    return replace(access, conversation=named, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
 
 
 async def record_read(call: Call, namespaces: Collection[str]) -> None:

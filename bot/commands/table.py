@@ -43,7 +43,7 @@ from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
-from composer.model import Incoming
+from composer.model import ConversationKind, Incoming
 from composer.rights import Act
 from composer.workspace import Workspace
 
@@ -71,6 +71,8 @@ async def run_command(
     arguments = command.arguments(text)
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
+    if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored only with its first message
+        conversation = replace(conversation, name=incoming.place.title)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
     call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)
