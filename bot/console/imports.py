@@ -83,7 +83,8 @@ def undone_text(run: FoundRun, done: Undone | None) -> str:
     if done is None:
         return f"Import {shown(run.id)} was undone on {run.undone_at:%Y-%m-%d %H:%M} UTC: nothing of it is left."
     people = "1 person" if done.people == 1 else f"{done.people:,} people"
-    answers = f" {counted(done.answers, 'answer')} that used them were taken back." if done.answers else ""
+    were = "was" if done.answers == 1 else "were"
+    answers = f" {counted(done.answers, 'answer')} that used them {were} taken back." if done.answers else ""
     receipt = f" Receipt: {', '.join(done.receipts)}." if done.receipts else ""
     return (
         f"Import {shown(run.id)} is undone: {counted(done.messages, 'message')}, {counted(done.rooms, 'conversation')} "

@@ -25,8 +25,7 @@ from tests.week.stage import on_stage, service_for
 
 INTRODUCTION: Final = (
     "A week of eight people, on a Discord and a Slack of this machine's own: no key, no network. Nexus is the real "
-    "program. Green is what it answers in a room or a DM, blue what it shows to one person alone, violet what it posts "
-    "of itself."
+    "program; the model is a stand-in that says what its prompt holds. #NAME is a room, @NAME somebody's DM."
 )
 END: Final = "Next: make chat, to talk to it yourself. The data of this week is removed."
 
@@ -68,7 +67,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="nexus-demo-"))
     folder.chmod(0o755)  # the servers may run as another user
     ending = Ending()
-    render.show(INTRODUCTION)
+    render.show_words(INTRODUCTION)
     try:
         ending.run(play(folder / "home", 0.0 if given.fast else SECONDS))
     except asyncio.CancelledError:
