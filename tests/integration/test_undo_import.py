@@ -1,7 +1,7 @@
 """`nexus import --undo`: what a run of an import brought goes, with all that was made of it, and nothing else."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,14 +9,19 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from bot.console import imports
+from bot.console import imports, jobs
+from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
 from composer.ingest import imports as runs
 from composer.ingest.imports import FoundRun, list_imports
+from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.imports import ImportRun
 from composer.workspace import room_id
+from tests.integration.test_discord_import import thread, town
+from tests.integration.test_slack_import import WHOLE
+from tests.support.exports import BOT, GENERAL, NEXUS, TEAM, SlackZip, loaded
 from tests.support.harness import START, AppHarness
 
 pytestmark = pytest.mark.integration
@@ -36,8 +41,8 @@ def said(id: str, user: str, text: str, minute: int = 0, **fields: Any) -> dict[
     return {"type": "message", "at": at, "id": id, "user": user, "text": text, **place, **fields}
 
 
-async def load(harness: AppHarness, path: Path, **options: Any) -> FoundRun:
-    run = ImportRun(uuid4(), path.name)
+async def load(harness: AppHarness, path: Path, run: ImportRun | None = None, **options: Any) -> FoundRun:
+    run = run or ImportRun(uuid4(), path.name)
     lines = read_history(path, "jsonl", harness.name, None)
     await import_history(harness.app, lines, lambda _: None, run=run, **options)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
@@ -109,6 +114,71 @@ async def test_nothing_of_the_run_is_left_and_everything_else_is(harness: AppHar
     assert await count(harness, "SELECT count(*) FROM conversations WHERE kind IN ('thread', 'dm')") == 0
     prompt = (await harness.compose("alice", "@nexus and the gull?", room="harbour")).prompt
     assert "The gull flies." in str(prompt.as_json())
+
+
+# What remembers that something happened, by ids and counts.
+TRACES = ("audit_", "imports", "receipts", "erased", "job_runs", "usage", "summaries_due", "connections")
+COUNTERS = ("version", "last_seq", "seen_id", "seen_at")
+
+
+async def rows_by_table(harness: AppHarness) -> dict[str, list[dict[str, Any]]]:
+    """All rows but for traces and counters, by table."""
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        found = {}
+        for table in await connection.fetch("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"):
+            if not table["name"].startswith(TRACES):
+                rows = await connection.fetch(f"SELECT row_to_json(t)::text AS row FROM {table['name']} AS t")
+                kept = [json.loads(row["row"]) for row in rows]
+                for row in kept if table["name"] == "conversations" else ():
+                    for column in COUNTERS:
+                        row.pop(column)
+                found[table["name"]] = sorted(kept, key=str)
+        return found
+    finally:
+        await connection.close()
+
+
+async def work(harness: AppHarness) -> None:
+    """The background work on what was loaded: memories, vectors, summaries."""
+    for tenant, _ in await harness.app.database.tenants():
+        await harness.app.indexer.catch_up(tenant)
+    for job in ("thread", "session", "day", "week"):
+        assert (await jobs.run(harness.app, job, harness.clock.now())).state == "done"
+
+
+@pytest.mark.parametrize("format", ["jsonl", SLACK, DISCORD])
+async def test_after_it_every_table_is_as_it_was(harness: AppHarness, tmp_path: Path, format: str) -> None:
+    harness.clock.set(datetime(2026, 6, 1, 9, 0, tzinfo=UTC))
+    await harness.say("alice", "The quay is wet, we decided.", room="harbour")
+    await harness.say("alice", "for you alone", dm="nexus")
+    if format == SLACK:  # the room is known to the live adapter, with one of its people
+        await set_room_private(
+            harness.app.database,
+            harness.app.directory.workspace("slack", TEAM),
+            harness.app.directory.agents(harness.app.directory.workspace("slack", TEAM).tenant_id),
+            GENERAL,
+            False,
+            harness.clock.now(),
+            create=True,
+        )
+    await work(harness)
+    before, run = await rows_by_table(harness), ImportRun(uuid4(), "old")
+    if format == "jsonl":
+        await load(harness, history(tmp_path, *OLD), run=run)
+    elif format == SLACK:
+        path = SlackZip(WHOLE).write(tmp_path / "export.zip")
+        assert (await loaded(harness.app, SLACK, path, bot=BOT, run=run)).new == 8
+    else:
+        assert (await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, run=run)).new > 3
+    await work(harness)
+    assert await rows_by_table(harness) != before
+    await undo(harness, await imports.find(harness.app, imports.shown(run.id)))
+    await work(harness)
+    after = await rows_by_table(harness)
+    for table, rows in before.items():
+        if table not in ("tenants", "workspaces", "agents"):  # of the export's workspace
+            assert after[table] == rows, table
 
 
 async def test_what_was_there_before_the_run_or_came_from_another_stays(harness: AppHarness, tmp_path: Path) -> None:

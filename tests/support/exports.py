@@ -11,6 +11,7 @@ from typing import Any
 from bot.importers.export import ImportOptions, ImportResult
 from bot.importers.platform_exports import load, open_exports
 from composer.app import App
+from composer.repositories.imports import ImportRun
 
 TEAM, BOT, ALICE, BOB, CAROL = "T0ACME", "UNEXUS", "UALICE", "UBOB", "UCAROL"
 GENERAL, LEADS = "CGENERAL", "GLEADS"
@@ -107,9 +108,9 @@ def discord_file(
     return path
 
 
-async def loaded(app: App, format: str, *files: Path, **wanted: Any) -> ImportResult:
+async def loaded(app: App, format: str, *files: Path, run: ImportRun | None = None, **wanted: Any) -> ImportResult:
     """Load files as `nexus import` does; one export."""
     with ExitStack() as opened:
         surveyed = open_exports(files, format, ImportOptions(**wanted), app.settings, opened)
         assert len(surveyed) == 1
-        return await load(app, surveyed[0])
+        return await load(app, surveyed[0], run=run)
