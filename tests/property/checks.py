@@ -49,7 +49,8 @@ class Viewer:
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Choose some people in places where they may take part, and one where they may not."""
     inside, outside = everyone(world, rules)
-    involved = list(dict.fromkeys((*viewers_in_projects(rules, inside), *viewers_of_rooms(rules, inside))))
+    several = (viewers_in_projects, viewers_of_rooms, viewers_with_accounts)
+    involved = list(dict.fromkeys(viewer for group in several for viewer in group(rules, inside)))
     some = rng.sample(involved, min(most // 2, len(involved)))
     others = [viewer for viewer in inside if viewer not in some]
     some += rng.sample(others, min(most - 1 - len(some), len(others)))
@@ -66,12 +67,17 @@ def viewers_of_rooms(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
     return [v for v in inside if v.spot.kind == "dm" and v.user in rules.tenant(MAIN).read_rooms]
 
 
+def viewers_with_accounts(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Return the viewers who are known under several accounts."""
+    return [v for v in inside if len(rules.tenant(MAIN).accounts(v.user)) > 1]
+
+
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
     """Return all people at all places that exist: those who may take part, and those who may not."""
     inside: list[Viewer] = []
     outside: list[Viewer] = []
     for user in (*world.people, STRANGER):
-        for spot in world.spots:
+        for spot in [each for each in world.spots if each.may_be_named_by(user)]:
             conversation_key = rules.conversation_key(MAIN, user, spot)
             there = rules.may_take_part(MAIN, user, conversation_key)
             if there or rules.exists(MAIN, conversation_key):
@@ -143,6 +149,7 @@ async def check_viewer(
         await _check_refusal(product, name, world, viewer, asked)
         return
     counts[f"viewed {spot.kind}"] += 1
+    counts["viewed dm, of linked accounts"] += spot.kind == "dm" and len(rules.tenant(MAIN).accounts(user)) > 1
     counts["viewed dm, with rooms"] += spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
     if asked.prompt is None:
         raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")
@@ -234,6 +241,7 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         entry = _entry_of(item.text, view, ("message", "memory", "summary"), "RECALL")
         assert entry.kind != "message" or _id_of(entry) not in in_view, f"RECALL repeats {entry}"
         shown.add((entry.kind, entry.n))
+        counts["recalled from a dm of another account"] += entry.home[0] == "dm" and entry.home != view.home
         counts["recalled from a room in a dm"] += view.conversation_key[0] == "dm" and entry.home[0] == "room"
     counts["items recalled"] += len(shown)
     recallable = [e for e in view.possible if e.kind in ("message", "memory", "summary")]

@@ -20,6 +20,7 @@ import asyncpg
 import pytest
 import structlog
 
+from bot.commands.command import PREFIX
 from bot.commands.table import run_command
 from bot.console.conversations import AFTER_ALL, question
 from bot.script.changes import change_message
@@ -55,6 +56,9 @@ from tests.property import trace
 from tests.property.reference import AGENTS
 from tests.property.setting import EVERYTHING
 from tests.property.trace import (
+    ELSEWHERE,
+    ROOM_ADMINS_ELSEWHERE,
+    TERMINAL,
     Admin,
     Assign,
     Delete,
@@ -63,6 +67,7 @@ from tests.property.trace import (
     Event,
     Forget,
     Keep,
+    Link,
     Member,
     Move,
     NewProject,
@@ -78,7 +83,9 @@ from tests.property.trace import (
     Summarise,
     Trace,
     Unassign,
+    Unlink,
     mentioned,
+    platform_of,
 )
 from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords
@@ -140,8 +147,10 @@ class Product:
     url: str
     behind: set[uuid.UUID] = field(default_factory=set)  # tenants in which something may wait to be indexed
 
-    def workspace(self, world: str, tenant: str) -> Workspace:
-        return self.harness.workspace(f"{world}-{tenant}")
+    def workspace(self, world: str, tenant: str, user: str = "") -> Workspace:
+        """Return the workspace of an account. Those of all platforms belong to the one tenant."""
+        here = self.harness.workspace(f"{world}-{tenant}")
+        return replace(here, platform=platform_of(user)) if user in ELSEWHERE else here
 
     async def play(self, world: str, events: Trace, expected: Sequence[bool], nights: Sequence[int] = ()) -> list[bool]:
         """Play a trace in the tenants of a world; return which events were accepted. Messages that are `expected` to
@@ -209,7 +218,7 @@ class Product:
 
     @_on.register
     async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
-        here, app = self.workspace(world, event.tenant), self.harness.app
+        here, app = self.workspace(world, event.tenant, event.user), self.harness.app
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
         await app.turns.settle()
 
@@ -220,12 +229,23 @@ class Product:
         return replace(said, id=trace.message_id(number), attachments=attachments)
 
     def _said(self, here: Workspace, event: Event, spot: Spot, text: str, *, private: bool | None = None) -> Incoming:
-        at = START + timedelta(seconds=event.at)
-        return incoming(here, place_at(spot, private), event.user, text, at, id=f"c{event.n}")
+        return _sent(here, spot, event.user, text, event.at, f"c{event.n}", private)
 
     async def _command(self, world: str, event: Event, spot: Spot, text: str) -> str:
-        here = self.workspace(world, event.tenant)
+        here = self.workspace(world, event.tenant, event.user)
         return (await run_command(self.harness.app, here, self._said(here, event, spot, text))).text
+
+    @_on.register
+    async def _(self, event: Link, world: str, batch: Trace) -> None:
+        """Get a code with one account, see whose it is with the other, and enter it."""
+        before = replace(event, user=event.other, at=event.at - (3_600 if event.late else 0))
+        given = await self._command(world, before, Spot("dm", "nexus"), f"{PREFIX} link")
+        entered = f"{given.partition(f'{PREFIX} link ')[2].split()[0]}"
+        await self._command(world, event, event.spot, f"{PREFIX} link {entered}{' --yes' if event.confirmed else ''}")
+
+    @_on.register
+    async def _(self, event: Unlink, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"{PREFIX} unlink")
 
     @_on.register
     async def _(self, event: Remember, world: str, batch: Trace) -> None:
@@ -301,19 +321,19 @@ class Product:
 
     @_on.register
     async def _(self, event: Move, world: str, batch: Trace) -> None:
-        here, app = self.workspace(world, event.tenant), self.harness.app
+        here, app = self.workspace(world, event.tenant, event.user), self.harness.app
         agents, now = app.directory.agents(here.tenant_id), app.clock.now()
         async with app.database.transaction(here.tenant_id) as tx:
             await record_membership(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
 
     @_on.register
     async def _(self, event: Edit, world: str, batch: Trace) -> None:
-        here = self.workspace(world, event.tenant)
+        here = self.workspace(world, event.tenant, event.user)
         await change_message(self.harness.app, here, trace.message_id(event.target), event.text)
 
     @_on.register
     async def _(self, event: Delete, world: str, batch: Trace) -> None:
-        here = self.workspace(world, event.tenant)
+        here = self.workspace(world, event.tenant, event.user)
         await change_message(self.harness.app, here, trace.message_id(event.target), None)
 
     @_on.register
@@ -327,7 +347,8 @@ class Product:
     @_on.register
     async def _(self, event: Summarise, world: str, batch: Trace) -> None:
         """Write a summary directly: its row, its lineage, and its index entry."""
-        here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
+        here = self.workspace(world, event.tenant, event.user)
+        id = derived_id("summary", str(event.n), world, event.tenant)
         user = user_id(here, event.user)
         conversation_key = _conversation(here, event.user, event.spot)
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
@@ -368,7 +389,8 @@ class Product:
     @_on.register
     async def _(self, event: Keep, world: str, batch: Trace) -> None:
         """Write a memory as a tool does over the API."""
-        here, id = self.workspace(world, event.tenant), derived_id("kept", str(event.n), world, event.tenant)
+        here = self.workspace(world, event.tenant, event.user)
+        id = derived_id("kept", str(event.n), world, event.tenant)
         user, at = user_id(here, event.user), START + timedelta(seconds=event.at)
         expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
         namespace = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
@@ -403,7 +425,7 @@ class Product:
         half of the worlds, is asked without the floor of relevance: then the prompt shows all that may be read, as far
         as its limits permit, and what may not be read has more to move."""
         WHICH.set(self.url)
-        here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
+        here, when = self.workspace(world, tenant, user), START + timedelta(seconds=at)
         try:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
@@ -417,7 +439,7 @@ class Product:
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int
     ) -> Outcome:
         """Do the same without the check of membership that comes first: visibility alone must refuse."""
-        here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
+        here, when = self.workspace(world, tenant, user), START + timedelta(seconds=at)
         conversation_key, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
@@ -437,8 +459,8 @@ class Product:
     async def tell(self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, id: str) -> str:
         """Run a command; return its answer or the sentence of the refusal, without durations."""
         WHICH.set(self.url)
-        here = self.workspace(world, tenant)
-        said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
+        here = self.workspace(world, tenant, user)
+        said = _sent(here, spot, user, text, at, id)
         self.harness.clock.set(said.at)
         try:
             given = await run_command(self.harness.app, here, said)
@@ -466,6 +488,7 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
         plain = isinstance(event, Say) and taken and not _wants_answer(event)
         last = batches[-1][-1] if batches else None
         joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
+        joins = joins and platform_of(event.user) == platform_of(last.user)  # type: ignore[union-attr]
         joins = joins and not any(last.at <= night < event.at for night in nights)  # type: ignore[union-attr]
         if plain and open_ and joins and event.answer == last.answer:  # type: ignore[union-attr, attr-defined]
             batches[-1] = (*batches[-1], event)
@@ -473,6 +496,12 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
             batches.append((event,))
         open_ = plain
     return batches
+
+
+def _sent(here: Workspace, spot: Spot, user: str, text: str, at: int, id: str, private: bool | None = None) -> Incoming:
+    """Return a message or command as an adapter passes it on, with what its platform says of its sender."""
+    said = incoming(here, place_at(spot, private), user, text, START + timedelta(seconds=at), id=id)
+    return replace(said, sender_is_room_admin=here.platform != TERMINAL and user in ROOM_ADMINS_ELSEWHERE)
 
 
 def place_at(spot: Spot, private: bool | None = None) -> Place:
@@ -555,7 +584,8 @@ async def product_on(
             )
             with _thrifty_connections():
                 app = await stack.enter_async_context(opening)
-            app.turns.serve(PLATFORM, delivery)
+            for platform in {TERMINAL, *ELSEWHERE.values()}:
+                app.turns.serve(platform, delivery)
             yield Product(AppHarness(app, delivery, clock), raw, url)
     finally:
         await raw.close()

@@ -12,6 +12,8 @@ from functools import singledispatchmethod
 from typing import Final
 
 from tests.property.trace import (
+    ROOM_ADMINS_ELSEWHERE,
+    TERMINAL,
     Admin,
     Assign,
     Delete,
@@ -20,6 +22,7 @@ from tests.property.trace import (
     Event,
     Forget,
     Keep,
+    Link,
     Member,
     Move,
     NewProject,
@@ -35,8 +38,10 @@ from tests.property.trace import (
     Summarise,
     Trace,
     Unassign,
+    Unlink,
     canaries,
     mentioned,
+    platform_of,
 )
 
 AGENTS: Final = ("nexus", "scout")
@@ -49,6 +54,7 @@ BUSY_SPAN: Final = 199  # out of this many latest messages
 NAMELESS: Final = "someone"  # stands where an erased name stood
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
+ROLES: Final = ("admin", "write", "read")  # the best first
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
 _DECIDED: Final = re.compile(
@@ -80,13 +86,19 @@ class Entry:
     expires: int | None = None
     sources: tuple[int, ...] = ()
     alive: bool = True
-    closed: bool = False  # a fact that another value has superseded
+    replaced_by: "Entry | None" = None  # the fact that has superseded this one, until that is erased
+    closed_for_good: bool = False  # what superseded this fact was filed elsewhere since
     proposed: bool = False  # a landmark that nobody has confirmed
     agent: str = ""
     repeated_canaries: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
     first_canaries: frozenset[str] = frozenset()  # the same, when the reply was written
     blanked: tuple[str, ...] = ()  # people whom a message mentions under an erased name
     view_digest: str = ""  # a digest of everything that the reply could be made from
+
+    @property
+    def closed(self) -> bool:
+        """Whether another value has superseded this fact, and still does."""
+        return self.closed_for_good or self.replaced_by is not None
 
     @property
     def canaries(self) -> frozenset[str]:
@@ -103,6 +115,7 @@ class Room:
     project: str | None = None
     pooled: bool = False
     recording: str = "on"  # on, mentions or off
+    platform: str = TERMINAL
 
     @property
     def home(self) -> Home:
@@ -141,6 +154,16 @@ class Tenant:
     read_rooms: set[str] = field(default_factory=set)  # whose DMs read the rooms that they are in
     nameless: set[str] = field(default_factory=set)  # who had everything erased and has not been heard since
     entries: list[Entry] = field(default_factory=list)
+    linked: dict[str, frozenset[str]] = field(default_factory=dict)  # all accounts of a person, by each of them
+
+    def accounts(self, user: str) -> frozenset[str]:
+        """Return the accounts of the person behind one."""
+        return self.linked.get(user, frozenset({user}))
+
+    def role(self, project: Project, user: str) -> str | None:
+        """Return the best role that a person was given, with any account."""
+        given = {project.members.get(account) for account in self.accounts(user)}
+        return next((role for role in ROLES if role in given), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +312,16 @@ class Reference:
         closes = private if room is not None and conversation_key[0] == "room" else None
         would_be_private = closes if closes is not None else (room.private if room is not None else False)
         left = room is not None and room.members.get(event.user) is False
-        vouched = private and conversation_key[0] == "room"  # a private thread does not speak for its room
+        elsewhere = platform_of(event.user) != TERMINAL  # a platform vouches for who speaks in its rooms
+        vouched = elsewhere or (private and conversation_key[0] == "room")  # a private thread does not for its room
         never = room is not None and room.members != {} and event.user not in room.members and not vouched
         if (left or never) and would_be_private and heard and not history:
             return None
         if room is None:
-            room = tenant.rooms[conversation_key[1]] = Room(conversation_key[1], bool(private))
+            closed = elsewhere if private is None else private
+            room = tenant.rooms[conversation_key[1]] = Room(conversation_key[1], closed)
+            room.platform = platform_of(event.user)
+            room.admins.update(ROOM_ADMINS_ELSEWHERE if elsewhere else ())
         elif closes is not None and closes != room.private:
             room.private = closes
             room.generation += 0 if closes else 1
@@ -304,7 +331,7 @@ class Reference:
         self._hear(event)
         if not heard:
             return conversation_key
-        if not room.members:
+        if not room.members and not elsewhere:
             room.admins.add(event.user)
         room.members[event.user] = True
         return conversation_key
@@ -331,6 +358,8 @@ class Reference:
             return conversation_key in here.personal_conversations and conversation_key[1] == user
         room = here.rooms.get(conversation_key[1])
         if room is None or (conversation_key[0] == "thread" and conversation_key not in here.threads):
+            return False
+        if room.platform != platform_of(user):
             return False
         return not room.private or room.members.get(user) is True
 
@@ -359,7 +388,7 @@ class Reference:
     def project(self, tenant: str, user: str, conversation_key: ConversationKey) -> Project | None:
         """Return the project whose rows may be read: for a DM or session only while its user is a member."""
         project = self.assigned(tenant, conversation_key)
-        if project is None or conversation_key[0] in ("room", "thread") or user in project.members:
+        if project is None or conversation_key[0] in ("room", "thread") or self.tenant(tenant).role(project, user):
             return project
         return None
 
@@ -426,12 +455,16 @@ class Reference:
         then authors and mentioned people of the view, latest first, 16 at most, none who left. Else the user's."""
         if room is None:
             return [user]
-        order = [user, *mentioned(question)]
+        order = [user, *self._named(room, question)]
         for entry in reversed(log):
             if entry.kind == "message":
-                order += [entry.owner or "", *mentioned(entry.text), *entry.blanked]
+                order += [entry.owner or "", *self._named(room, entry.text), *entry.blanked]
         chosen = list(dict.fromkeys(order))[:MAX_PARTICIPANTS]
         return [person for person in chosen if room.members.get(person) is not False]
+
+    def _named(self, room: Room, text: str) -> list[str]:
+        """Return the accounts that are named: of the room's platform, or such as nothing is known of."""
+        return [name if platform_of(name) == room.platform else f"{room.platform}:{name}" for name in mentioned(text)]
 
     def _may(
         self,
@@ -451,13 +484,19 @@ class Reference:
             return False
         if "*" not in entry.vendors and "nexus" not in entry.vendors:
             return False
-        in_room = conversation_key[0] in ("room", "thread")
+        here, in_room = self.tenant(tenant), conversation_key[0] in ("room", "thread")
+        own = here.accounts(user)
         shared = entry.visibility in ("public", "shared") if in_room else entry.visibility == "shared"
-        marked = shared or (not in_room and entry.visibility == "private" and entry.owner == user)
+        marked = shared or (not in_room and entry.visibility == "private" and entry.owner in own)
         if entry.home == home:
             return marked
         if entry.home[0] == "profile":
-            return marked and entry.home[1] in people and not (project is not None and project.isolated)
+            known = {account for person in people for account in here.accounts(person)}
+            return marked and entry.home[1] in known and not (project is not None and project.isolated)
+        if conversation_key[0] == entry.home[0] == "dm" and entry.home[1] in own:
+            left_there = self.assigned(tenant, entry.home)  # what is in an isolated project stays there
+            isolated = [each for each in (project, left_there) if each is not None and each.isolated]
+            return marked and entry.home[2] == conversation_key[2] and not isolated
         if entry.home[0] == "global":
             return marked and not (project is not None and project.isolated)
         recalled = entry.kind in ("message", "memory", "summary")
@@ -480,7 +519,9 @@ class Reference:
     def _rooms_in(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Room]:
         """Return the rooms that someone's DM reads, or would."""
         here, project = self.tenant(tenant), self.project(tenant, user, conversation_key)
-        joined = [room for room in here.rooms.values() if room.members.get(user) is True]
+        own = here.accounts(user)
+        joined = [room for room in here.rooms.values() if any(room.members.get(account) is True for account in own)]
+        joined = [room for room in joined if room.platform == TERMINAL or not room.private]  # nobody read who is in it
         if project is not None and project.isolated:
             return [room for room in joined if room.project == project.key]
         return [room for room in joined if room.project is None or not here.projects[room.project].isolated]
@@ -493,14 +534,16 @@ class Reference:
             room = here.rooms[home[1]]
             return room.home == home and room.project == project.key and (room.pooled or not room.private)
         if home[0] == "session":
-            return here.personal_conversations[home].project == project.key and home[1] in project.members
+            return here.personal_conversations[home].project == project.key and here.role(project, home[1]) is not None
         return False
 
     def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:
         """Return all values of facts, also superseded ones, that may be listed here (of no profile but the asker's)."""
         conversation_key = self.conversation_key(tenant, user, spot)
         home, project = self.home(tenant, conversation_key), self.project(tenant, user, conversation_key)
-        facts = [replace(e, closed=False) for e in self.tenant(tenant).entries if e.kind == "fact"]
+        facts = [
+            replace(e, replaced_by=None, closed_for_good=False) for e in self.tenant(tenant).entries if e.kind == "fact"
+        ]
         found = [e for e in facts if self._may(tenant, user, conversation_key, home, project, [user], e, at)]
         return tuple((e.n, e.home, e.key, e.text) for e in found)
 
@@ -511,17 +554,18 @@ class Reference:
             (
                 p.slug,
                 p.isolated,
-                tuple(sorted(p.members.items())),
+                tuple(sorted((sorted(here.accounts(who) & p.members.keys()), role) for who, role in p.members.items())),
                 self._nameless(tenant, p.members),
                 tuple(self._rooms_of(here, p.key, user)),
             )
             for p in sorted(here.projects.values(), key=lambda p: p.key)
-            if user in p.members
+            if here.role(p, user)
         )
 
     def _rooms_of(self, here: Tenant, project: str, user: str) -> Iterator[str]:
         for room in sorted(here.rooms.values(), key=lambda r: r.name):
-            if room.project == project and (not room.private or room.members.get(user) is True):
+            certain = room.platform == TERMINAL  # elsewhere nobody has read who is in a private room
+            if room.project == project and (not room.private or (certain and room.members.get(user) is True)):
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
@@ -536,6 +580,7 @@ class Reference:
             user in here.people,
             user in here.admins,
             user in here.opted_out,
+            sorted(here.accounts(user)),
             self._listed_rooms(tenant, user, conversation_key),
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
@@ -558,7 +603,8 @@ class Reference:
     def answers_to(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Entry]:
         """Return the replies of agents that someone has seen in a conversation: the current ones and those to them."""
         home, entries = self.home(tenant, conversation_key), self.tenant(tenant).entries
-        own = {e.n for e in entries if e.kind == "message" and e.owner == user}
+        accounts = self.tenant(tenant).accounts(user)
+        own = {e.n for e in entries if e.kind == "message" and e.owner in accounts}
         return [
             e
             for e in entries
@@ -660,8 +706,9 @@ class Reference:
     def _(self, event: Share) -> bool:
         conversation_key = self._enter(event, event.spot)
         filed = None if conversation_key is None else self._access_tag(event, conversation_key, event.scope)
-        entries = self.tenant(event.tenant).entries
-        own = [e for e in entries if e.n == event.target and e.owner == event.user and e.alive and not e.closed]
+        here = self.tenant(event.tenant)
+        entries, accounts = here.entries, here.accounts(event.user)
+        own = [e for e in entries if e.n == event.target and e.owner in accounts and e.alive and not e.closed]
         own = [e for e in own if e.kind in ("memory", "fact", "landmark") and not e.proposed]
         if conversation_key is None or filed is None or not own:
             return False
@@ -674,9 +721,11 @@ class Reference:
             return False
         for other in entries:
             same = (other.home, other.visibility, other.key) == (home, visibility, entry.key)
+            if other.replaced_by is entry:
+                other.replaced_by, other.closed_for_good = None, True
             if entry.kind == other.kind == "fact" and same and other.alive and not other.closed:
-                other.closed, entry.at = True, event.at
-        entry.home, entry.visibility = home, visibility
+                other.replaced_by, entry.at = entry, event.at
+        entry.home, entry.visibility, entry.owner = home, visibility, event.user
         return True
 
     def _isolated_around(self, tenant: str, home: Home) -> Project | None:
@@ -697,7 +746,37 @@ class Reference:
         conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
         if conversation_key is None:
             return False
-        (here.opted_out.add if event.out else here.opted_out.discard)(event.user)
+        for account in here.accounts(event.user):
+            (here.opted_out.add if event.out else here.opted_out.discard)(account)
+        return True
+
+    @_on.register
+    def _(self, event: Link) -> bool:
+        """Two people of two places become one, each from a DM; who had opted out with one account has so with all."""
+        here = self.tenant(event.tenant)
+        self._enter(replace(event, user=event.other), replace(event.spot, kind="dm", name="nexus"))
+        if self._enter(event, event.spot) is None or event.spot.kind != "dm" or event.late:
+            return False
+        one, other = here.accounts(event.user), here.accounts(event.other)
+        if {platform_of(account) for account in one} & {platform_of(account) for account in other}:
+            return False
+        if event.confirmed:
+            for account in one | other:
+                here.linked[account] = one | other
+            if (one | other) & here.opted_out:
+                here.opted_out |= one | other
+        return True
+
+    @_on.register
+    def _(self, event: Unlink) -> bool:
+        """Each account keeps what it was given by name: roles in projects, and consent."""
+        here = self.tenant(event.tenant)
+        if self._enter(event, event.spot) is None or len(here.accounts(event.user)) == 1:
+            return False
+        others = here.accounts(event.user) - {event.user}
+        here.linked[event.user] = frozenset({event.user})
+        for account in others:
+            here.linked[account] = others
         return True
 
     @_on.register
@@ -720,7 +799,7 @@ class Reference:
             room = here.rooms[event.room] = Room(event.room, False)
         if event.joined and not room.members:
             room.admins.add(event.user)
-        if not event.joined:
+        if not event.joined and room.platform == TERMINAL:
             room.admins.discard(event.user)
         room.members[event.user] = event.joined
         return True
@@ -742,7 +821,7 @@ class Reference:
                 "thread",
             ) else "private"
         if scope == "project":
-            may = project is not None and project.members.get(event.user) in ("write", "admin")
+            may = project is not None and here.role(project, event.user) in ("write", "admin")
             return (("project", project.key), "shared") if project is not None and may else None
         if project is not None and project.isolated:
             return None
@@ -756,16 +835,17 @@ class Reference:
         if filed is None:
             return False
         home, visibility = filed
-        entries = self.tenant(event.tenant).entries
-        for entry in entries:
-            if (
-                kind == "fact"
-                and entry.kind == "fact"
-                and (entry.home, entry.visibility, entry.key) == (home, visibility, key)
-            ):
-                entry.closed = True
-        entries.append(Entry(event.n, kind, home, visibility, event.user, event.text, event.at, key=key))
+        written = Entry(event.n, kind, home, visibility, event.user, event.text, event.at, key=key)
+        self._supersede(event.tenant, written)
+        self.tenant(event.tenant).entries.append(written)
         return True
+
+    def _supersede(self, tenant: str, written: Entry) -> None:
+        """End the value that a key has in the same namespace. It holds again when this one is erased."""
+        for entry in self.tenant(tenant).entries if written.kind == "fact" else ():
+            same = (entry.home, entry.visibility, entry.key) == (written.home, written.visibility, written.key)
+            if entry.kind == "fact" and same and entry.alive and not entry.closed:
+                entry.replaced_by = written
 
     @_on.register
     def _(self, event: Remember) -> bool:
@@ -839,15 +919,19 @@ class Reference:
         if conversation_key is None:
             return False
         here = self.tenant(event.tenant)
-        own = [e for e in here.entries if e.alive and e.owner == event.user and e.kind not in ("summary", "reply")]
+        accounts = here.accounts(event.user)
+        own = [e for e in here.entries if e.alive and e.owner in accounts and e.kind not in ("summary", "reply")]
         if event.message is not None:
+            platform = platform_of(event.user)  # where the message has this id
             found = [e for e in own if e.kind == "message" and e.n == event.message]
+            found = [e for e in found if platform_of(e.owner or "") == platform]
             if not found:
                 return False
         elif event.words == "here":
             found = self._here(event.tenant, own, conversation_key)
         elif event.words == "everything":
-            self._blank(event.tenant, event.user)
+            for account in sorted(accounts):
+                self._blank(event.tenant, account)
             found = own
         else:
             words = re.compile(rf"(?<![^\W_]){re.escape(event.words.lower())}(?![^\W_])")
@@ -860,7 +944,8 @@ class Reference:
         here = self.tenant(tenant)
         here.nameless.add(user)
         name = re.compile(rf"@{re.escape(user)}(?![^\W_])")
-        for entry in [e for e in here.entries if e.kind == "message" and e.alive and name.search(e.text)]:
+        mentions = [e for e in here.entries if e.kind == "message" and e.alive and name.search(e.text)]
+        for entry in [e for e in mentions if platform_of(e.owner or "") == platform_of(user)]:
             self._erase(tenant, [e for e in self._made_from(here, [entry]) if e is not entry])
             entry.text, entry.blanked = name.sub(f"@{NAMELESS}", entry.text), (*entry.blanked, user)
             here.entries += _proposed(entry)
@@ -894,6 +979,9 @@ class Reference:
         for entry in entries:
             entry.alive = False
             self._record_erased(tenant, entry.canaries)
+            for other in self.tenant(tenant).entries:
+                if other.replaced_by is entry:
+                    other.replaced_by, other.closed_for_good = entry.replaced_by, entry.closed_for_good
 
     def _record_erased(self, tenant: str, words: frozenset[str]) -> None:
         self.erased.setdefault(tenant, set()).update(words)
@@ -911,8 +999,8 @@ class Reference:
 
     def _own_projects(self, event: Event, slug: str) -> list[Project]:
         """Return the projects of this name that this person is in. Others may have the same name."""
-        projects = self.tenant(event.tenant).projects.values()
-        return [project for project in projects if project.slug == slug and event.user in project.members]
+        here = self.tenant(event.tenant)
+        return [p for p in here.projects.values() if p.slug == slug and here.role(p, event.user)]
 
     def _known(self, event: Event, slug: str) -> Project | None:
         """Return the one project of this name that this person may see, or None."""
@@ -926,12 +1014,12 @@ class Reference:
         if conversation_key is None or project is None:
             return False
         room, left = self._room(event.tenant, conversation_key), self.assigned(event.tenant, conversation_key)
-        writes = project.members.get(event.user) in ("write", "admin")
+        writes = here.role(project, event.user) in ("write", "admin")
         if room is not None and not (writes and event.user in room.admins):
             return False
         if event.pool and not (room is not None and room.private):
             return False
-        if left is not project and not self._may_leave(left, event.user):
+        if left is not project and not self._may_leave(event.tenant, left, event.user):
             return False
         if room is not None:
             room.project, room.pooled = project.key, event.pool
@@ -946,19 +1034,19 @@ class Reference:
         if conversation_key is None or project is None:
             return False
         room = self._room(event.tenant, conversation_key)
-        if not self._may_leave(project, event.user):
+        if not self._may_leave(event.tenant, project, event.user):
             return False
         if room is None:
             here.personal_conversations[conversation_key].project = None
             return True
-        if project.members.get(event.user) != "admin" and event.user not in room.admins:
+        if here.role(project, event.user) != "admin" and event.user not in room.admins:
             return False
         room.project, room.pooled = None, False
         return True
 
-    def _may_leave(self, left: Project | None, user: str) -> bool:
+    def _may_leave(self, tenant: str, left: Project | None, user: str) -> bool:
         """Only an admin of an isolated project takes a conversation out of it."""
-        return left is None or not left.isolated or left.members.get(user) == "admin"
+        return left is None or not left.isolated or self.tenant(tenant).role(left, user) == "admin"
 
     @_on.register
     def _(self, event: Member) -> bool:
@@ -966,15 +1054,21 @@ class Reference:
         project = self._known(event, event.slug)
         if conversation_key is None or project is None:
             return False
-        manages = project.members.get(event.user) == "admin"
-        if not manages and not (event.role is None and event.who == event.user):
+        accounts = here.accounts(event.who)
+        manages = here.role(project, event.user) == "admin"
+        if not manages and not (event.role is None and event.user in accounts):
             return False
-        if event.who not in here.people:
+        known = event.who in here.people and platform_of(event.who) == platform_of(event.user)
+        if not known and event.who not in project.members:
             return False
-        admins = [member for member, role in project.members.items() if role == "admin"]
-        if admins == [event.who] and event.role != "admin":
+        admins = {here.accounts(member) for member, role in project.members.items() if role == "admin"}
+        if admins == {accounts} and event.role != "admin":
             return False  # nobody could take a room out of it again
+        named = accounts & project.members.keys()
         if event.role is None:
-            return project.members.pop(event.who, None) is not None
-        project.members[event.who] = event.role
+            for account in named:
+                del project.members[account]
+            return bool(named)
+        for account in named | {event.who}:
+            project.members[account] = event.role
         return True

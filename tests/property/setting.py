@@ -19,6 +19,8 @@ DMS: Final = (Spot("dm", "nexus"), Spot("dm", "scout"))
 SESSIONS: Final = (Spot("session", "s1"), Spot("session", "s2", agent="scout"))
 ROOMS: Final = (*PUBLIC, *CLOSED, *THREADS, PRIVATE_THREAD)
 PLACES: Final = (*ROOMS, *DMS, *SESSIONS)
+LOBBY: Final = Spot("room", "lobby")  # of another platform, where everybody else is as well
+DEN: Final = Spot("room", "den")  # a private one there
 PROJECTS: Final = ("apollo", "borealis", "comet")
 HOUR: Final = 3600
 

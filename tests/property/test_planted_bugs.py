@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from bot.commands import forget
 from composer import visibility
 from composer.ingest.recording import Recording
 from composer.layers import semantic
@@ -199,6 +200,13 @@ def _anything_is_ones_own(patch: Patch) -> None:
     patch.setattr(visibility.Owned, "admits", lambda owned, owner: True)
 
 
+def _an_account_forgets_alone(patch: Patch) -> None:
+    async def identities(tx: Any, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
+        return (user,)
+
+    patch.setattr(forget, "_identities", identities)
+
+
 _JOINED: Final = "AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
@@ -349,6 +357,35 @@ BUGS: Final = (
         "what somebody else wrote is shared",
         _anything_is_ones_own,
         {REFERENCE: 300_243},
+    ),
+    Bug(
+        "a DM in an isolated project is read with another account",
+        in_sql("access_context", replacing("AND q.isolated\n", "AND q.isolated IS NULL\n")),
+        {REFERENCE: 500_144},
+    ),
+    Bug(
+        "a project counts accounts, not people",
+        in_sql("actor_facts", replacing("AND pm.user_id IN (SELECT id FROM person)", "AND pm.user_id = :asker_id")),
+        {REFERENCE: 500_100},
+    ),
+    Bug(
+        "who is unlinked stays the same person",
+        in_sql("users_unlink", replacing("(id = :user_id OR id IN (SELECT id FROM others))", "false")),
+        {REFERENCE: 500_066, TWINS: 500_879},
+    ),
+    Bug("an account forgets nothing of the other one", _an_account_forgets_alone, {REFERENCE: 500_066}),
+    Bug(
+        "one account opts out, and the other is recorded",
+        in_sql(
+            "user_set_opted_out",
+            replacing("AND coalesce(person_id, id) =", "AND id = :user_id AND coalesce(person_id, id) ="),
+        ),
+        {REFERENCE: 500_084},
+    ),
+    Bug(
+        "linking forgets who had opted out",
+        in_sql("users_link", replacing("(SELECT bool_or(opted_out) FROM people)", "opted_out")),
+        {REFERENCE: 500_175},
     ),
     Bug(
         "an edited message is found by its old words",

@@ -7,6 +7,11 @@ from typing import Final
 MAIN: Final = "main"
 OTHER: Final = "other"
 CANARY: Final = re.compile(r"zx\d+q")
+TERMINAL: Final = "console"
+# Whose account is on which platform, in one workspace each, and which rooms are there; all others are in the terminal.
+ELSEWHERE: Final = {"uma": "slack", "vic": "slack", "gus": "slack", "zed": "discord", "xan": "slack"}
+ROOMS_ELSEWHERE: Final = {"lobby": "slack", "den": "slack"}
+ROOM_ADMINS_ELSEWHERE: Final = ("uma",)  # as the platform says
 
 
 def canaries(text: str) -> frozenset[str]:
@@ -17,6 +22,11 @@ def canaries(text: str) -> frozenset[str]:
 def mentioned(text: str) -> tuple[str, ...]:
     """Return the names that a text mentions with @, in order."""
     return tuple(dict.fromkeys(w.lstrip("@").rstrip(".,:;!?)").lower() for w in text.split() if w.startswith("@")))
+
+
+def platform_of(user: str) -> str:
+    """Return the platform that an account is on."""
+    return ELSEWHERE.get(user, TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,12 @@ class Spot:
     def __str__(self) -> str:
         thread = f"/{self.thread}" if self.thread else ""
         return f"{self.kind}:{self.name}{thread}" + (f"@{self.agent}" if self.kind == "session" else "")
+
+    def may_be_named_by(self, user: str) -> bool:
+        """Whether there is such a place where an account is: rooms are of one platform, sessions of the terminal."""
+        if self.kind in ("room", "thread"):
+            return ROOMS_ELSEWHERE.get(self.name, TERMINAL) == platform_of(user)
+        return self.kind == "dm" or platform_of(user) == TERMINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +188,24 @@ class ReadRooms(Event):
 
     spot: Spot
     on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link(Event):
+    """/nexus link with the code that the account `other` got in its DM with the same agent. `late`: the code has
+    expired; without `confirmed` nothing is done yet."""
+
+    spot: Spot
+    other: str
+    late: bool = False
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlink(Event):
+    """/nexus unlink."""
+
+    spot: Spot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from tests.property.checks import (
     probe,
     viewers_in_projects,
     viewers_of_rooms,
+    viewers_with_accounts,
 )
 from tests.property.product import Product, both
 from tests.property.reference import Reference, Room, View
@@ -31,11 +32,13 @@ from tests.property.setting import EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, W
 from tests.property.trace import (
     MAIN,
     OTHER,
+    TERMINAL,
     Assign,
     Delete,
     Edit,
     Event,
     Keep,
+    Link,
     Member,
     Move,
     NewProject,
@@ -47,13 +50,16 @@ from tests.property.trace import (
     Summarise,
     Trace,
     Unassign,
+    Unlink,
     canaries,
+    platform_of,
 )
 from tests.property.worlds import World
 
 EXTRA: Final = 10_000  # the first number of events that only the second world has
 BUNKER: Final = Spot("room", "bunker")
 OUTSIDERS: Final = ("mallory", "oscar")
+FURTHER_ACCOUNT: Final = "xan"  # of an outsider, on another platform
 TRIES: Final = 6
 SMALL_SHARE: Final = 0.4  # of the additions to a large world, in a small one
 OTHERS: Final = 5  # viewers who are asked besides, in a large world
@@ -83,6 +89,9 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
     of_rooms, apart = viewers_of_rooms(rules, inside), random.Random(f"viewer of rooms {world.seed}")
     if of_rooms and apart.random() < 0.3:
         wanted = of_rooms
+    with_accounts, apart = viewers_with_accounts(rules, inside), random.Random(f"viewer with accounts {world.seed}")
+    if with_accounts and apart.random() < 0.4:
+        wanted = with_accounts
     group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
 
@@ -99,7 +108,9 @@ def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str
             counts.update(done)
             counts["viewers who read rooms in a dm"] += bool(viewers_of_rooms(rules, [viewer]))
             _count_secrets(rules, world, viewer, counts)
-            own = {e.n: canaries(repr(e)) for e in world.events if e.user == viewer.user}
+            accounts = rules.tenant(MAIN).accounts(viewer.user)
+            counts["viewers with several accounts"] += len(accounts) > 1
+            own = {e.n: canaries(repr(e)) for e in world.events if e.user in accounts}
             others = secret.difference(*own.values())
             return Twins(world, twin, viewer, tuple(sorted(secret)), tuple(sorted(others)))
         counts["twins that could be told apart"] += 1
@@ -163,7 +174,7 @@ def _varied(
             if rng.random() < 0.5:
                 event = replace(event, text=words.line())
                 done["reworded: edit"] += 1
-        elif bold and isinstance(event, (Move, Member, Assign, Unassign)) and rng.random() < 0.06:
+        elif bold and isinstance(event, (Move, Member, Assign, Unassign, Link, Unlink)) and rng.random() < 0.06:
             done[f"left out: {_what(event)}"] += 1
             continue
         events.append(event)
@@ -201,7 +212,8 @@ def _reworded(event: Texted, words: Words, rng: random.Random) -> Event:
         if event.again is not None:
             return event
         called = event.text.split()[0] if event.answer and event.text.startswith("@") else ""
-        someone = f"@{rng.choice((*OUTSIDERS, 'erin'))} " if rng.random() < 0.1 else ""
+        known = "erin" if platform_of(event.user) == TERMINAL else "vic"
+        someone = f"@{rng.choice((*OUTSIDERS, known))} " if rng.random() < 0.1 else ""
         attachment = f"{words.line()}" if rng.random() < 0.2 else ""
         return replace(event, text=f"{called} {someone}{text}".strip(), attachment=attachment)
     return replace(event, text=text)
@@ -225,17 +237,24 @@ class _Adder:
         self.events.append(kind(n=n, at=when, user=user, **fields))
         return when
 
+    @property
+    def accounts(self) -> frozenset[str]:
+        """The accounts of the viewer."""
+        return self.rules.tenant(MAIN).accounts(self.viewer.user)
+
     def bunker(self) -> None:
         """A private room of others, perhaps in a project of the viewer's, but not pooled."""
         opened = self.add(Say, OUTSIDERS[0], spot=BUNKER, text=self.words.line(), private=True)
-        self.add(Say, "erin" if self.viewer.user != "erin" else "dave", opened + 1, spot=BUNKER, text=self.words.line())
+        other = "erin" if "erin" not in self.accounts else "dave"
+        self.add(Say, other, opened + 1, spot=BUNKER, text=self.words.line())
         for _ in range(self.rng.choice((2, 6))):
             at = self.rng.randrange(opened + 1, max(self.last, opened + 2))
             self.add(Say, self.rng.choice(OUTSIDERS), at, spot=BUNKER, text=self.words.line())
         self.add(SetFact, OUTSIDERS[0], opened + 2, spot=BUNKER, key=KEYS[0], text=f"{TOPICS[0]} {self.words.canary()}")
         self.add(Pin, OUTSIDERS[0], opened + 3, spot=BUNKER, text=self.words.line())
         for slug, project in self.rules.tenant(MAIN).projects.items():
-            writers = [p for p, role in project.members.items() if role != "read" and p != self.viewer.user]
+            writers = [p for p, role in project.members.items() if role != "read" and p not in self.accounts]
+            writers = [p for p in writers if BUNKER.may_be_named_by(p)]
             if writers:
                 self.add(Assign, writers[0], self.last, spot=BUNKER, slug=slug)
                 self.done["added: a private room in a project"] += 1
@@ -243,7 +262,7 @@ class _Adder:
 
     def direct(self) -> None:
         """DMs and sessions of others, in projects too: a DM is never pooled, nor is a session of a non-member."""
-        others = [p for p in (*OUTSIDERS, "alice", "bob", "carol") if p != self.viewer.user]
+        others = [p for p in (*OUTSIDERS, "alice", "bob", "carol") if p not in self.accounts]
         spot = self.rng.choice((Spot("dm", "nexus"), Spot("dm", "scout"), Spot("session", "s9")))
         for _ in range(self.rng.choice((1, 4))):
             user = self.rng.choice(others)
@@ -257,7 +276,7 @@ class _Adder:
         """Private and restricted entries of people, whoever they are; shared ones of outsiders."""
         people = sorted(self.rules.tenant(MAIN).people)
         room = self.viewer.spot.kind in ("room", "thread")
-        private = people if room else [p for p in people if p != self.viewer.user]
+        private = people if room else [p for p in people if p not in self.accounts]
         for _ in range(self.rng.choice((1, 5))):
             if private:
                 self.add(
@@ -282,23 +301,31 @@ class _Adder:
         """Entries in the viewer's own conversation that are for other vendors only."""
         for _ in range(self.rng.choice((1, 6))):
             self.add(
-                Keep, self.viewer.user if self.viewer.user in self.rules.tenant(MAIN).people else "alice", self.last,
-                where="here", spot=self.viewer.spot, text=self.words.line(), visibility="shared", vendors=("claude",),
+                Keep, self._known_here(), self.last, where="here", spot=self.viewer.spot, text=self.words.line(),
+                visibility="shared", vendors=("claude",),
             )  # fmt: skip
 
     def elsewhere(self) -> None:
         """The same people in another tenant."""
+        viewer = self.viewer.user if platform_of(self.viewer.user) == TERMINAL else "alice"
         for _ in range(self.rng.choice((2, 6))):
-            user = self.rng.choice((self.viewer.user, "alice", "mallory"))
+            user = self.rng.choice((viewer, "alice", "mallory"))
             spot = self.rng.choice((*PUBLIC, self._own_spot()))
             self.add(Say, user, tenant=OTHER, spot=spot, text=self.words.line(), answer=spot in PUBLIC)
-        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), scope="everywhere")
+        self.add(Remember, viewer, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), scope="everywhere")
         self.add(SetFact, "mallory", tenant=OTHER, spot=PUBLIC[0], key=KEYS[0], text=f"fact {self.words.canary()}")
         at = self.add(NewProject, "mallory", tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
         self.add(Assign, "mallory", at + 1, tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
 
+    def _known_here(self) -> str:
+        """The viewer, or somebody of their platform."""
+        if self.viewer.user in self.rules.tenant(MAIN).people:
+            return self.viewer.user
+        return "alice" if self.viewer.spot.may_be_named_by("alice") else "uma"
+
     def _own_spot(self) -> Spot:
-        return self.viewer.spot if self.viewer.spot.kind != "thread" else PUBLIC[0]
+        there = self.viewer.spot.may_be_named_by("alice") and self.viewer.spot.kind != "thread"
+        return self.viewer.spot if there else PUBLIC[0]
 
     def project(self) -> None:
         """A project of others, with rooms and words in it."""
@@ -316,6 +343,17 @@ class _Adder:
         )
         self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), scope="project")
 
+    def another_account(self) -> None:
+        """An outsider with two accounts, who has said and stored something with each."""
+        outsider = OUTSIDERS[0]
+        for user in (outsider, FURTHER_ACCOUNT):
+            self.add(Say, user, spot=Spot("dm", "nexus"), text=self.words.line(), answer=False)
+            self.add(Remember, user, spot=Spot("dm", "nexus"), text=self.words.line(), scope="everywhere")
+        linked = self.add(Link, outsider, spot=Spot("dm", "nexus"), other=FURTHER_ACCOUNT)
+        self.add(Say, outsider, linked + 1, spot=Spot("dm", "nexus"), text=self.words.line(), answer=True)
+        if self.rng.random() < 0.5:
+            self.add(Unlink, FURTHER_ACCOUNT, linked + 2, spot=Spot("dm", "nexus"))
+
     def flood(self) -> None:
         """So many entries that every limit is reached if it counts unreadable ones."""
         spot, mass = BUNKER, self.rng.choice((70, 230))
@@ -328,11 +366,10 @@ class _Adder:
 
     def nearest(self) -> None:
         """Entries for other vendors where the viewer is, nearer to the question than what they may read."""
-        known = self.viewer.user in self.rules.tenant(MAIN).people
         for _ in range(14):
             text = f"{EVERYTHING} {self.words.canary()}"
             self.add(
-                Keep, self.viewer.user if known else "alice", self.last, where="here", spot=self.viewer.spot, text=text,
+                Keep, self._known_here(), self.last, where="here", spot=self.viewer.spot, text=text,
                 visibility="shared", vendors=("claude",),
             )  # fmt: skip
 
@@ -347,6 +384,7 @@ _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
     (_Adder.flood, 0.02),
     (_Adder.nearest, 0.1),
 )
+_LATER_ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = ((_Adder.another_account, 0.1),)
 
 
 def _more(
@@ -358,6 +396,13 @@ def _more(
         if rng.random() < chance * share:
             addition(adder)
             done[f"added: {addition.__name__}"] += 1
+    apart = random.Random(f"additions {world.seed}")  # so that the others are as they are without
+    adder.rng = words.rng = apart
+    for addition, chance in _LATER_ADDITIONS:
+        if apart.random() < chance * share:
+            addition(adder)
+            done[f"added: {addition.__name__}"] += 1
+    words.rng = rng
     return adder.events
 
 
@@ -386,7 +431,9 @@ def _why_secret(rules: Reference, viewer: Viewer, conversation_key: tuple[str, .
     if entry.expires is not None and home == rules.home(MAIN, conversation_key):
         return "expired"
     if home[0] in ("dm", "session"):
-        return f"own {home[0]}" if home[1] == viewer.user else f"{home[0]} of another"
+        if home[1] == viewer.user:
+            return f"own {home[0]}"
+        return f"{home[0]} of another{' account' if home[1] in here.accounts(viewer.user) else ''}"
     if home[0] == "room":
         room = here.rooms[home[1]]
         if room.home != home:

@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.property import elsewhere
 from tests.property.builder import Builder
-from tests.property.setting import BUSY_PEOPLE, HOUR, PEOPLE, PLACES, PUBLIC, Words
+from tests.property.setting import BUSY_PEOPLE, DEN, HOUR, LOBBY, PEOPLE, PLACES, PUBLIC, Words
 from tests.property.trace import Spot, Trace
 
 
@@ -68,7 +69,7 @@ def small(seed: int) -> World:
         builder.opened()
     if rng.random() < 0.5:  # the last events determine the state
         rng.choice((builder.move, builder.expel, builder.unassign, builder.delete, builder.edit))()
-    return World(seed, tuple(builder.events), builder.at + HOUR, small=True)
+    return _with_platforms(World(seed, (), 0, small=True), builder)
 
 
 def large(seed: int) -> World:
@@ -91,7 +92,7 @@ def large(seed: int) -> World:
         builder.opened()
     if rng.random() < 0.7:  # the last events determine the state
         rng.choice((builder.move, builder.member, builder.unassign, builder.delete, builder.edit))()
-    return World(seed, tuple(builder.events), builder.at + HOUR, people=people)
+    return _with_platforms(World(seed, (), 0, people=people), builder)
 
 
 def _act(builder: Builder, times: int) -> None:
@@ -107,6 +108,27 @@ def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
     if builder.rng.random() < chance:
         builder.read_rooms()
     builder.rng = rng
+
+
+# What happens on other platforms, the name of its own random numbers, and its chance in a small and in a large world.
+_ELSEWHERE: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ...]] = (
+    (elsewhere.link_accounts, "platforms", 0.075, 0.1),
+)
+
+
+def _with_platforms(world: World, builder: Builder) -> World:
+    """Finish a world, by chance with what happens on other platforms. That comes last, and is drawn apart, so that all
+    before is as it is without."""
+    before, rngs = len(builder.events), (builder.rng, builder.words.rng)
+    for happens, name, chance, chance_in_large in _ELSEWHERE:
+        builder.rng = builder.words.rng = random.Random(f"{name} {world.seed}")
+        if builder.rng.random() < (chance if world.small else chance_in_large):
+            happens(builder)
+    builder.rng, builder.words.rng = rngs
+    world = replace(world, events=tuple(builder.events), end=builder.at + HOUR)
+    if len(builder.events) == before:
+        return world
+    return replace(world, people=(*world.people, *elsewhere.PEOPLE), spots=(*world.spots, LOBBY, DEN))
 
 
 def busy(seed: int) -> World:

@@ -1,0 +1,226 @@
+"""Lets things happen on other platforms, where people of a world have further accounts."""
+
+from typing import Final
+
+from tests.property.builder import Builder
+from tests.property.setting import DEN, DMS, KEYS, LOBBY, PROJECTS, PUBLIC
+from tests.property.setting import PEOPLE as PEOPLE_OF_TERMINAL
+from tests.property.trace import (
+    MAIN,
+    TERMINAL,
+    Assign,
+    Forget,
+    Link,
+    Member,
+    Move,
+    NewProject,
+    Opt,
+    Pin,
+    ReadRooms,
+    Remember,
+    Say,
+    SetFact,
+    Share,
+    Spot,
+    Unlink,
+    platform_of,
+)
+
+PEOPLE: Final = ("uma", "vic", "gus", "zed")  # with an account on another platform
+_LINKABLE: Final = ("uma", "vic", "zed")
+_ROOM_OF: Final = {"uma": LOBBY, "vic": DEN}
+
+
+def link_accounts(b: Builder) -> None:
+    """Somebody links an account on another platform with one in the terminal; both go on."""
+    here = b.rules.tenant(MAIN)
+    inside = sorted(p for p in PEOPLE_OF_TERMINAL if p in here.people)
+    owner, account = b.rng.choice(inside), b.rng.choice(_LINKABLE)
+    _settle(b, account)
+    _speak(b, owner)
+    if b.rng.random() < 0.5:  # what only one account was given
+        _give(b, owner, account)
+    _link(b, owner, account)
+    if b.rng.random() < 0.25:  # a third account, linked with either of them
+        third = b.rng.choice([user for user in _LINKABLE if platform_of(user) != platform_of(account)])
+        _link(b, b.rng.choice((owner, account)), third)
+    for _ in range(b.rng.choice((1, 2, 2, 3))):
+        b.rng.choice(_AFTERWARDS)(b, owner, account)
+    if b.rng.random() < 0.2:
+        user = b.rng.choice((owner, account))
+        b.add(Unlink, user, spot=_anywhere(b, user))
+
+
+def _settle(b: Builder, account: str) -> None:
+    """An account gets a place on its platform, and something to hide."""
+    room = _ROOM_OF.get(account)
+    if room is not None:
+        b.add(Say, account, spot=room, text=b.words.line(), private=room == DEN)
+    if room is None or b.rng.random() < 0.6:
+        _speak(b, account)
+    if b.rng.random() < 0.5:
+        scope = b.rng.choice(("here", "everywhere"))
+        b.add(Remember, account, spot=b.rng.choice(DMS), text=b.words.line(), scope=scope)
+
+
+def _speak(b: Builder, user: str) -> None:
+    """Somebody says or stores something in a DM."""
+    spot = b.rng.choice(DMS)
+    match b.rng.randrange(5):
+        case 0:
+            b.add(Pin, user, spot=spot, text=b.words.line())
+        case 1:
+            b.add(SetFact, user, spot=spot, key=b.rng.choice(KEYS), text=f"note {b.words.canary()}")
+        case _:
+            b.add(Say, user, spot=spot, text=b.words.line(), answer=b.rng.random() < 0.2)
+
+
+def _give(b: Builder, owner: str, account: str) -> None:
+    """One account makes a project, or says that nothing of it may be stored."""
+    user = b.rng.choice((owner, account))
+    if b.rng.random() < 0.3:
+        b.add(Opt, user, spot=b.rng.choice(DMS), out=True)
+        return
+    slug = b.rng.choice(PROJECTS)
+    b.add(NewProject, user, spot=b.rng.choice(DMS), slug=slug, isolated=b.rng.random() < 0.3)
+    b.add(Assign, user, spot=b.rng.choice(DMS), slug=slug)
+    b.add(Remember, user, spot=b.rng.choice(DMS), text=b.words.line(), scope="project")
+
+
+def _link(b: Builder, one: str, other: str) -> None:
+    """Link two accounts: mostly as it must be done, each from a DM."""
+    user, other = b.rng.sample((one, other), 2)
+    chance = b.rng.random()
+    if chance < 0.08:
+        b.add(Link, user, spot=b.rng.choice(DMS), other=other, confirmed=False)
+    elif chance < 0.14:
+        b.add(Link, user, spot=_room(b, user), other=other)
+    elif chance < 0.20:
+        b.add(Link, user, spot=b.rng.choice(DMS), other=other, late=True)
+    elif chance < 0.26:
+        same = [p for p in (*PEOPLE_OF_TERMINAL, *_LINKABLE) if platform_of(p) == platform_of(user) and p != user]
+        b.add(Link, user, spot=b.rng.choice(DMS), other=b.rng.choice(same or [user]))
+    if chance >= 0.14 or b.rng.random() < 0.5:
+        b.add(Link, user, spot=b.rng.choice(DMS), other=other)
+
+
+def _room(b: Builder, user: str) -> Spot:
+    """A room of the platform that an account is on, which exists."""
+    if platform_of(user) == TERMINAL:
+        return PUBLIC[0]
+    return _ROOM_OF.get(user, DMS[0])
+
+
+def _anywhere(b: Builder, user: str) -> Spot:
+    return b.rng.choice((*DMS, _room(b, user)))
+
+
+def _ask(b: Builder, owner: str, account: str) -> None:
+    """One of the accounts asks something in its DM: the answer is made from what the person may read with both."""
+    user, spot = b.rng.choice((owner, account)), b.rng.choice(DMS)
+    b.add(Say, user, spot=spot, text=b.words.line(), answer=True)
+
+
+def _forget(b: Builder, owner: str, account: str) -> None:
+    """One account forgets what another one said or stored."""
+    user, other = b.rng.sample((owner, account), 2)
+    own = [e for e in b.rules.tenant(MAIN).entries if e.alive and e.owner == other and e.canaries]
+    spot, target = _anywhere(b, user), b.rng.choice(own) if own else None
+    chance = b.rng.random()
+    if target is None or chance < 0.15:
+        b.add(Forget, user, spot=spot, words=b.rng.choice(("everything", "here")))
+    elif chance < 0.35 and target.kind == "message":  # an id of another platform is of nothing here
+        b.add(Forget, b.rng.choice((user, other)), spot=b.rng.choice(DMS), message=target.n)
+    else:
+        b.add(Forget, user, spot=spot, words=min(target.canaries))
+
+
+def _opt(b: Builder, owner: str, account: str) -> None:
+    """One account opts out, and the other one speaks."""
+    user, other = b.rng.sample((owner, account), 2)
+    b.add(Opt, user, spot=b.rng.choice(DMS), out=True)
+    b.add(Say, other, spot=_anywhere(b, other), text=b.words.line(), answer=b.rng.random() < 0.3)
+    if b.rng.random() < 0.5:
+        b.add(Opt, other, spot=b.rng.choice(DMS), out=False)
+        b.add(Say, user, spot=_anywhere(b, user), text=b.words.line(), answer=False)
+
+
+def _project(b: Builder, owner: str, account: str) -> None:
+    """A conversation of one account enters a project of the other's, or the person loses their role by either."""
+    here = b.rules.tenant(MAIN)
+    theirs = sorted(slug for slug, project in here.projects.items() if here.role(project, owner))
+    if not theirs:
+        _give(b, owner, account)
+        return
+    project = here.projects[b.rng.choice(theirs)]
+    user = b.rng.choice((owner, account))
+    if b.rng.random() < 0.6:
+        b.add(Assign, user, spot=b.rng.choice((*DMS, _room(b, user))), slug=project.slug)
+        return
+    managers = sorted(p for p, role in project.members.items() if role == "admin")
+    who = b.rng.choice((owner, account, *sorted(project.members)))
+    b.add(Member, b.rng.choice(managers), spot=DMS[0], slug=project.slug, who=who, role=b.rng.choice((None, "read")))
+
+
+def _named_twice(b: Builder, owner: str, account: str) -> None:
+    """A project names both accounts of a person, who is then removed by one of them, or gets another role by it."""
+    others = sorted(p for p in PEOPLE_OF_TERMINAL if p in b.rules.tenant(MAIN).people and p != owner)
+    slug, spot = b.rng.choice(PROJECTS), b.rng.choice(DMS)
+    manager = b.rng.choice(others or [owner])
+    b.add(NewProject, manager, spot=spot, slug=slug)
+    b.add(Remember, manager, spot=spot, text=b.words.line())
+    b.add(Assign, manager, spot=PUBLIC[0], slug=slug)
+    b.add(Member, manager, spot=spot, slug=slug, who=owner, role="admin")
+    b.add(Member, account, spot=spot, slug=slug, who=account, role=b.rng.choice(("write", "read")))
+    b.add(Assign, b.rng.choice((owner, account)), spot=spot, slug=slug)
+    who = b.rng.choice((owner, account))
+    b.add(Member, manager, spot=spot, slug=slug, who=who, role=b.rng.choice((None, None, "read")))
+
+
+def _share(b: Builder, owner: str, account: str) -> None:
+    """One account files what the other one wrote."""
+    written = [e for e in b.events if isinstance(e, (Remember, SetFact, Pin)) and e.user in (owner, account)]
+    shared = {e.target for e in b.events if isinstance(e, Share)}
+    written = [e for e in written if e.n not in shared]
+    user = b.rng.choice((owner, account))
+    if not written:
+        b.add(Remember, user, spot=b.rng.choice(DMS), text=b.words.line(), scope="everywhere")
+        return
+    target = b.rng.choice(written)
+    scope = b.rng.choice(("here", "everywhere", "project"))
+    b.add(Share, user, spot=_anywhere(b, user), target=target.n, written=target.at, scope=scope)
+
+
+def _read_rooms(b: Builder, owner: str, account: str) -> None:
+    """The DMs of one account read the rooms that the person is in, with either account."""
+    user = b.rng.choice((owner, account))
+    b.add(ReadRooms, user, spot=b.rng.choice(DMS), on=True)
+    if b.rng.random() < 0.5:
+        b.add(Say, user, spot=b.rng.choice(DMS), text=b.words.line(), answer=True)
+    joined = [r.name for r in b.rules.tenant(MAIN).rooms.values() if r.members.get(owner) or r.members.get(account)]
+    if joined and b.rng.random() < 0.3:
+        room = b.rng.choice(joined)
+        mover = owner if b.rules.tenant(MAIN).rooms[room].members.get(owner) else account
+        b.add(Move, mover, room=room, joined=False)
+
+
+def _profile(b: Builder, owner: str, account: str) -> None:
+    """Somebody takes part in a room with one account; what is known of them was stored with the other."""
+    user, other = b.rng.sample((owner, account), 2)
+    b.add(Remember, other, spot=b.rng.choice(DMS), text=b.words.line(), scope="everywhere")
+    b.add(Say, user, spot=_room(b, user), text=b.words.line(), answer=True)
+
+
+_AFTERWARDS: Final = (
+    _ask,
+    _ask,
+    _forget,
+    _forget,
+    _forget,
+    _opt,
+    _project,
+    _named_twice,
+    _share,
+    _read_rooms,
+    _profile,
+)
