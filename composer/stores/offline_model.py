@@ -18,7 +18,7 @@ from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.stores.offline_times import SUMMARY, is_within, named_periods, zone_of
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
-from composer.text.offline import OFFLINE, OFFLINE_MODEL, SET_MODEL
+from composer.text.offline import OFFLINE, OFFLINE_MODEL
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
 
@@ -28,15 +28,12 @@ VIEW = ("WORKING", RELATED)
 PINNED = ("FACTS", "LANDMARKS")
 
 QUOTING = f"{OFFLINE}, so I quote what I remember)"
-NOTHING = f"{OFFLINE}) I remember nothing here that fits your message. {SET_MODEL}"
+NOTHING = f"{OFFLINE}) I remember nothing here that fits your message."
 OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
 OPEN_MORE_ROOMS = (
     "Of rooms, only what this project recalls is read here; /nexus rooms on may open this DM to more that you are in."
 )
-HELLO = (
-    f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it; "
-    "set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL for more)"
-)
+HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it)"
 _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
 GREETINGS = frozenset(_GREETINGS.split())
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 MODEL = "NEXUS_MODEL"
-LENGTH_NOTE = " [\u2026 cut at the agent's limit of reply_tokens]"
+LENGTH_NOTE = " [\u2026 cut at the longest answer of this agent]"
 REASONING_ROOMS = (0, 4_096, 16_384)  # tokens for hidden reasoning, each tried when the one before was used up
 FILTER_NOTE = " [\u2026 cut by the provider's content filter]"
 RETURNED: Final = "A function that you called returned:"
@@ -370,7 +370,9 @@ class _AnswerReader:
             return subject.error(
                 Unavailable,
                 f"spent all {limit:,} tokens of the answer on hidden reasoning, without writing any text "
-                f"(model {subject.model}). Give the agent more reply_tokens, or a lower reasoning_effort.",
+                f"(model {subject.model}).",
+                "Give the agent more reply_tokens, or a lower reasoning_effort.",
+                told="The model thought for so long that nothing was left of its answer: ask for less, or ask again.",
             )
         if not self._any_text and self._finish == "content_filter":
             return subject.error(

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable
@@ -29,6 +29,12 @@ _IMAGE = re.compile(r"image_url|image input|images?\b.{0,40}not support|not supp
 _TOO_LONG = re.compile(r"context_length_exceeded|context (length|window|size)|maximum context|too many tokens")
 
 
+NOT_SET_UP: Final = "The model that answers here is not set up as it should be: tell whoever runs Nexus."
+TOO_LONG: Final = "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
+UNREACHABLE: Final = "The model that answers here can't be reached now: try again in a while."
+_FOR_ASKERS: Final = ((PromptTooLong, TOO_LONG), (Misconfigured, NOT_SET_UP))
+
+
 @dataclass(frozen=True, slots=True)
 class ApiSubject:
     """What an error sentence names: the server, the model, and the setting that names the model."""
@@ -37,9 +43,12 @@ class ApiSubject:
     model: str
     setting: str
 
-    def error(self, kind: type[NexusError], happened: str) -> NexusError:
-        """An error whose sentence says what happened; only the one for the operator names the server."""
-        return kind(f"The model API {happened}", operator=f"The model API at {self.host} {happened}")
+    def error(self, kind: type[NexusError], happened: str, advice: str = "", *, told: str = "") -> NexusError:
+        """An error whose sentence says what happened, as far as that helps who asks (`told`, where that is said another
+        way). Only the one for the operator names the server, says what is set wrong, and has the `advice`."""
+        operator = " ".join(part for part in (f"The model API at {self.host} {happened}", advice) if part)
+        general = next((said for of, said in _FOR_ASKERS if issubclass(kind, of)), UNREACHABLE if advice else "")
+        return kind(told or general or f"The model API {happened}", operator=operator)
 
 
 class OpenAIConnection:
@@ -148,7 +157,8 @@ def to_nexus_error(error: Exception, subject: ApiSubject, timeout: float) -> Nex
     if isinstance(error, APIConnectionError):
         return subject.error(
             Unavailable,
-            f"cannot be reached (model {subject.model}). Check NEXUS_OPENAI_BASE_URL and that it is running.",
+            f"cannot be reached (model {subject.model}).",
+            "Check NEXUS_OPENAI_BASE_URL and that it is running.",
         )
     if isinstance(error, APIError):  # reported inside a stream
         return subject.error(Unavailable, f"reported an error instead of an answer (model {subject.model}).")
@@ -158,20 +168,21 @@ def to_nexus_error(error: Exception, subject: ApiSubject, timeout: float) -> Nex
 def _refusal(error: "APIStatusError", subject: ApiSubject) -> NexusError:
     status, reason, model = error.status_code, reason_of(error), subject.model
     if status == 401:
-        return subject.error(Misconfigured, f"refused the key ({status}). Check NEXUS_OPENAI_API_KEY.")
+        return subject.error(Misconfigured, f"refused the key ({status}).", "Check NEXUS_OPENAI_API_KEY.")
     if status == 403:
         return subject.error(
             Misconfigured,
-            f"does not let this key use model {model} ({status}). Check NEXUS_OPENAI_API_KEY and {subject.setting}.",
+            f"does not let this key use model {model} ({status}).",
+            f"Check NEXUS_OPENAI_API_KEY and {subject.setting}.",
         )
     if status == 402 or error.code == "insufficient_quota":
         return subject.error(Unavailable, f"says that the account's quota is used up ({status}, model {model}).")
     if status in (400, 404, 422) and _UNKNOWN_MODEL.search(reason):
-        return subject.error(Misconfigured, f"does not know model {model} ({status}). Check {subject.setting}.")
+        return subject.error(Misconfigured, f"does not know model {model} ({status}).", f"Check {subject.setting}.")
     if status in (404, 405):
         return subject.error(
             Misconfigured,
-            f"has nothing at this address for model {model} ({status}). "
+            f"has nothing at this address for model {model} ({status}).",
             f"Check NEXUS_OPENAI_BASE_URL, which mostly ends in /v1, and {subject.setting}.",
         )
     if status == 429:
@@ -181,11 +192,14 @@ def _refusal(error: "APIStatusError", subject: ApiSubject) -> NexusError:
     if status in (400, 413) and (_TOO_LONG.search(reason) or status == 413):
         return subject.error(
             PromptTooLong,
-            f"finds the prompt longer than model {model} takes ({status}). Give the agent a smaller window.",
+            f"finds the prompt longer than model {model} takes ({status}).",
+            "Give the agent a smaller window.",
         )
     if status in (400, 404, 415, 422) and _IMAGE.search(reason):
         return subject.error(
-            Misconfigured, f"does not take images with model {model} ({status}). Set images = false for this agent."
+            Misconfigured,
+            f"does not take images with model {model} ({status}).",
+            "Set images = false for this agent.",
         )
     named = [part for part in (error.code, error.param) if part and _IDENTIFIER.fullmatch(part)]
     return subject.error(Misconfigured, f"refused the request for model {model} ({', '.join([str(status), *named])}).")

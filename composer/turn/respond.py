@@ -57,7 +57,8 @@ class Reply:
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
     agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
-    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
+    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it. `operator`
+    says why an answer failed to those who run Nexus, where that is known: the terminal alone shows it.
     """
 
     key: uuid.UUID
@@ -68,6 +69,7 @@ class Reply:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False
     cited: Mapping[str, MessageAddress] = field(default_factory=dict)
+    operator: str = ""
 
 
 class Delivery(Protocol):
@@ -197,6 +199,7 @@ class Responder:
             prompt=answer.prompt,
             timings_ms=draft.timings_ms,
             failed=answer.failure is not None,
+            operator=draft.operator,
         )
 
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
@@ -236,6 +239,9 @@ class Responder:
             draft.failure = STOPPED
         except NexusError as error:
             draft.failure = str(error)
+            if (operator := for_operator(error)) != draft.failure:
+                draft.operator = operator
+                logger.warning("turn.not_answered", turn=str(turn.id), error=operator)
         except Exception:
             logger.exception("turn.failed", turn=str(turn.id), conversation=str(turn.conversation_id))
             draft.failure = (

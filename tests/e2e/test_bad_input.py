@@ -362,8 +362,8 @@ def test_a_model_that_does_not_answer_is_reported_in_the_conversation(
     ran = program.play(message_event("@nexus hello", "m1", workspace), **model)
     (event,) = ran.lines
     assert (event["event"], event["to"]) == ("error", "m1")
-    assert event["text"].startswith("The model API cannot be reached")
-    assert "127.0.0.1" not in event["text"], "people in chat are told no place"
+    assert event["text"] == "The model that answers here can't be reached now: try again in a while."
+    assert "The model API at 127.0.0.1:1 cannot be reached" in ran.err, "the program log says the place"
     assert "sesame" not in ran.out + ran.err
     assert stored(home, workspace) == ["@nexus hello"]
     turns = rows(home, "SELECT state FROM turns JOIN tenants USING (tenant_id) WHERE slug = $1", workspace)
@@ -376,7 +376,8 @@ async def test_a_wrong_key_is_reported_in_the_conversation(program: Program, wor
         ran = await asyncio.to_thread(program.play, message_event("@nexus hello", "m1", workspace), **model)
     (event,) = ran.lines
     assert (event["event"], event["to"]) == ("error", "m1")
-    assert "key" in event["text"]
+    assert event["text"] == "The model that answers here is not set up as it should be: tell whoever runs Nexus."
+    assert "refused the key (401). Check NEXUS_OPENAI_API_KEY." in ran.err, "the program log says what is wrong"
     assert "sesame" not in ran.out + ran.err
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from bot.console import logs
 from bot.console.chat import CHAT_COMMANDS, Chat, ChatPosition
@@ -19,7 +20,9 @@ from composer.app import App
 from composer.errors import Unavailable
 from composer.repositories.reminders import Position
 from composer.settings import AgentSettings, Settings
+from composer.stores.openai_connection import NOT_SET_UP
 from tests.support.harness import AppHarness, open_harness
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 
@@ -227,3 +230,18 @@ async def test_a_reminder_in_ones_dm_is_shown_with_its_place_and_is_no_part_of_t
     assert "zqvault" not in prompt
     set_here = ("/nexus remind here in 20 minutes breathe",)
     await chat_of(harness).run(lines(set_here, '\nReminder from alice: "breathe"'))
+
+
+async def test_who_sits_at_the_terminal_is_told_what_is_set_wrong_and_a_room_is_not(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with ModelServer(key="another") as server:
+        api = {"openai_base_url": server.url, "agents": (AgentSettings(model="m"),), "extraction": "pattern"}
+        async with open_harness(settings.model_copy(update=api)) as harness:
+            with capture_logs() as logs:
+                reply = await harness.ask("alice", "@nexus hello?", **ROOM)
+            assert (reply.failed, reply.text) == (True, NOT_SET_UP)
+            said = [log["error"] for log in logs if log["event"] == "turn.not_answered"]
+            assert said == [f"The model API at {server.host} refused the key (401). Check NEXUS_OPENAI_API_KEY."]
+            await chat_of(harness).run(typed("@nexus hello again?"))
+            assert said[0] in capsys.readouterr().out

@@ -359,7 +359,9 @@ async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_
     assert await office.rows("SELECT count(*) FROM compactions") == [(0,)], "the view shrinks for this answer alone"
     office.server.max_words = 1
     office.server.requests.clear()
-    assert "finds the prompt longer" in (await harness.ask("alice", "@nexus and then?", **ROOM)).text
+    reply = await harness.ask("alice", "@nexus and then?", **ROOM)
+    assert reply.text == "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
+    assert "finds the prompt longer" in reply.operator
     assert len(office.server.requests) == 2
 
 
