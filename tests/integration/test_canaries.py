@@ -362,8 +362,9 @@ PROGRAM: Final = {
             "json_lines",
         ),  # below
     },
-    "import": {  # shows counts; below
+    "import": {  # shows counts, ids and names of files; below
         *("files", "format", "room", "workspace", "embed", "bot", "public", "private", "yes", "json_lines"),
+        *("listed", "undo"),
     },
     "usage": {"by", "since", "until", "json_lines"},  # shows counts, and names of people and public rooms; below
     "doctor": {"erased", "live", "json_lines"},  # shows counts; below
@@ -568,6 +569,8 @@ def test_administrative_commands_show_no_message_text(program: Program) -> None:
         ("doctor",),
         ("doctor", "--json"),
         ("import", path),
+        ("import", "--list"),
+        ("import", "--list", "--json"),
         ("admin", "bob", "-w", "acme"),
         ("audit", "list", "-w", "acme"),
         ("audit", "list", "-w", "acme", "--user", "bob", "--json"),
