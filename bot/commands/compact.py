@@ -26,8 +26,8 @@ async def _compact(call: Call) -> CommandAnswer:
     return CommandAnswer(
         f"Compacted for @{agent.slug}: a summary of {made.tokens:,} tokens ({how}) replaces the oldest "
         f"{made.messages:,} messages, until {made.through[0]:%Y-%m-%d %H:%M}. The messages themselves are not erased.\n"
-        f"before: {made.before:,} of {agent.window:,} tokens\n"
-        f"after: {made.after:,} of {agent.window:,} tokens\n"
+        f"before: {made.before:,} tokens in WORKING\n"
+        f"after: {made.after:,} tokens in WORKING\n"
         f"{made.text}"
     )
 

@@ -189,11 +189,11 @@ def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
 
 def compaction_sentence(reasons: Mapping[str, float]) -> str:
     """Why a view was compacted, and with what result, in two sentences."""
-    why = "someone asked for it" if reasons["requested"] else f"that is over {MAX_PROMPT_SHARE:.0%} of the window"
+    full = f"the prompt, with room for recall, was over {MAX_PROMPT_SHARE:.0%} of the window"
     return (
         f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
-        f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "
-        f"({why}); compacted, {reasons['after']:,.0f}."
+        f"and stay in the log. WORKING had {reasons['before']:,.0f} tokens then, and {reasons['after']:,.0f} after it: "
+        f"{'someone asked for it' if reasons['requested'] else full}."
     )
 
 

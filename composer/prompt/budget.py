@@ -105,6 +105,12 @@ def view_tokens(agent: Agent, view: Sequence[Message], tokenizer: Tokenizer) -> 
     return [counter(_view_text(agent, message, budget, counter)) + TOKENS_PER_MESSAGE for message in view]
 
 
+def view_size(agent: Agent, view: Sequence[Message], tokenizer: Tokenizer) -> int:
+    """How many tokens the section WORKING has that shows this view, as `/nexus why` counts it."""
+    counter, budget = TokenCounter(tokenizer), budget_of(agent)
+    return counter("\n".join(_view_text(agent, message, budget, counter) for message in view)) if view else 0
+
+
 def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> int:
     """How many tokens the slowly changing sections use: persona, rules, context, and these `items`.
 

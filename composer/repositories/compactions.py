@@ -16,7 +16,7 @@ class Compaction:
     """A summary of the oldest part of a conversation's view, as one agent sees it.
 
     It covers all messages up to `through` (time, seq); `made` is the newest message that was in view. `before` and
-    `after` are the prompt's tokens, as compaction estimates them. `requested`: a person asked for it.
+    `after` are the view's tokens, without the summary: those of WORKING. `requested`: a person asked for it.
     """
 
     id: uuid.UUID

@@ -13,7 +13,7 @@ from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports.models import Account, Tokenizer, WorkKind
-from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_tokens
+from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_size, view_tokens
 from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.prompt.token_estimate import MAX_FACTOR
@@ -46,7 +46,8 @@ class Plan:
     """A compaction to carry out: `covered` (oldest first) goes into the summary, `remaining` stays in the view.
 
     `previous` is the compaction that this one replaces, and `counted` are the items that decided that it is due.
-    `before` and `outside` are tokens: of the whole prompt without this compaction, and of all but the view in it.
+    `before` and `outside` are tokens, with room for recall: of the whole prompt without this compaction, and of all but
+    the view in it. `view_before` and `view_after` are those of the view alone, as WORKING has them.
     """
 
     conversation: Conversation
@@ -61,6 +62,8 @@ class Plan:
     requested: bool
     at: datetime
     counted: tuple[Item, ...]
+    view_before: int
+    view_after: int
 
 
 def current_view(window: Sequence[Message], compaction: Compaction | None) -> View:
@@ -121,6 +124,8 @@ def plan(
         requested=requested,
         at=at,
         counted=own,
+        view_before=view_size(agent, view.messages, tokenizer),
+        view_after=view_size(agent, view.messages[split:], tokenizer),
     )
 
 
@@ -202,8 +207,8 @@ def _compaction(plan: Plan, written: SummaryText) -> Compaction:
         text=written.text,
         tokens=written.tokens,
         model=written.model,
-        before=plan.before,
-        after=plan.outside + written.tokens + plan.remaining_tokens,
+        before=plan.view_before,
+        after=plan.view_after,
         requested=plan.requested,
         created_at=plan.at,
         sources=tuple(dict.fromkeys(sources)),
