@@ -36,7 +36,7 @@ def health_program(service: dict[str, Any]) -> list[str]:
 def test_every_nexus_variable_is_a_setting_and_every_setting_is_passed_to_the_container() -> None:
     named = set(re.findall(r"NEXUS_[A-Z_]+", TEXT + DOCKERFILE))
     assert named
-    assert named == set(KNOWN_VARIABLES) - {"NEXUS_CONFIG"}  # nexus.toml is in the data folder
+    assert named == set(KNOWN_VARIABLES)
 
 
 def test_the_settings_of_the_containers_are_valid(tmp_path: Path) -> None:
@@ -67,10 +67,34 @@ def test_only_containers_that_listen_to_nobody_have_the_owners_login() -> None:
 def test_the_databases_publish_no_port_and_have_volumes_for_their_data() -> None:
     for name in THEIR_PROGRAMS:
         assert "ports" not in SERVICES[name]
-    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    mounted = {
+        volume.split(":")[0]
+        for service in SERVICES.values()
+        for volume in service.get("volumes", [])
+        if isinstance(volume, str)
+    }
     assert mounted == set(COMPOSE["volumes"])
     # Mounted deeper, the data of PostgreSQL 18 would end up in an anonymous volume.
     assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+
+
+@pytest.mark.parametrize("named", ["", "./nexus.toml"])
+def test_a_nexus_toml_of_the_host_is_mounted_where_it_is_read(tmp_path: Path, named: str) -> None:
+    (tmp_path / "mounted.toml").write_text('timezone = "Europe/Berlin"\n')
+    (tmp_path / "nexus.toml").write_text('timezone = "Asia/Tokyo"\n')  # in the volume
+    for name in OURS:
+        (bind,) = (volume for volume in SERVICES[name]["volumes"] if not isinstance(volume, str))
+        assert (bind["type"], bind["read_only"], bind["bind"]) == ("bind", True, {"create_host_path": False})
+        assert bind["source"] == "${CONFIG_FILE:-/dev/null}", "an empty file where none is named"
+        given = SERVICES[name]["environment"]["NEXUS_CONFIG"]
+        assert given == f"${{CONFIG_FILE:+{bind['target']}}}"
+        environ = {"NEXUS_HOME": str(tmp_path), "NEXUS_CONFIG": str(tmp_path / "mounted.toml") if named else ""}
+        assert str(load_settings(environ, tmp_path / "elsewhere").timezone) == (
+            "Europe/Berlin" if named else "Asia/Tokyo"
+        )
+    docs = (ROOT / "docs" / "deployment.md").read_text()
+    assert "CONFIG_FILE=./nexus.toml" in docs
+    assert bind["target"] in docs
 
 
 def test_images_are_pinned_to_a_version() -> None:
