@@ -41,7 +41,8 @@ class Show:
         if line.kind == "note":
             render.out.print(Text(f"{'':6} ({render.plain(line.text)})", style=STYLES["note"]))
             return
-        alone = " (for you alone)" if line.kind == "alone" and not line.place.startswith("dm ") else ""
+        in_room = not line.place.startswith("dm ")
+        alone = f" (shown to {line.who.capitalize()} alone)" if line.kind == "alone" and in_room else ""
         who = WHO.get(line.kind, line.who.capitalize())
         most = MOST_LINES * 2 if line.kind == "alone" else MOST_LINES
         self._print(f"{line.at:6} {_place(line.place):17} {who:6}", f"{line.text}{alone}", STYLES[line.kind], most)
