@@ -56,6 +56,7 @@ from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import SummaryTiers
 from composer.turn.answers import AnswerStore
+from composer.turn.asking import ModelAsker
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
@@ -206,7 +207,7 @@ async def open_app(
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time, directory.zone)
-        responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time, tools)
+        responder = Responder(database, composer, ModelAsker(meter, tools, priority), answers, ImageLoader(), time)
         indexer = Indexer(
             database,
             embedding,

@@ -30,7 +30,7 @@ from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)

@@ -13,7 +13,7 @@ from bot.script.places import PLATFORM, incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
 from composer.model import ConversationKind, Turn
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 from composer.workspace import Workspace
 
 Emit = Callable[[dict[str, Any]], None]

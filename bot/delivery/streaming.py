@@ -25,7 +25,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 
 logger = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class _QuestionErased(Exception):
 
 
 class StreamingDelivery:
-    """Delivers answers to one platform (composer.turn.respond.Delivery)."""
+    """Delivers answers to one platform (composer.turn.delivery.Delivery)."""
 
     def __init__(
         self,

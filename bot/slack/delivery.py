@@ -9,11 +9,11 @@ from bot.slack.outbox import SlackOutbox
 from composer.app import App
 from composer.model import Turn
 from composer.repositories.explanations import MessageAddress
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 
 
 class SlackDelivery(StreamingDelivery):
-    """composer.turn.respond.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
+    """composer.turn.delivery.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
 
     def __init__(self, app: App, outbox: SlackOutbox, directory: SlackDirectory) -> None:
         async def links(cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:

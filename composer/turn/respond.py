@@ -3,7 +3,9 @@
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
 `Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, and reads the
-layers with `Reader` (composer/turn/reading.py). `AnswerStore` (composer/turn/answers.py) stores the answer.
+layers with `Reader` (composer/turn/reading.py). `ModelAsker` (composer/turn/asking.py) asks the model, which may search
+and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the answer. Adapters show it by
+`Delivery` (composer/turn/delivery.py).
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
 there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
@@ -17,121 +19,50 @@ ANSWERED, with one message that is both its question and its reply, and only del
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
 import structlog
 
-from composer.errors import EmptyAnswer, NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
+from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
 from composer.model import Agent, Message, Turn, TurnState, Usage
 from composer.ports.clock import Clock
-from composer.ports.models import MeteredModel, ToolCall, Work, WorkKind
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
-from composer.repositories.explanations import MessageAddress
 from composer.repositories.turns import StoredTurn
-from composer.signals import InteractivePriority
 from composer.turn.answers import AnswerStore, DraftAnswer
+from composer.turn.asking import ModelAsker
 from composer.turn.citations import cited_messages
 from composer.turn.compose import Composer
-from composer.turn.forget_offer import forget_offer
+from composer.turn.delivery import Delivery, Reply
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
-from composer.turn.tools import MemoryTools, ToolSession
 
 logger = structlog.get_logger()
 
-RETRY_PROMPT_SHARE: Final = (
-    0.5  # when a prompt is too long for the model, the next one has at most this share of its tokens
-)
+# When a prompt is too long for the model, the next one has at most this share of its tokens.
+RETRY_PROMPT_SHARE: Final = 0.5
 STOPPED: Final = "Stopped: this answer is not stored."
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What an adapter delivers for a turn. `text` is the model's answer, or the sentence that says why there is none
-    (`failed`).
-
-    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
-    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
-    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it. `operator`
-    says why an answer failed to those who run Nexus, where that is known: the terminal alone shows it.
-    """
-
-    key: uuid.UUID
-    text: str
-    turn: Turn
-    in_reply_to: str
-    prompt: str | None
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-    failed: bool = False
-    cited: Mapping[str, MessageAddress] = field(default_factory=dict)
-    operator: str = ""
-
-
-class Delivery(Protocol):
-    """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
-
-    The responder calls these, and the worker calls `on_delay`. For a reply that was stored earlier, and when no prompt
-    could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called instead.
-
-    When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
-    log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
-    because its answer was sent: that reply stays.
-    """
-
-    def on_start(self, turn: Turn) -> None:
-        """The model is called next: show that a reply is being written. Must return at once and must not fail."""
-        ...
-
-    async def on_chunk(self, turn: Turn, text: str) -> None:
-        """The next chunk of the reply. An adapter may show it now or wait for `deliver`."""
-        ...
-
-    async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """The turn could not be finished because the database or the platform is unavailable. `sentence` says so, and
-        whether the worker will try again. It is shown and not stored."""
-        ...
-
-    async def deliver(self, reply: Reply) -> None:
-        """Show the whole reply.
-
-        It may be called several times with the same key, after a crash, by two processes, and when the reply was
-        retracted meanwhile: there must be one message, with the text of the last call. The adapter stores the id of
-        what it posts; if the question was erased by then, it retracts what it has just posted.
-
-        Raises Unavailable (try again later) or Refused (the platform will never accept it).
-        """
-        ...
-
-    async def abandon(self, turn: Turn) -> None:
-        """The turn ends without a reply because its question was erased: remove what was shown of it."""
-        ...
-
-
 class Responder:
-    """Answers turns. It has no state of its own between them."""
+    """Answers turns. It keeps nothing of a turn that has ended."""
 
     def __init__(
         self,
         database: Database,
         composer: Composer,
-        model: MeteredModel,
+        asker: ModelAsker,
         answers: AnswerStore,
         images: ImageLoader,
-        priority: InteractivePriority,
         clock: Clock,
-        tools: MemoryTools,
     ) -> None:
         self._database = database
         self._composer = composer
-        self._tools = tools
-        self._model = model
+        self._asker = asker
         self._answers = answers
-        self._priority = priority
         self._clock = clock
         # By turn: its conversation, and the task that writes its answer.
         self._drafting: dict[uuid.UUID, tuple[uuid.UUID, asyncio.Task[object]]] = {}
@@ -219,7 +150,7 @@ class Responder:
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
             delivery.on_start(turn)
             try:
-                await self._ask_model(request, turn, draft, delivery)
+                await self._asker.ask(request, turn, draft, delivery)
             except PromptTooLong as error:  # nothing was shown yet, but what was said before a tool was called
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
@@ -231,7 +162,7 @@ class Responder:
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 if draft.usage != Usage():  # of another prompt, so it says nothing of our count of this one
                     draft.composed = replace(draft.composed, counted_tokens=0)
-                await self._ask_model(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
+                await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
         except asyncio.CancelledError:
             # uncancel() withdraws the request of `stop_answers`. If others remain, the process is ending.
             if turn.id not in self._stopped or task.uncancel() > 0:
@@ -268,61 +199,6 @@ class Responder:
             # Later token estimates are corrected by comparing ours with what the model reports. Ours leaves out images,
             # so 0 says: do not compare this one.
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
-
-    async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
-        """Ask the model with the draft's prompt, carry out the tools that it calls and ask it again. Each chunk of the
-        answer goes to the delivery."""
-        assert draft.composed is not None
-        tools = await self._tools.open(request, turn, draft.composed)
-        # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
-        # (If composing fails, the worker does.)
-        self._priority.end(turn.id)
-        try:
-            with timed(draft.timings_ms, "model"):
-                while await self._ask_once(request, turn, draft, delivery, tools):
-                    pass
-        except EmptyAnswer:
-            if not draft.text.strip() and (tools is None or not tools.notices):
-                raise  # else it said all that it had to say before it called a tool, or the notices say it
-        finally:
-            if tools is not None:
-                draft.notices, draft.unquoted = tools.notices, tools.unquoted
-        # What was written; how to have forgotten what the message asks to forget; images that were not sent.
-        offer = forget_offer(draft.composed, request.message)
-        remarks = [*draft.notices, *filter(None, (offer,)), *draft.composed.prompt.image_notices]
-        if remarks:
-            text = ("\n\n" if draft.text else "") + "\n".join(remarks)
-            await delivery.on_chunk(turn, text)
-            draft.text += text
-
-    async def _ask_once(
-        self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery, tools: ToolSession | None
-    ) -> bool:
-        """Ask the model once. Returns whether it called tools; then they were carried out, and the draft's prompt has
-        what they brought."""
-        assert draft.composed is not None
-        offered = () if tools is None else tools.offered()
-        messages = draft.composed.prompt.role_messages
-        work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker, offered)
-        said, calls, used = "", list[ToolCall](), Usage()
-        try:
-            async for chunk in self._model.stream(work, messages):
-                if chunk.text:
-                    if not said and draft.text:  # it said something before it called a tool
-                        await delivery.on_chunk(turn, "\n\n")
-                        draft.text += "\n\n"
-                    await delivery.on_chunk(turn, chunk.text)
-                said, draft.text = said + chunk.text, draft.text + chunk.text
-                used, draft.model = chunk.usage or used, chunk.model or draft.model
-                calls.extend(chunk.calls)
-        finally:
-            draft.usage = draft.usage + used
-        if tools is None:
-            return False
-        if calls and offered:
-            await tools.run(said, calls)
-        draft.composed = tools.composed()
-        return bool(calls and offered)
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
         """The reply with the messages that it cites; without them when the database is unavailable. Only sources that

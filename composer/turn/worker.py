@@ -15,7 +15,8 @@ from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database
 from composer.signals import InteractivePriority
-from composer.turn.respond import Delivery, Responder
+from composer.turn.delivery import Delivery
+from composer.turn.respond import Responder
 
 logger = structlog.get_logger()
 

@@ -23,7 +23,7 @@ from composer.settings import Settings
 from composer.stores.minilm import MiniLM
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 from tests.support.harness import ManualClock
 
 # Every step at which a turn can be cut off, in its order.

@@ -19,7 +19,7 @@ from composer.ingest.rooms import record_membership
 from composer.model import Place, Turn
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 from composer.workspace import Workspace
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

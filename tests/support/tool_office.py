@@ -9,7 +9,7 @@ from typing import Any, Final
 import asyncpg
 
 from composer.settings import AgentSettings, Settings
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer, Say
 from tests.support.model_server import Reply as ScriptedReply

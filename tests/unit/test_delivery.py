@@ -18,7 +18,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.respond import Reply
+from composer.turn.delivery import Reply
 
 TEXT = "that is all that I know of it, and it is enough."
 

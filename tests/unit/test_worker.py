@@ -9,7 +9,8 @@ from composer.errors import Unavailable
 from composer.model import Agent, Turn, Usage
 from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
 from composer.signals import InteractivePriority
-from composer.turn.respond import Delivery, Responder
+from composer.turn.delivery import Delivery
+from composer.turn.respond import Responder
 from composer.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
 
 TENANT = uuid.UUID(int=1)

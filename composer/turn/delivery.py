@@ -1,0 +1,71 @@
+"""What the responder hands to an adapter, and how the adapter shows it to people. Adapters implement `Delivery`."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from composer.model import Turn
+from composer.repositories.explanations import MessageAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an adapter delivers for a turn. `text` is the model's answer, or the sentence that says why there is none
+    (`failed`).
+
+    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
+    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
+    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it. `operator`
+    says why an answer failed to those who run Nexus, where that is known: the terminal alone shows it.
+    """
+
+    key: uuid.UUID
+    text: str
+    turn: Turn
+    in_reply_to: str
+    prompt: str | None
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    failed: bool = False
+    cited: Mapping[str, MessageAddress] = field(default_factory=dict)
+    operator: str = ""
+
+
+class Delivery(Protocol):
+    """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
+
+    The responder calls these, and the worker calls `on_delay`. For a reply that was stored earlier, and when no prompt
+    could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called instead.
+
+    When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
+    log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
+    because its answer was sent: that reply stays.
+    """
+
+    def on_start(self, turn: Turn) -> None:
+        """The model is called next: show that a reply is being written. Must return at once and must not fail."""
+        ...
+
+    async def on_chunk(self, turn: Turn, text: str) -> None:
+        """The next chunk of the reply. An adapter may show it now or wait for `deliver`."""
+        ...
+
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
+        """The turn could not be finished because the database or the platform is unavailable. `sentence` says so, and
+        whether the worker will try again. It is shown and not stored."""
+        ...
+
+    async def deliver(self, reply: Reply) -> None:
+        """Show the whole reply.
+
+        It may be called several times with the same key, after a crash, by two processes, and when the reply was
+        retracted meanwhile: there must be one message, with the text of the last call. The adapter stores the id of
+        what it posts; if the question was erased by then, it retracts what it has just posted.
+
+        Raises Unavailable (try again later) or Refused (the platform will never accept it).
+        """
+        ...
+
+    async def abandon(self, turn: Turn) -> None:
+        """The turn ends without a reply because its question was erased: remove what was shown of it."""
+        ...
