@@ -16,6 +16,7 @@ from composer.errors import Unavailable, for_operator
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory, configured_prices
+from composer.ingest.voice_notes import VoiceNotes, untranscribed
 from composer.memory.extraction import BatchRules, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
@@ -41,6 +42,7 @@ from composer.stores.configured import (
     configured_embedder,
     configured_extraction,
     configured_extractor,
+    configured_transcriber,
     extraction_model,
     extraction_notice,
     start_servers,
@@ -66,6 +68,7 @@ from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
+from composer.usage.transcription import TranscriptionMeter
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -94,6 +97,7 @@ class App:
     composer: Composer
     responder: Responder
     turns: TurnWorker
+    voice_notes: VoiceNotes
     due_posts: DuePosts
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -122,11 +126,20 @@ class App:
             run=run,
             now=self.clock.now(),
         )
+        if answer:
+            self._transcribe(workspace, batch, received)
         for turn in received.turns:
             self.turns.start(turn)
         if answer and received.new:
             self.indexer.due(workspace.tenant_id)
         return received
+
+    def _transcribe(self, workspace: Workspace, batch: Sequence[Incoming], received: Received) -> None:
+        """Begin to write down the voice notes among the messages of a batch that are stored now."""
+        if not self.voice_notes.are_transcribed or not any(untranscribed(each.attachments) for each in batch):
+            return
+        for message in received.new:
+            self.voice_notes.start(workspace.tenant_id, message, batch[0].adapter)
 
     async def forgotten(self, workspace: Workspace, receipt: Receipt) -> None:
         """Drop the cached views of an erasure's conversations, schedule indexing and wake retractions. A cache that is
@@ -207,7 +220,6 @@ async def open_app(
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time, directory.zone)
-        responder = Responder(database, composer, ModelAsker(meter, tools, priority), answers, ImageLoader(), time)
         indexer = Indexer(
             database,
             embedding,
@@ -217,6 +229,12 @@ async def open_app(
             quarantined=directory.quarantine,
             erased=clear_chunk_caches,
         )
+        speech = configured_transcriber(settings)
+        if speech is not None:
+            stack.push_async_callback(speech.close)
+        voice_notes = VoiceNotes(database, None if speech is None else TranscriptionMeter(speech, calls), indexer.due)
+        asker = ModelAsker(meter, tools, priority)
+        responder = Responder(database, composer, asker, answers, ImageLoader(), time, voice_notes)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority, watching)
         extractions = None
         if extraction is Extraction.MEM0:
@@ -239,6 +257,7 @@ async def open_app(
             composer=composer,
             responder=responder,
             turns=turns,
+            voice_notes=voice_notes,
             due_posts=DuePosts(
                 database,
                 turns,
@@ -259,6 +278,7 @@ async def open_app(
             extractions=extractions,
             notice=extraction_notice(settings),
         )
+        stack.push_async_callback(voice_notes.stop)
         stack.push_async_callback(app.turns.stop)
         if index and extractions is not None:
             stack.push_async_callback(_cancelled, asyncio.create_task(extractions.run()))

@@ -106,10 +106,11 @@ def project_namespace(project: uuid.UUID) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. `text` is its content if it is a text file, otherwise empty.
+    """A file that came with a message. `text` is its content if it is a text file, and what is spoken in a voice note
+    that was transcribed; otherwise empty.
 
-    `size` is in bytes; 0 means unknown. `address` is its URL on the platform, for the adapter that it came through.
-    The log stores these values, never the bytes of an image.
+    `size` is in bytes, `seconds` how long a voice note is; 0 means unknown. `address` is its URL on the platform, for
+    the adapter that it came through. The log stores these values, never the bytes of an image or a voice note.
     """
 
     name: str
@@ -117,6 +118,12 @@ class Attachment:
     text: str = ""
     size: int = 0
     address: str = ""
+    seconds: float = 0
+
+    @property
+    def is_audio(self) -> bool:
+        """Whether it is a voice note: a file with sound."""
+        return self.type.partition(";")[0].strip().lower().startswith("audio/")
 
     @property
     def is_image(self) -> bool:

@@ -116,7 +116,7 @@ class BudgetSettings(_Table):
     money: Decimal | None = Field(default=None, ge=0, le=10**12)
     tenant: str | None = None
     agent: str | None = None
-    kind: Literal["answers", "extraction", "summaries", "embeddings"] | None = None
+    kind: Literal["answers", "extraction", "summaries", "embeddings", "transcription"] | None = None
 
     @model_validator(mode="after")
     def _check_limit(self) -> "BudgetSettings":
@@ -153,8 +153,9 @@ class Settings(_Table):
     service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
     `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
     extracted from messages; auto is mem0 with a model, else pattern. `extraction_model` and `summary_model` do this
-    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads. `prices` are
-    by model, in `currency`. `config` is the file that was read, if any; `warnings` are sentences to show.
+    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
+    `transcription_model` writes down voice notes, at its own API or, without one, at the chat model's. `prices` are by
+    model, in `currency`. `config` is the file that was read, if any; `warnings` are sentences to show.
     """
 
     home: Path
@@ -172,6 +173,9 @@ class Settings(_Table):
     extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
     extraction_effort: Effort | None = None
     summary_model: str | None = None
+    transcription_model: str | None = None
+    transcription_base_url: ServerUrl | None = None
+    transcription_api_key: SecretStr | None = None
     currency: str = Field(default="USD", min_length=1, max_length=8)
     discord_token: SecretStr | None = None
     slack_bot_token: SecretStr | None = None
@@ -224,8 +228,10 @@ class Settings(_Table):
 
     @property
     def metered_models(self) -> tuple[str, ...]:
-        """The models whose use is recorded: the chat models, and the embedding model where an API has it."""
-        return self.named_models if self.embedder == LOCAL_EMBEDDER else (*self.named_models, self.embedder)
+        """The models whose use is recorded: the chat models, the embedding model where an API has it, and the one that
+        transcribes."""
+        others = [*([] if self.embedder == LOCAL_EMBEDDER else [self.embedder]), self.transcription_model]
+        return (*self.named_models, *(name for name in others if name))
 
     def is_priced(self, model: str) -> bool:
         """Whether the price of a model is set, by its name with or without a provider's prefix."""

@@ -79,6 +79,10 @@ async def doctor(
         else:
             checks.append(Check("embedder", None, f"{settings.embedder}: {NOT_ASKED}"))
         checks += await _models(probe, settings, stored=reachable, live=live)
+        if settings.transcription_model and live:
+            checks.append(await _check("transcription", probe.transcription(stored=reachable)))
+        elif settings.transcription_model:
+            checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
     return checks + await _platforms(settings, slack_url, live=live)
 
 

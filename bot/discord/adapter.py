@@ -84,7 +84,9 @@ class DiscordAdapter:
             "interaction": self._on_interaction,
         }
         app.turns.serve(PLATFORM, self._delivery)
-        app.responder.images.register_source(PLATFORM, DiscordImages(app, self._outbox))
+        files = DiscordImages(app, self._outbox)
+        app.responder.images.register_source(PLATFORM, files)
+        app.voice_notes.register_source(PLATFORM, files)
 
     # The connection
 

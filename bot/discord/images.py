@@ -27,12 +27,12 @@ class DiscordImages:
         self._app = app
         self._outbox = outbox
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, limit: int) -> bytes:
-        """The bytes of an image, from its stored address, or from the one that its message has now."""
+    async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:
+        """The bytes of an image or a voice note, from its stored address, or from the one that its message has now."""
         if not is_discord_address(attachment.address):
             raise Refused("it is not stored on Discord")
         content = await _download(attachment.address, limit)
-        if content is None:
+        if content is None and turn is not None:
             with translate_discord_errors():
                 address = await self._present_address(turn, message, attachment)
             if address is not None and is_discord_address(address):

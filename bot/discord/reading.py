@@ -118,7 +118,7 @@ def _reply_to(message: discord.Message) -> str | None:
 
 
 def _attachment(file: discord.Attachment, text: str = "") -> Attachment:
-    return Attachment(file.filename, file.content_type or "", text, file.size, file.url)
+    return Attachment(file.filename, file.content_type or "", text, file.size, file.url, file.duration or 0)
 
 
 def _is_admin(permissions: discord.Permissions) -> bool:

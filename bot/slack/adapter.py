@@ -139,7 +139,9 @@ class SlackAdapter:
         self._socket: SocketModeClient | None = None
         self.caught_up = 0  # how often the history was read completely
         app.turns.serve(PLATFORM, self._delivery)
-        app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
+        files = SlackImages(self._slack, self.directory)
+        app.responder.images.register_source(PLATFORM, files)
+        app.voice_notes.register_source(PLATFORM, files)
 
     # Running
 

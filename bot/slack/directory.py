@@ -221,7 +221,8 @@ class SlackDirectory:
     def unread(self, file: dict[str, Any]) -> Attachment:
         """A file as an event describes it, without its text."""
         name, media_type = str(file.get("name") or file.get("id") or "file"), str(file.get("mimetype") or "")
-        return Attachment(name, media_type, size=int(file.get("size") or 0), address=_address(file))
+        seconds = float(file.get("duration_ms") or 0) / 1000
+        return Attachment(name, media_type, size=int(file.get("size") or 0), address=_address(file), seconds=seconds)
 
     def is_slack_address(self, url: str) -> bool:
         """Whether our token may be sent to an address: one of Slack's own hosts, encrypted."""

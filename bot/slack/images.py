@@ -16,8 +16,8 @@ class SlackImages:
         self._slack = slack
         self._directory = directory
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, limit: int) -> bytes:
-        """The bytes of an image. Raises Unavailable, and Refused if our token may not have it."""
+    async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:
+        """The bytes of an image or a voice note. Raises Unavailable, and Refused if our token may not have it."""
         if not self._directory.is_slack_address(attachment.address):
             raise Refused("it lies outside Slack")
         try:

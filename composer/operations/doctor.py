@@ -1,6 +1,7 @@
 """The checks of `nexus doctor`, which open the stores themselves."""
 
 import asyncio
+import struct
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from composer.stores.configured import (
     configured_chat_model,
     configured_embedder,
     configured_extraction,
+    configured_transcriber,
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
@@ -41,8 +43,21 @@ from composer.usage.budgets import states
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
+from composer.usage.transcription import TranscriptionMeter
 
 PROBE_REPLY_TOKENS: Final = 1_024
+SILENCE_SECONDS: Final = 0.5
+_RATE: Final = 8_000  # samples a second, of two bytes each
+_SILENT: Final = bytes(int(SILENCE_SECONDS * _RATE) * 2)
+SILENCE: Final = (  # a WAV file: RIFF header, format (PCM, one channel), data
+    b"RIFF"
+    + struct.pack("<I", 36 + len(_SILENT))
+    + b"WAVEfmt "
+    + struct.pack("<IHHIIHH", 16, 1, 1, _RATE, _RATE * 2, 2, 16)
+    + b"data"
+    + struct.pack("<I", len(_SILENT))
+    + _SILENT
+)
 PROBE: Final = (ChatMessage("user", "Answer with the word: ready"),)
 
 
@@ -160,6 +175,25 @@ class Doctor:
         finally:
             await database.close()
         return f"{entry.model} answers"
+
+    async def transcription(self, *, stored: bool) -> str:
+        """Have a moment of silence transcribed. With a database (`stored`) the call is recorded."""
+        model = configured_transcriber(self._settings)
+        assert model is not None, "asked only where one is set"
+        try:
+            if not stored or await pending_migrations(self.where.for_owner):
+                await model.transcribe("silence.wav", "audio/wav", SILENCE)
+                return f"{model.name} answers"
+            database = await self._opened()
+            try:
+                meter = TranscriptionMeter(model, self._probes(database))
+                account = Account(INSTALLATION, WorkKind.PROBE)
+                await meter.transcribe("silence.wav", "audio/wav", SILENCE, account, SILENCE_SECONDS)
+            finally:
+                await database.close()
+            return f"{model.name} answers"
+        finally:
+            await model.close()
 
     def _probes(self, database: PostgresDatabase) -> CallLedger:
         """The ledger for what the doctor asks itself: of no tenant, and in no budget."""

@@ -1,4 +1,4 @@
-"""Images of messages, as a platform stores them."""
+"""Images and voice notes of messages, as a platform stores them."""
 
 from typing import Protocol
 
@@ -6,10 +6,11 @@ from composer.model import Attachment, Message, Turn
 
 
 class ImageSource(Protocol):
-    """Fetches the images of one platform's messages."""
+    """Fetches the images and voice notes of one platform's messages."""
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, limit: int) -> bytes:
-        """The content of an image of the turn's conversation, at most `limit` bytes.
+    async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:
+        """The content of an image or a voice note, at most `limit` bytes. With a turn of its conversation the platform
+        may be asked for where it is now.
 
         Raises Unavailable when the platform does not provide it now, Refused when it is deleted or too large.
         """

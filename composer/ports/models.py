@@ -172,13 +172,14 @@ class ToolModel(ChatModel, Protocol):
 
 
 class WorkKind(StrEnum):
-    """What models are asked for. Compactions are summaries; embeddings are recorded where an API makes them; probes are
-    the questions of `nexus doctor`."""
+    """What models are asked for. Compactions are summaries; embeddings are recorded where an API makes them;
+    transcription is of voice notes; probes are the questions of `nexus doctor`."""
 
     ANSWER = "answers"
     EXTRACTION = "extraction"
     SUMMARY = "summaries"
     EMBEDDING = "embeddings"
+    TRANSCRIPTION = "transcription"
     PROBE = "probes"
 
 
@@ -217,6 +218,28 @@ class MeteredModel(Protocol):
 
     def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
         """The answer, in chunks. Raises as `ChatModel.stream`, and BudgetUsedUp."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What is spoken in a voice note, and what its API says that it used (zeros where it says nothing)."""
+
+    text: str
+    usage: Usage
+
+
+class SpeechModel(Protocol):
+    """Writes down what is spoken."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        ...
+
+    async def transcribe(self, name: str, media_type: str, content: bytes) -> Transcript:
+        """What is spoken in a voice note; `name` and `media_type` are its file's. Raises Unavailable or Misconfigured,
+        each with one plain sentence."""
         ...
 
 

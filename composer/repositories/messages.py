@@ -125,6 +125,22 @@ class Messages:
             now=now,
         )
 
+    async def conversation_of(self, id: uuid.UUID) -> uuid.UUID | None:
+        """The conversation of a message; None if there is no such message."""
+        row = await self._sql.fetch_one("message_conversation", id=id)
+        return None if row is None else uuid.UUID(str(row["conversation_id"]))
+
+    async def set_transcripts(self, message: Message, attachments: Sequence[Attachment]) -> bool:
+        """Give a message's recordings their text, and queue it for indexing, unless it is ephemeral. False if its
+        attachments have changed."""
+        row = await self._sql.fetch_one(
+            "message_transcribe",
+            id=message.id,
+            before=json.dumps([asdict(a) for a in message.attachments]),
+            attachments=json.dumps([asdict(a) for a in attachments]),
+        )
+        return row is not None
+
     async def recording_of(self, id: uuid.UUID) -> tuple[RecordingPolicy, bool]:
         """The recording policy of a message's room as of now, and whether its sender has opted out."""
         row = await self._sql.fetch_one("message_recording", id=id)

@@ -20,9 +20,11 @@ from composer.stores.model_router import ModelRouter
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_chat import OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
+from composer.stores.openai_transcriber import OpenAITranscriber
 from composer.stores.postgres import SERVICE_ROLE
 from composer.stores.tokens import tokenizer_for
 
+TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
 
@@ -91,6 +93,21 @@ def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
         )
     return OpenAIEmbedder(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.embedder)
+
+
+def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:
+    """The model that transcribes voice notes; None without one. Raises Misconfigured when its API is not set."""
+    if not settings.transcription_model:
+        return None
+    own, key = settings.transcription_base_url, settings.transcription_api_key
+    if own is None and key is None and not settings.has_model_api:
+        raise Misconfigured(
+            f"NEXUS_TRANSCRIPTION_MODEL is {settings.transcription_model}, which needs an API: set "
+            "NEXUS_TRANSCRIPTION_BASE_URL, or NEXUS_OPENAI_BASE_URL."
+        )
+    secret = _key(settings) if key is None and own is None else "" if key is None else key.get_secret_value()
+    url = own or settings.openai_base_url or DEFAULT_BASE_URL
+    return OpenAITranscriber(url, secret, settings.transcription_model, TRANSCRIPTION_SECONDS)
 
 
 def _key(settings: Settings) -> str:

@@ -207,7 +207,7 @@ class Reader:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
         tx, window, question = snapshot.tx, snapshot.window, request.message
         conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
-        periods = asked_periods(question.text, now)  # "yesterday" is the tenant's
+        periods = asked_periods(asked_text(question), now)  # "yesterday" is the tenant's
         with timed(timings, "episodic"):  # one round trip, which brings the tenant's settings and linked users as well
             speakers = _speakers(question, window.recent)
             background = await episodic.read(
@@ -280,7 +280,7 @@ class Reader:
         words alone."""
         question = request.message
         account = Account(request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker)
-        text = without_names(embedding_text(question.text), {question.author, *names})
+        text = without_names(embedding_text(asked_text(question)), {question.author, *names})
         try:
             vector: Vectors = (await self._embedder.embed([text], account))[0]
         except BudgetUsedUp:
@@ -333,9 +333,15 @@ def _query(
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
     one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too."""
     names = {question.author, *(message.author for message in recent)}
-    text = with_plain_mentions(question.text[:MAX_QUESTION_CHARS], mentioned)
+    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
     words = query_terms(without_mentions(text), names)
     return semantic.Query(embedding_text(text), vector, words, (agent.name, agent.slug))
+
+
+def asked_text(question: Message) -> str:
+    """What a question says, in writing and in its voice notes."""
+    spoken = (each.text for each in question.attachments if each.is_audio and each.text)
+    return "\n".join(filter(None, (question.text, *spoken)))
 
 
 def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:

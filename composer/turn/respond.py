@@ -25,6 +25,7 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
+from composer.ingest.voice_notes import VoiceNotes
 from composer.model import Agent, Message, Turn, TurnState, Usage
 from composer.ports.clock import Clock
 from composer.ports.observer import TurnOutcome, TurnReport
@@ -58,10 +59,12 @@ class Responder:
         answers: AnswerStore,
         images: ImageLoader,
         clock: Clock,
+        voice_notes: VoiceNotes,
     ) -> None:
         self._database = database
         self._composer = composer
         self._asker = asker
+        self._voice_notes = voice_notes
         self._answers = answers
         self._clock = clock
         # By turn: its conversation, and the task that writes its answer.
@@ -144,6 +147,7 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
+            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)
             request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.

@@ -82,6 +82,7 @@ _DEGRADED: Final = {
     WorkKind.EXTRACTION: "extracted by patterns",
     WorkKind.SUMMARY: "summarised without a model",
     WorkKind.EMBEDDING: "done by words alone",
+    WorkKind.TRANSCRIPTION: "not transcribed",
 }
 
 

@@ -149,13 +149,19 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || :tenant_id::u
 
 -- name: sources_changed
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).
--- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `derived_ids` are
--- landmarks, summaries and compactions, which are also deleted when others replace them.
+-- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. The text of an
+-- episode includes what is spoken in voice notes. `derived_ids` are landmarks, summaries and compactions, which are also
+-- deleted when others replace them.
 SELECT s.id, coalesce(m.text, episode_message.text) AS text
 FROM unnest(:ids::uuid[], :texts::text[]) AS s (id, text)
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.id
-LEFT JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.id = s.id
-LEFT JOIN messages AS episode_message ON episode_message.tenant_id = :tenant_id AND episode_message.id = e.message_id
+LEFT JOIN LATERAL (
+    SELECT concat_ws(E'\n', nullif(message.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
+               FROM jsonb_array_elements(message.attachments) AS note
+               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text
+    FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
+    WHERE e.tenant_id = :tenant_id AND e.id = s.id
+) AS episode_message ON true
 WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND id = s.id)
                                     AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND id = s.id)
            ELSE coalesce(m.text, episode_message.text) IS DISTINCT FROM s.text END

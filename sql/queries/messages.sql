@@ -92,6 +92,17 @@ UPDATE messages SET text = :text, mentions = :mentions, edited_at = :now, attach
     indexed = false
 WHERE tenant_id = :tenant_id AND id = :id
 
+-- name: message_conversation
+-- Get the conversation of a message.
+SELECT conversation_id FROM messages WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: message_transcribe
+-- Replace a message's attachments (JSON text) if they are still those `before`, and queue it for indexing, unless it is
+-- ephemeral.
+UPDATE messages SET attachments = :attachments::jsonb, indexed = ephemeral
+WHERE tenant_id = :tenant_id AND id = :id AND attachments = :before::jsonb
+RETURNING id
+
 -- name: messages_unindexed
 -- Lock the next messages that are not indexed, oldest first.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions,

@@ -15,6 +15,7 @@
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
 -- a subquery a look-up by key for each row.
+-- A message's text is followed by what is spoken in its voice notes.
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
 -- already. Rows before `since` and after `until` are neither found nor counted. `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
@@ -180,7 +181,10 @@ CROSS JOIN LATERAL (
 LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN replies ON replies.id = candidates.id
 LEFT JOIN LATERAL (
-    SELECT message.text, message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
+    SELECT concat_ws(E'\n', nullif(message.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
+               FROM jsonb_array_elements(message.attachments) AS note
+               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text,
+           message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
 ) AS m ON true
@@ -195,7 +199,7 @@ ORDER BY r.id
 -- name: recall_around
 -- Get a recalled message with the `each` messages before and after it in its conversation, oldest first. Like those
 -- beside a hit of a search, they are indexed messages that the viewer may read, and none is before `since` or after
--- `until`.
+-- `until`. A message's text is followed by what is spoken in its voice notes.
 WITH target AS MATERIALIZED (
     SELECT m.conversation_id, m.at, m.seq FROM episodes AS e
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
@@ -207,7 +211,10 @@ WITH target AS MATERIALIZED (
 SELECT near.id, near.external_id, near.text, near.author, near.at, near.namespace, near.visibility, near.user_id,
        near.by_agent
 FROM target CROSS JOIN LATERAL (
-    (SELECT episode.id, earlier.external_id, earlier.text, earlier.author, earlier.at, earlier.seq, earlier.namespace,
+    (SELECT episode.id, earlier.external_id,
+            concat_ws(E'\n', nullif(earlier.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
+               FROM jsonb_array_elements(earlier.attachments) AS note
+               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text, earlier.author, earlier.at, earlier.seq, earlier.namespace,
             earlier.visibility, earlier.user_id, earlier.agent_id IS NOT NULL AS by_agent
      FROM messages AS earlier
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
@@ -220,7 +227,10 @@ FROM target CROSS JOIN LATERAL (
      ORDER BY earlier.at DESC, earlier.seq DESC
      LIMIT :each::int + 1)
     UNION ALL
-    (SELECT episode.id, later.external_id, later.text, later.author, later.at, later.seq, later.namespace,
+    (SELECT episode.id, later.external_id,
+            concat_ws(E'\n', nullif(later.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
+               FROM jsonb_array_elements(later.attachments) AS note
+               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')), later.author, later.at, later.seq, later.namespace,
             later.visibility, later.user_id, later.agent_id IS NOT NULL
      FROM messages AS later
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id

@@ -34,6 +34,8 @@ SECRETS: Final = {
     "NEXUS_REDIS_URL": "redis://:zqredis-SECRET@127.0.0.1:1/0",
     "NEXUS_OPENAI_BASE_URL": "http://user:zqurl-SECRET@127.0.0.1:1/v1",
     "NEXUS_OPENAI_API_KEY": "zqkey-SECRET",
+    "NEXUS_TRANSCRIPTION_BASE_URL": "http://user:zqspeech-SECRET@127.0.0.1:1/v1",
+    "NEXUS_TRANSCRIPTION_API_KEY": "zqspeechkey-SECRET",
     "NEXUS_DISCORD_TOKEN": "zqdiscord-SECRET",
     "NEXUS_SLACK_BOT_TOKEN": "xoxb-zqbot-SECRET",
     "NEXUS_SLACK_APP_TOKEN": "xapp-zqapp-SECRET",
@@ -83,7 +85,7 @@ def shown(error: BaseException) -> str:
 def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
     plain = {"HOME", "CONFIG", "MODEL", "MODEL_TIMEOUT", "EMBEDDER", "EXTRACTION", "WEB_HOST", "WEB_PORT", "TIMEZONE"}
     plain |= {"BACKUPS", "LOG", "LOG_FORMAT", "PROMPT_DAYS", "AUDIT_DAYS", "USAGE_DAYS", "SUMMARY_MODEL", "CURRENCY"}
-    plain |= {"EXTRACTION_MODEL", "EXTRACTION_BATCH", "EXTRACTION_EFFORT"}
+    plain |= {"EXTRACTION_MODEL", "EXTRACTION_BATCH", "EXTRACTION_EFFORT", "TRANSCRIPTION_MODEL"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 
 

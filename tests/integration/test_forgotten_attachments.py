@@ -26,7 +26,7 @@ NOTES = Attachment("codes.txt", "text/plain", "the vault opens with quokka7", 28
 class ImageSource:
     """Serves the images (composer.ports.Images)."""
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+    async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, most: int) -> bytes:
         return PNG
 
 

@@ -76,6 +76,7 @@ class ModelServer:
         self.key, self.models, self.width = key, models, width
         self.default: Reply = Say()
         self.script: deque[Reply] = deque()
+        self.spoken: deque[str | Fail | Raw] = deque()  # the next transcripts
         self.requests: list[Recorded] = []
         self.refuses_system = False
         self.refuses_repeated_roles = False
@@ -94,6 +95,7 @@ class ModelServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._list)
+        app.router.add_post("/v1/audio/transcriptions", self._transcribe)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -121,6 +123,20 @@ class ModelServer:
             return web.json_response({"error": {"message": "Incorrect API key provided."}}, status=401)
         listed = [{"id": name, "object": "model"} for name in sorted(self.models or ())]
         return web.json_response({"object": "list", "data": listed})
+
+    async def _transcribe(self, request: web.Request) -> web.StreamResponse:
+        """Answers a recording, which is a form with a file, with the next of `spoken`."""
+        form = await request.post()
+        file = form["file"]
+        assert isinstance(file, web.FileField)
+        body = {"model": form["model"], "name": file.filename, "type": file.content_type, "bytes": file.file.read()}
+        self.requests.append(Recorded(request.path, dict(request.headers), body))
+        reply = self.spoken.popleft() if self.spoken else ""
+        if isinstance(reply, Fail):
+            return _failed(reply)
+        if isinstance(reply, Raw):
+            return web.Response(body=reply.body, content_type=reply.type)
+        return web.json_response({"text": reply, "usage": {"type": "duration", "seconds": 6}})
 
     async def _received(self, request: web.Request) -> tuple[dict[str, Any], Fail | None]:
         body: dict[str, Any] = await request.json()

@@ -1,0 +1,130 @@
+"""Voice notes: what is spoken in them becomes the text of their attachment, once their message is stored.
+
+So only what a room or a person lets be stored, or answered, is sent to the model that writes it down. The text lies
+under the message: forgetting, export, recall and prompts treat it as they treat the text of an attached file.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import structlog
+from cachetools import LRUCache
+
+from composer.errors import NexusError, Refused, for_operator, where_raised
+from composer.model import Attachment, Message
+from composer.ports.images import ImageSource
+from composer.ports.models import Account, WorkKind
+from composer.repositories.database import Database
+from composer.repositories.recall import episode_id_of
+from composer.usage.transcription import TranscriptionMeter
+
+logger = structlog.get_logger()
+
+MAX_AUDIO_BYTES: Final = 10_000_000  # of one voice note
+MAX_AUDIO_SECONDS: Final = 600
+MAX_VOICE_NOTES: Final = 5  # of one message
+MAX_TEXT_CHARS: Final = 100_000  # of what is spoken in one
+TIMEOUT_SECONDS: Final = 90.0  # for all voice notes of one message
+MAX_REMEMBERED: Final = 10_000  # messages whose voice notes were tried
+
+
+class VoiceNotes:
+    """Transcribes the voice notes of stored messages, each message once. Without a meter it does nothing."""
+
+    def __init__(
+        self, database: Database, meter: TranscriptionMeter | None, written: Callable[[uuid.UUID], object]
+    ) -> None:
+        """`written` is called with a tenant in which a message has got its text, and is to be indexed."""
+        self._database, self._meter, self._written = database, meter, written
+        self._sources: dict[str, ImageSource] = {}
+        self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED)
+
+    def register_source(self, adapter: str, source: ImageSource) -> None:
+        """Load the voice notes of messages that came through `adapter` from `source`."""
+        self._sources[adapter] = source
+
+    @property
+    def are_transcribed(self) -> bool:
+        """Whether a model for it is configured."""
+        return self._meter is not None
+
+    def start(self, tenant: uuid.UUID, message: uuid.UUID, adapter: str) -> Awaitable[None]:
+        """Begin to transcribe the voice notes of a stored message, unless that was begun. What is returned ends with
+        it, and never fails."""
+        task = self._tasks.get(message)
+        if task is None:
+            task = asyncio.create_task(self._transcribe_message(tenant, message, adapter))
+            self._tasks[message] = task
+        return asyncio.shield(task)
+
+    async def heard(self, tenant: uuid.UUID, message: Message, adapter: str) -> Message:
+        """A message whose voice notes have their text, as far as that can be had."""
+        if self._meter is None or not untranscribed(message.attachments):
+            return message
+        await self.start(tenant, message.id, adapter)
+        async with self._database.transaction(tenant, snapshot=True) as tx:
+            return await tx.messages.get(message.id) or message
+
+    async def stop(self) -> None:
+        """Cancel what is being transcribed."""
+        tasks = [task for task in self._tasks.values() if not task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _transcribe_message(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await self._transcribe_stored(tenant, id, adapter)
+        except NexusError as error:
+            logger.warning("voice_note.not_transcribed", message=str(id), error=for_operator(error))
+        except TimeoutError:
+            logger.warning("voice_note.not_transcribed", message=str(id), error="It took too long.")
+        except Exception as error:
+            logger.warning("voice_note.not_transcribed", message=str(id), **where_raised(error))
+
+    async def _transcribe_stored(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
+        source = self._sources.get(adapter)
+        async with self._database.transaction(tenant, snapshot=True) as tx:
+            message = await tx.messages.get(id)
+            place = await tx.messages.conversation_of(id)
+        if message is None or place is None:
+            return
+        if source is None:
+            raise Refused("Voice notes from this platform are not supported.")
+        account = Account(tenant, WorkKind.TRANSCRIPTION, None, place, message.user_id)
+        texts: dict[str, str] = {}
+        for note in untranscribed(message.attachments)[:MAX_VOICE_NOTES]:
+            texts[note.address] = await self._text_of(source, message, note, account)
+        attached = tuple(replace(each, text=texts.get(each.address) or each.text) for each in message.attachments)
+        if attached == message.attachments:
+            return
+        async with self._database.transaction(tenant) as tx:
+            await tx.erasure.block()  # an erasure either goes before, and the message is gone, or finds the text
+            if await tx.messages.set_transcripts(message, attached):
+                await tx.recall.remove([episode_id_of(id)])
+                await tx.conversations.bump_versions([place])
+        self._written(tenant)
+
+    async def _text_of(self, source: ImageSource, message: Message, note: Attachment, account: Account) -> str:
+        """What is spoken in a voice note. Raises Unavailable, Refused, Misconfigured and BudgetUsedUp."""
+        assert self._meter is not None
+        if note.size > MAX_AUDIO_BYTES or note.seconds > MAX_AUDIO_SECONDS:
+            raise Refused(
+                f"A voice note of {note.size:,} bytes and {note.seconds:,.0f} seconds is too long; the limits "
+                f"are {MAX_AUDIO_BYTES:,} and {MAX_AUDIO_SECONDS:,}."
+            )
+        content = await source.fetch(None, message, note, MAX_AUDIO_BYTES)
+        if not content or len(content) > MAX_AUDIO_BYTES:
+            raise Refused("A voice note is empty, or larger than its platform said.")
+        media_type = note.type.partition(";")[0].strip().lower()
+        text = await self._meter.transcribe(note.name, media_type, content, account, note.seconds)
+        return text[:MAX_TEXT_CHARS]
+
+
+def untranscribed(attachments: Sequence[Attachment]) -> list[Attachment]:
+    """The voice notes among attachments that have no text yet."""
+    return [each for each in attachments if each.is_audio and not each.text and each.address]

@@ -1,0 +1,41 @@
+"""The meter of transcriptions: each is held within budgets and recorded, as answers are."""
+
+from composer.model import Usage
+from composer.ports.models import Account, SpeechModel
+from composer.repositories.usage import Amount
+from composer.usage.ledger import CallLedger
+
+TOKENS_PER_MINUTE = 1_000  # of speech, as the prices of models by the token and by the minute compare
+BYTES_PER_SECOND = 2_000  # of a voice note whose length is unknown: the least that speech is stored with
+
+
+class TranscriptionMeter:
+    """Asks a speech model within budgets, and records what that used."""
+
+    def __init__(self, model: SpeechModel, ledger: CallLedger) -> None:
+        self._model, self._ledger = model, ledger
+
+    async def transcribe(self, name: str, media_type: str, content: bytes, account: Account, seconds: float = 0) -> str:
+        """What is spoken in a voice note of so many `seconds` (0: unknown). Raises as the model, and BudgetUsedUp."""
+        speech = Usage(tokens_of(seconds or len(content) / BYTES_PER_SECOND))
+
+        async def most() -> Amount:
+            return Amount(speech.prompt_tokens, self._ledger.cost(self._model.name, speech))
+
+        async with self._ledger.reserved(account, self._model.name, most):
+            usage, answered, begun = Usage(), False, await self._ledger.begin(account)
+            try:
+                transcript = await self._model.transcribe(name, media_type, content)
+                usage, answered = transcript.usage, True
+                return transcript.text
+            finally:
+                estimated = answered and usage == Usage()
+                figures = self._ledger.figures(
+                    self._model.name, speech if estimated else usage, failed=not answered, estimated=estimated
+                )
+                await self._ledger.record(account, self._model.name, figures, begun)
+
+
+def tokens_of(seconds: float) -> int:
+    """How many tokens so much speech counts as."""
+    return max(round(seconds * TOKENS_PER_MINUTE / 60), 1)

@@ -1,0 +1,230 @@
+"""Voice notes: what is spoken is transcribed once, and treated as the text of its message from then on."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.script.places import incoming, place_of
+from composer.errors import Unavailable
+from composer.ingest import voice_notes
+from composer.model import Attachment, Message, Place, Turn
+from composer.settings import AgentSettings, BudgetSettings, Settings
+from composer.turn.delivery import Reply
+from tests.support.harness import open_harness
+from tests.support.model_server import Fail, ModelServer, Raw
+from tests.support.tool_office import Office
+
+pytestmark = pytest.mark.integration
+
+CLIP = b"OggS" + b"speech" * 100
+SPOKEN = "the vault opens with the heron key"
+DM = place_of(None, "nexus", None, None, None, None)
+LAB = place_of("lab", None, None, None, None, None)
+
+
+class Files:
+    """A platform's files (composer.ports.images.ImageSource)."""
+
+    def __init__(self) -> None:
+        self.fetched: list[str] = []
+        self.content: bytes | Exception = CLIP
+
+    async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:
+        self.fetched.append(attachment.address)
+        if isinstance(self.content, Exception):
+            raise self.content
+        return self.content
+
+
+class Spoken(Office):
+    """An office in which people send voice notes."""
+
+    files: Files
+
+    async def send(self, user: str, place: Place, *, id: str, text: str = "", **note: Any) -> list[Reply]:
+        """Send a voice note and wait until all is done; returns the answers."""
+        harness, before = self.harness, len(self.harness.delivery.replies)
+        here = harness.workspace()
+        attached = Attachment("voice.ogg", "audio/ogg; codecs=opus", size=len(CLIP), address=f"https://files/{id}")
+        attached = replace(attached, **({"seconds": 6.0} | note))
+        message = incoming(here, place, user, text, harness.clock.tick(), id=id, attachments=(attached,))
+        await harness.app.receive(here, [message])
+        await harness.app.turns.settle()
+        for task in list(harness.app.voice_notes._tasks.values()):
+            await task
+        await harness.app.indexer.catch_up(here.tenant_id)
+        return harness.delivery.replies[before:]
+
+    @property
+    def transcribed(self) -> list[dict[str, Any]]:
+        return [each.body for each in self.server.requests if each.path.endswith("/transcriptions")]
+
+    @property
+    def asked(self) -> str:
+        """The last request to the chat model, as text."""
+        return json.dumps([e.body for e in self.server.requests if e.path.endswith("/completions")][-1])
+
+
+@asynccontextmanager
+async def speaking(settings: Settings, **changed: Any) -> AsyncIterator[Spoken]:
+    async with ModelServer() as server:
+        update = {
+            "openai_base_url": server.url,
+            "agents": (AgentSettings(model="m"),),
+            "prices": {},
+            "transcription_model": "whisper",
+        }
+        async with open_harness(settings.model_copy(update=update | changed)) as harness:
+            office, files = Spoken(harness, server), Files()
+            object.__setattr__(office, "files", files)
+            harness.app.voice_notes.register_source("console", files)
+            yield office
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Spoken]:
+    async with speaking(settings) as office:
+        yield office
+
+
+async def test_a_question_that_is_spoken_is_answered_by_its_words(office: Spoken) -> None:
+    await office.harness.say("alice", SPOKEN, dm="nexus")
+    for number in range(60):
+        await office.harness.say("alice", f"nothing new {number}", dm="nexus")
+    office.server.spoken.append("which key opens the vault?")
+    (reply,) = await office.send("alice", DM, id="asked")
+    assert reply.text == "Hello there."
+    assert 'voice.ogg\\", audio/ogg; codecs=opus]\\n  | which key opens the vault?' in office.asked
+    assert "heron" in office.asked, "it is recalled for what was spoken"
+    (sent,) = office.transcribed
+    assert (sent["model"], sent["name"], sent["type"], sent["bytes"]) == ("whisper", "voice.ogg", "audio/ogg", CLIP)
+    ((attachments,),) = await office.rows("SELECT attachments FROM messages WHERE external_id = 'asked'")
+    assert json.loads(attachments)[0]["text"] == "which key opens the vault?"
+
+
+async def test_what_is_spoken_in_a_room_is_recalled_exported_and_forgotten(office: Spoken) -> None:
+    office.server.spoken.append(SPOKEN)
+    assert await office.send("bob", LAB, id="told") == [], "it addresses nobody"
+    found = await office.harness.command("alice", "/nexus recall heron key", room="lab")
+    assert "heron" in found.text
+    export = await office.harness.command("bob", "/nexus export", dm="nexus")
+    assert export.file is not None
+    assert "heron" in export.file.text
+    await office.harness.command("bob", "/nexus forget message told --yes", room="lab")
+    stored = await office.rows("SELECT attachments::text FROM messages UNION ALL SELECT text FROM messages")
+    assert "heron" not in json.dumps(stored)
+    assert "heron" not in (await office.harness.command("alice", "/nexus recall heron key", room="lab")).text
+
+
+async def test_a_message_that_is_delivered_again_is_transcribed_once(office: Spoken) -> None:
+    office.server.spoken.append(SPOKEN)
+    for _ in range(3):
+        await office.send("bob", LAB, id="told")
+    assert len(office.transcribed) == 1
+    assert office.files.fetched == ["https://files/told"]
+
+
+async def test_it_is_in_the_ledger_under_a_kind_of_its_own(office: Spoken) -> None:
+    await office.send("bob", LAB, id="told")
+    query = "SELECT kind, model, calls, prompt_tokens, estimated FROM model_usage"
+    assert await office.rows(query) == [("transcription", "whisper", 1, 100, 0)]
+
+
+async def test_a_budget_holds_it_and_the_message_is_kept(settings: Settings) -> None:
+    budget = BudgetSettings(per="day", tokens=150, kind="transcription")
+    async with speaking(settings, budgets=(budget,)) as office:
+        office.server.spoken.extend([SPOKEN, SPOKEN])
+        await office.send("bob", LAB, id="one")
+        await office.send("bob", LAB, id="two")
+        assert len(office.transcribed) == 1
+        assert len(await office.rows("SELECT 1 FROM messages")) == 2
+
+
+async def test_without_a_model_nothing_is_loaded(settings: Settings) -> None:
+    async with speaking(settings, transcription_model=None) as office:
+        (reply,) = await office.send("alice", DM, id="asked")
+        assert reply.text == "Hello there."
+        assert not office.files.fetched
+        assert not office.transcribed
+
+
+@pytest.mark.parametrize(
+    "reply", [Fail(401, "bad key"), Fail(400, "broken"), Raw(b"<html>login</html>", "text/html"), Raw(b'{"text": 5}')]
+)
+async def test_a_failure_is_one_line_of_the_log_and_the_message_is_answered(office: Spoken, reply: Fail | Raw) -> None:
+    office.server.spoken.append(replace(reply, type="application/json") if isinstance(reply, Raw) else reply)
+    with capture_logs() as logs:
+        (answer,) = await office.send("alice", DM, id="asked", text="hello")
+    assert answer.text == "Hello there."
+    assert [log["event"] for log in logs if log["event"].startswith("voice_note")] == ["voice_note.not_transcribed"]
+    assert await office.rows("SELECT count(*) FROM messages WHERE external_id = 'asked'") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("note", "content"),
+    [
+        ({"size": voice_notes.MAX_AUDIO_BYTES + 1}, CLIP),
+        ({"seconds": voice_notes.MAX_AUDIO_SECONDS + 1.0}, CLIP),
+        ({}, b"x" * (voice_notes.MAX_AUDIO_BYTES + 1)),
+        ({}, b""),
+        ({}, Unavailable("The platform does not answer.")),
+        ({"type": "video/mp4"}, CLIP),
+        ({"address": ""}, CLIP),
+    ],
+)
+async def test_what_is_too_long_or_no_voice_note_is_not_sent(
+    office: Spoken, note: dict[str, Any], content: bytes | Exception
+) -> None:
+    office.files.content = content
+    (answer,) = await office.send("alice", DM, id="asked", text="hello", **note)
+    assert answer.text == "Hello there."
+    assert office.transcribed == []
+
+
+async def test_nothing_is_sent_of_a_message_that_is_not_stored(office: Spoken) -> None:
+    await office.harness.say("alice", "hello", room="lab")
+    await office.harness.command("alice", "/nexus memory mentions", room="lab")
+    await office.harness.command("bob", "/nexus opt-out", dm="nexus")
+    await office.send("carol", LAB, id="unheard")
+    await office.send("bob", place_of("hall", None, None, None, None, None), id="opted-out")
+    assert not office.files.fetched
+    assert not office.transcribed
+
+
+async def test_a_question_of_who_opted_out_is_answered_and_leaves_nothing(office: Spoken) -> None:
+    await office.harness.command("alice", "/nexus opt-out", dm="nexus")
+    office.server.spoken.append("what is a heron?")
+    (reply,) = await office.send("alice", DM, id="asked")
+    assert reply.text == "Hello there."
+    assert "what is a heron?" in office.asked
+    assert "heron" not in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
+
+
+async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
+    office: Spoken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that stored the message died before: its turn is adopted."""
+    office.server.spoken.append(SPOKEN)
+    app = office.harness.app
+    with monkeypatch.context() as patched:
+        patched.setattr(type(app), "_transcribe", lambda *given: None)
+        (reply,) = await office.send("alice", DM, id="asked")
+    assert reply.text == "Hello there."
+    assert "heron" in office.asked
+
+
+async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_used_an_edited_message(
+    office: Spoken,
+) -> None:
+    office.server.spoken.append(SPOKEN)
+    await office.send("bob", LAB, id="told")
+    await office.chatter(room="lab")
+    reply = await office.harness.ask("alice", "@nexus which heron key opens the vault?", room="lab")
+    assert reply.text == "Hello there."
+    assert reply.prompt is not None
+    assert SPOKEN in reply.prompt
