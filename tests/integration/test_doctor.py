@@ -13,7 +13,7 @@ from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.backup import DatabaseBackup
 from tests.support.harness import START, AppHarness, ManualClock
-from tests.support.model_server import ModelServer
+from tests.support.model_server import Fail, ModelServer
 
 pytestmark = pytest.mark.integration
 
@@ -32,15 +32,32 @@ async def test_without_live_no_model_and_no_platform_is_asked(harness: AppHarnes
                 "embedder": "text-embedding-3-small",
                 "agents": tuple(each.model_copy(update={"model": "m"}) for each in settings.agents),
                 "extraction_model": "x",
+                "transcription_model": "whisper",
                 "discord_token": SecretStr("no-such-token"),
                 "slack_bot_token": SecretStr("xoxb-no-such-token"),
             }
         )
         found = {each.name: each for each in await doctor(given, slack_url="http://127.0.0.1:1/")}
         assert server.requests == []
-    for name in ("model of @nexus", "model x", "embedder", "discord", "slack"):
+    for name in ("model of @nexus", "model x", "embedder", "transcription", "discord", "slack"):
         assert found[name].ok is None, name
         assert found[name].detail.endswith("not asked; nexus doctor --live does"), name
+
+
+@pytest.mark.parametrize(("answer", "ok"), [("", True), (Fail(401, "bad key"), False)])
+async def test_with_live_a_moment_of_silence_is_transcribed(
+    harness: AppHarness, settings: Settings, answer: str | Fail, ok: bool
+) -> None:
+    async with ModelServer() as server:
+        given = {"openai_base_url": ServerUrl(server.url), "transcription_model": "whisper"}
+        server.spoken.append(answer)
+        checks = await doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
+    [found] = [each for each in checks if each.name == "transcription"]
+    assert found.ok is ok
+    assert "whisper" in found.detail or "key" in found.detail
+    [sent] = [each.body for each in server.requests if each.path.endswith("/transcriptions")]
+    assert sent["bytes"].startswith(b"RIFF")
+    assert sent["type"] == "audio/wav"
 
 
 async def test_a_job_that_failed_is_said_until_it_succeeds(

@@ -46,6 +46,7 @@ JUSTIFIED = {
     "Conversations.get": "a conversation's place; no message of it",
     "Conversations.workspace_of": "a conversation's platform and workspace, to file another one there",
     "Conversations.lock": "for writing; rows are never shown",
+    "SpeechModel.name": "the name of a model",
     "Database.tenants": "slugs of tenants, for the workers",
     "Deliveries.parts": "ids of messages on the platform",
     "Connections.known_people": "ids of people on the platform, which is asked for their roles",
