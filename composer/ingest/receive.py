@@ -18,14 +18,14 @@ from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
 from composer.ingest.validation import validate_message
-from composer.model import Agent, Conversation, Incoming, Message, Turn, derived_id
+from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Turn, derived_id
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun
 from composer.repositories.messages import LastReceived
 from composer.text.work import CLEANED_PER_READ, off_loop
-from composer.workspace import Workspace, message_id
+from composer.workspace import Workspace, message_id, private_thread
 
 logger = structlog.get_logger()
 
@@ -144,17 +144,24 @@ def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incomin
     """The messages in parts, each of which begins where a room is made private or public: what was sent before is filed
     under the privacy of that time."""
     parts: list[list[Incoming]] = []
-    privacy: dict[str, bool | None] = {}  # of each place, as this part states it
+    known: dict[str, bool | None] = {}  # of each room of this part, as it is stated there
     for message in messages:
-        name, private = message.place.name, message.place.private
-        if message.place.room_private is not None:
-            private = message.place.room_private
-        if not parts or (private is not None and privacy.get(name, private) != private):
+        stated = _stated_privacy(message.place)
+        changes = any(said is not None and known.get(room, said) != said for room, said in stated.items())
+        if not parts or changes:
             parts.append([])
-            privacy = {}
+            known = {}
         parts[-1].append(message)
-        privacy[name] = privacy.get(name) if private is None else private
+        known |= {room: known.get(room) if said is None else said for room, said in stated.items()}
     return parts
+
+
+def _stated_privacy(place: Place) -> dict[str, bool | None]:
+    """Whether the rooms that a place belongs to are private, as it says itself (None: it does not). A thread belongs to
+    its room; one that is private is also a room of its own."""
+    if place.kind is ConversationKind.THREAD:
+        return {place.name: place.room_private, private_thread(place).name: place.private}
+    return {place.name: place.private}
 
 
 async def _find_new(

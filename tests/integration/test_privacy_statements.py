@@ -194,3 +194,15 @@ async def test_members_keep_what_was_said_after_an_opening_that_is_known_late(
     shown = {message.external_id for message in await receiver.log()}
     assert {"m7", "m8"} <= shown
     assert "m2" not in shown
+
+
+async def test_what_was_sent_before_a_thread_became_private_in_the_same_batch_is_taken_as_sent_before(
+    receiver: Receiver,
+) -> None:
+    room_of_thread = Place(ConversationKind.ROOM, "general/deals", private=False)
+    thread = Place(ConversationKind.THREAD, "general", thread="deals", private=True)
+    await receiver(said("m1", place=room_of_thread, minute=1))
+    await receiver.move("alice", "general/deals", joined=False, at=START + timedelta(minutes=2))
+    receiver.now = START + timedelta(minutes=5)
+    both = await receiver(said("m3", place=room_of_thread, minute=3), said("m4", place=thread, minute=4))
+    assert len(both.new) == 2, "who left a public room comes back by speaking there, and may close it then"
