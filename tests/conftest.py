@@ -1,9 +1,11 @@
 """Fixtures for every test: real Postgres and Valkey from the wheels, one pair for each worker of the run.
 
-Each test gets a database of its own, cloned from a migrated template, and an empty Valkey. What is expensive and keeps
-nothing of a test is made once: the cluster's files for a run, the network of MiniLM for a worker.
+Each test gets an empty, migrated database and an empty Valkey. The tests of a worker share that database, unless one is
+marked `own_database` (tests/support/kept_database.py). What else is expensive and keeps nothing of a test is made once:
+the cluster's files for a run, the network of MiniLM for a worker.
 """
 
+import asyncio
 import functools
 import gc
 import itertools
@@ -15,8 +17,10 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import hypothesis
 import pytest
+import pytest_asyncio
 import redis
 import structlog
 
@@ -24,9 +28,11 @@ from composer.settings import Settings
 from composer.stores import minilm
 from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.postgres import SERVICE_ROLE
 from tests.support import runs
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
+from tests.support.kept_database import KeptDatabase, lending
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
 LONGEST_FILES = (
@@ -53,7 +59,8 @@ hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
 # What is lost when the machine goes down is tested with servers of their own.
-FAST_POSTGRES = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off"}
+# Statistics stay as the template has them.
+FAST_POSTGRES = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off", "autovacuum": "off"}
 _numbers = itertools.count(1)
 
 
@@ -162,17 +169,62 @@ def type_lookups() -> Iterator[None]:
 
 
 @pytest.fixture
-async def fresh_url(servers: Servers) -> AsyncIterator[str]:
+async def no_tasks_left() -> AsyncIterator[None]:
+    """Cancel what a test has left running in the loop, which is that of the next test too."""
+    before = asyncio.all_tasks()
+    yield
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+@pytest.fixture
+async def fresh_url(servers: Servers, no_tasks_left: None) -> AsyncIterator[str]:
     """The URL of a database that is migrated and empty."""
     async with clone(servers.database_url, f"test{next(_numbers)}") as url:
         yield url
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kept() -> Iterator[dict[str, KeptDatabase]]:
+    """The database that the tests of this worker share, by its URL, once a test has needed it."""
+    databases: dict[str, KeptDatabase] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncpg, "create_pool", lending(lambda url: databases.get(str.__str__(url))))
+        yield databases
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def last_kept(kept: dict[str, KeptDatabase]) -> AsyncIterator[None]:
+    """Drop the shared database at the end."""
+    yield
+    for database in kept.values():
+        await database.drop()
+
+
 @pytest.fixture
-def settings(servers: Servers, fresh_url: str, tmp_path: Path) -> Settings:
-    """Settings over a fresh database and an empty Valkey."""
+async def emptied_url(
+    servers: Servers, kept: dict[str, KeptDatabase], last_kept: None, no_tasks_left: None
+) -> AsyncIterator[str]:
+    """The URL of the database that the tests of this worker share; it is migrated and empty."""
+    if not kept:
+        made = await KeptDatabase.make(servers.database_url)
+        kept[str.__str__(made.url.with_login(SERVICE_ROLE))] = made
+    [(key, database)] = kept.items()
+    yield database.url
+    if not await database.reset():
+        del kept[key]
+        await database.drop()
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Settings:
+    """Settings over an empty database, the test's own where it asks for that, and an empty Valkey."""
+    own = request.node.get_closest_marker("own_database") is not None
+    url = request.getfixturevalue("fresh_url" if own else "emptied_url")
     redis.Redis.from_url(servers.redis_url).flushall()
-    return Settings(home=tmp_path, database_url=fresh_url, redis_url=servers.redis_url)
+    return Settings(home=tmp_path, database_url=url, redis_url=servers.redis_url)
 
 
 @pytest.fixture

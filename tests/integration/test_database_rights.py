@@ -302,6 +302,7 @@ async def test_what_the_service_sets_for_its_own_login_ends_with_the_owners_next
         assert await harness_value(harness, "SELECT count(*) FROM pg_db_role_setting WHERE setrole <> 0") == 0
 
 
+@pytest.mark.own_database
 async def test_row_security_is_on_whatever_the_login_has_set(harness: AppHarness) -> None:
     await harness.say("alice", "secret", room="general", workspace="acme")
     url = service_url(harness.app.settings.database_url)

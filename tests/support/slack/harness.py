@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
+import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
@@ -157,6 +158,16 @@ class Running:
 @asynccontextmanager
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     """A workspace, and settings for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        # On a busy machine a name is not looked up in 1.5 s, which makes a guest of its owner.
+        patch.setattr("bot.slack.directory.LOOKUP_SECONDS", PLATFORM_SECONDS)
+        patch.setattr("bot.slack.commands.ACKNOWLEDGE_SECONDS", PLATFORM_SECONDS)
+        async with _office_on(settings) as office:
+            yield office
+
+
+@asynccontextmanager
+async def _office_on(settings: Settings) -> AsyncIterator[Office]:
     async with SlackServer() as slack:
         slack.outbox.ack_seconds = PLATFORM_SECONDS
         team = await slack.add_team()

@@ -1,0 +1,172 @@
+"""One database for the tests of a worker, emptied after each test, with the service's connections kept open.
+
+A connection that is new knows no table and has planned no statement. That, and making and dropping a database, took two
+thirds of the time of a test that uses the app. So the tests of a worker share one database, unless one of them asks for
+its own (`@pytest.mark.own_database`); what a test leaves is deleted, and a database that is not as it was made is
+replaced.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from composer.server_urls import ServerUrl
+from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
+
+MAX_TESTS: Final = 150  # that share a database: deleted rows stay in its files
+MAX_CONNECTIONS: Final = 20  # of the service, of all apps of a test together
+# What rows do not show, by the transaction that wrote it last: tables, columns, functions, rights, rules and settings;
+# and what the planner knows of the tables.
+STRUCTURE: Final = " || ".join(
+    f"(SELECT coalesce(md5(string_agg(concat_ws(' ', {key}, xmin), ',' ORDER BY {key})), '')"
+    f" FROM {catalog} WHERE {those})"
+    for catalog, key, those in (
+        ("pg_class", "oid, reltuples", "oid >= 16384"),
+        ("pg_attribute", "attrelid, attnum", "attrelid >= 16384"),
+        ("pg_proc", "oid", "oid >= 16384"),
+        ("pg_trigger", "oid", "oid >= 16384"),
+        ("pg_constraint", "oid", "oid >= 16384"),
+        ("pg_policy", "oid", "true"),
+        ("pg_namespace", "oid", "true"),
+        ("pg_authid", "oid", "true"),
+        ("pg_db_role_setting", "setdatabase, setrole", "setdatabase IN (0, (SELECT oid FROM pg_database"
+         " WHERE datname = current_database()))"),
+    )
+)  # fmt: skip
+END_OTHERS: Final = (
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND backend_type = 'client backend'"
+    " AND pid <> pg_backend_pid() AND NOT pid = ANY ($1::int[])"
+)
+CREATE_POOL: Final = asyncpg.create_pool
+_numbers = itertools.count(1)
+
+
+class KeptDatabase:
+    """A clone of the template that several tests use one after the other, and the pool of its connections."""
+
+    def __init__(self, base: str, name: str, admin: asyncpg.Connection, rows: str, empty: tuple[str, ...]) -> None:
+        self.url = database_url(base, name)
+        self.tests = 0
+        self._base, self._name, self._admin = base, name, admin
+        self._loop = asyncio.get_running_loop()
+        self._filled = rows  # a query: the rows of the tables that are not empty in the template
+        self._empty = empty  # the other tables
+        self._made: tuple[str, str] = ("", "")
+        self._pool: asyncpg.Pool | None = None
+        self._options: dict[str, Any] = {}
+
+    @classmethod
+    async def make(cls, base: str) -> "KeptDatabase":
+        """Clone the template."""
+        name = f"kept{next(_numbers)}"
+        await run_sql(base, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy")
+        admin = await asyncpg.connect(database_url(base, name), statement_cache_size=500)
+        tables = [
+            row[0]
+            for row in await admin.fetch(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1"
+            )
+        ]
+        filled = [table for table in tables if await admin.fetchval(f"SELECT EXISTS (SELECT FROM {table})")]
+        rows = " || ".join(
+            f"(SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM {table} AS t)"
+            for table in filled
+        )
+        made = cls(base, name, admin, f"SELECT {rows}", tuple(table for table in tables if table not in filled))
+        made._made = await made._fingerprint()
+        return made
+
+    async def _fingerprint(self) -> tuple[str, str]:
+        return await self._admin.fetchval(f"SELECT {STRUCTURE}"), await self._admin.fetchval(self._filled)
+
+    async def reset(self) -> bool:
+        """Delete what a test has left, after ending the connections that it left; False when the database is not as it
+        was made, and must not be used again."""
+        self.tests += 1
+        kept = [pid for pid in map(_server_pid, getattr(self._pool, "_holders", ())) if pid]
+        await self._admin.fetch(END_OTHERS, kept)
+        has_rows = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in self._empty)
+        left = [row[0] for row in await self._admin.fetch(has_rows)]
+        if left:
+            deleted = ";".join(f"DELETE FROM {table}" for table in left)
+            await self._admin.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {deleted}; COMMIT")
+        return self.tests < MAX_TESTS and await self._fingerprint() == self._made
+
+    async def drop(self) -> None:
+        """Close the connections and drop the database."""
+        if self._pool is not None:
+            self._pool.terminate()
+        await self._admin.close()
+        await run_sql(self._base, f"DROP DATABASE {self._name} WITH (FORCE)")
+
+    async def lend(self, options: dict[str, Any]) -> "LentPool | None":
+        """The kept pool, as an app's own; None for an app that needs another one."""
+        options = dict(options)
+        limit = options.pop("max_size")
+        if asyncio.get_running_loop() is not self._loop:
+            return None
+        if self._pool is None:
+            self._options = options
+            self._pool = await CREATE_POOL(
+                service_url(self.url), **(options | {"min_size": 0}), max_size=MAX_CONNECTIONS,
+                max_inactive_connection_lifetime=0,
+            )  # fmt: skip
+        return LentPool(self._pool, limit) if options == self._options else None
+
+
+def _server_pid(holder: Any) -> int:
+    connection = holder._con
+    return 0 if connection is None or connection.is_closed() else int(connection.get_server_pid())
+
+
+class LentPool:
+    """A pool (asyncpg.Pool) whose connections stay open when it is closed."""
+
+    def __init__(self, pool: asyncpg.Pool, limit: int) -> None:
+        self._pool, self._free = pool, asyncio.Semaphore(limit)
+        self._used: set[Any] = set()
+        self._unused = asyncio.Event()
+        self._unused.set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Any]:
+        """A connection, for the time of a block."""
+        if self._closed:
+            raise asyncpg.InterfaceError("pool is closed")
+        async with self._free, self._pool.acquire() as connection:
+            self._used.add(connection)
+            self._unused.clear()
+            try:
+                yield connection
+            finally:
+                self._used.discard(connection)
+                if not self._used:
+                    self._unused.set()
+
+    async def close(self) -> None:
+        """Wait until no connection is in use; from now on none can be acquired."""
+        self._closed = True
+        await self._unused.wait()
+
+    def terminate(self) -> None:
+        """Cut the connections that are in use."""
+        self._closed = True
+        for connection in self._used:
+            connection.terminate()
+
+
+def lending(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[Any]]:
+    """What replaces asyncpg.create_pool: it lends the connections of the kept database that has this URL, if any."""
+
+    async def create_pool(url: str, **options: Any) -> Any:
+        database = kept(ServerUrl(url))
+        lent = None if database is None else await database.lend(options)
+        return lent if lent is not None else await CREATE_POOL(url, **options)
+
+    return create_pool
