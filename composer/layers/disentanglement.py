@@ -6,6 +6,9 @@ relatedness of a message to the question is the strongest chain of links between
 reduced with distance. No embedding is involved: links follow from who speaks to whom, and the same messages always give
 the same choice.
 
+What nobody says is only guessed from who speaks next: such links hold within an hour, as a discussion does. And a chain
+that is as weak as a guess makes no message related, so a question that continues nothing gets none.
+
 The strengths are hand-set, rounded estimates of how often such a link holds; `make bench-quality` measures them.
 """
 
@@ -14,6 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from datetime import timedelta
 from itertools import chain
 from typing import Final
 
@@ -33,6 +37,11 @@ OWN_NAMING: Final = 0.6  # the same where one of the two does
 RARE_WORD: Final = 0.4  # a word in two messages only; less with each further one
 PREVIOUS: Final = 0.12  # the message just before
 UNADDRESSED: Final = 0.15  # the last message of another person to nobody, for one to nobody
+
+NEAR: Final = timedelta(hours=1)  # between two messages that nothing links but who speaks next
+MIN_CHAIN: Final = (
+    0.08  # of the strongest chain of links to the question, without its decay; what is weaker is not related
+)
 
 MAX_RARE_MESSAGES: Final = 6  # a word in more messages links none
 MAX_UNADDRESSED_DISTANCE: Final = 4  # messages
@@ -85,6 +94,18 @@ def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def relatedness(messages: Sequence[Message], question: Message) -> list[float]:
     """How closely each message (oldest first, at most MAX_MESSAGES) is related to a question, from 0 to 1."""
+    return [
+        strength * decay for strength, decay in zip(_chains(messages, question), _decays(len(messages)), strict=True)
+    ]
+
+
+def _decays(count: int) -> list[float]:
+    """What the distance to the question leaves of each of so many messages' relatedness, oldest first."""
+    return [math.exp((n - count) / RELATEDNESS_DECAY) for n in range(count)]
+
+
+def _chains(messages: Sequence[Message], question: Message) -> list[float]:
+    """The strongest chain of links between each message and the question, from 0 to 1, whatever their distance."""
     links, last = _links([*messages, question]), len(messages)
     best = [0.0] * last + [1.0]
     queue = [(-1.0, last)]
@@ -97,7 +118,7 @@ def relatedness(messages: Sequence[Message], question: Message) -> list[float]:
             if strength > best[other] and strength > _MIN_RELATEDNESS:
                 best[other] = strength
                 heapq.heappush(queue, (-strength, other))
-    return [max(best[n], _MIN_RELATEDNESS) * math.exp((n - last) / RELATEDNESS_DECAY) for n in range(last)]
+    return [max(best[n], _MIN_RELATEDNESS) for n in range(last)]
 
 
 def related_messages(
@@ -105,10 +126,13 @@ def related_messages(
 ) -> list[tuple[Message, float]]:
     """Of the first `candidates` messages the `limit` most related to a question, oldest first, with their relatedness.
 
-    All messages count as links between them. Of two equally related messages the later one is chosen.
+    All messages count as links between them. Of two equally related messages the later one is chosen. Fewer are
+    returned where no more have a chain of MIN_CHAIN.
     """
-    related = relatedness(messages, question)
-    order = sorted(range(candidates), key=lambda n: (related[n], n), reverse=True)
+    chains, decays = _chains(messages, question), _decays(len(messages))
+    related = [strength * decay for strength, decay in zip(chains, decays, strict=True)]
+    linked = (n for n in range(candidates) if chains[n] >= MIN_CHAIN)
+    order = sorted(linked, key=lambda n: (related[n], n), reverse=True)
     return [(messages[n], related[n]) for n in sorted(order[:limit])]
 
 
@@ -119,7 +143,8 @@ def is_busy(messages: Sequence[Message]) -> bool:
         return False
     # Everything that links depend on; texts and names as hashes.
     key = tuple(
-        (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to) for m in messages
+        (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to, m.at)
+        for m in messages
     )
     known = _mixed_results.get(key)
     if known is None:
@@ -183,7 +208,7 @@ class _LinkFinder:
         """Link the message at position `n` to earlier ones."""
         named = self._named_in(n, bare)
         self._named.append(named)
-        if n:
+        if n and self._near(n, n - 1):
             self._link(n, n - 1, PREVIOUS)
         message = self._messages[n]
         replied = self._positions.get(_question_id(message) if self._by_agent[n] else message.reply_to or "")
@@ -208,6 +233,9 @@ class _LinkFinder:
         named.pop(self._senders[n], None)
         return named
 
+    def _near(self, n: int, before: int) -> bool:
+        return self._messages[n].at - self._messages[before].at <= NEAR
+
     def _link(self, n: int, other: int, strength: float) -> None:
         known = self.links[n].get(other)
         missing = 1 - strength if known is None else (1 - strength) * known
@@ -230,7 +258,7 @@ class _LinkFinder:
         if not own:
             return
         before = own[-1]
-        if not (named and self._named[before]):
+        if self._near(n, before) and not (named and self._named[before]):
             strength = OWN_NAMING if named or self._named[before] else OWN
             self._link(n, before, strength * _OWN_DECAY[n - before])
 
@@ -238,8 +266,11 @@ class _LinkFinder:
         author = self._senders[n]
         if author in self._last_naming:
             before = self._last_naming[author]
-            self._link(n, before, TO_AUTHOR * _OWN_DECAY[n - before])
+            if self._near(n, before):
+                self._link(n, before, TO_AUTHOR * _OWN_DECAY[n - before])
         for k in range(n - 1, max(-1, n - 1 - MAX_UNADDRESSED_DISTANCE), -1):
+            if not self._near(n, k):
+                break
             if not self._named[k] and self._senders[k] != author and not self._by_agent[k]:
                 self._link(n, k, UNADDRESSED)
                 break

@@ -325,12 +325,17 @@ def crowd(first: int, last: int) -> list[Incoming]:
     ]
 
 
+def of_the_talk() -> Message:
+    """A question that belongs to the talk of two of them."""
+    return replace(question(), text="@nexus what did p1 and p0 do?")
+
+
 async def test_in_a_busy_room_the_view_from_the_cache_equals_the_view_from_the_log(receiver: Receiver) -> None:
     await receiver(*crowd(1, 199))
     for n in range(200, 222):
         await receiver(*crowd(n, n))
-        seen = await view(receiver)
-        assert seen == await logged(receiver)
+        seen = await view(receiver, of_the_talk())
+        assert seen == await logged(receiver, of_the_talk())
         assert len(seen) == SHOWN_MESSAGES + n % WINDOW_STEP
         assert ids(seen)[RELATED_MESSAGES:] == [
             f"m{k}" for k in range(n - BUSY_SHOWN_MESSAGES - n % WINDOW_STEP + 1, n + 1)
@@ -343,11 +348,11 @@ async def test_in_a_busy_room_the_view_from_the_cache_equals_the_view_from_the_l
 
 async def test_a_forgotten_message_leaves_the_related_messages_of_a_busy_room_at_once(receiver: Receiver) -> None:
     await receiver(*crowd(1, 205))
-    erased = ids(await view(receiver))[0]
+    erased = ids(await view(receiver, of_the_talk()))[0]
     await receiver.forget(erased)
-    seen = await view(receiver)
+    seen = await view(receiver, of_the_talk())
     assert erased not in ids(seen)
-    assert seen == await logged(receiver)
+    assert seen == await logged(receiver, of_the_talk())
     assert len(seen) == SHOWN_MESSAGES + 5, "another message takes its place"
 
 

@@ -93,7 +93,29 @@ def test_an_agents_answer_belongs_to_the_discussion_of_its_question_only() -> No
 def test_a_rare_word_links_messages_and_a_common_one_does_not() -> None:
     messages = [message(n, f"p{n}", "the kernel panics" if n == 5 else "it works") for n in range(1, 30)]
     assert chosen(messages, message(30, "new", "my kernel does too"), 2) == [5, 29]
-    assert chosen(messages, message(30, "new", "it works here"), 2) == [28, 29]
+    assert chosen(messages, message(30, "new", "it works here"), 2) == [29], (
+        "the message just before, by its place alone"
+    )
+
+
+def test_after_a_pause_only_what_is_said_links_messages() -> None:
+    messages, later = room(80), timedelta(days=1)
+
+    def asked(author: str, text: str, reply_to: str | None = None) -> list[int]:
+        question = replace(message(81, author, text), at=START + later, reply_to=reply_to)
+        return chosen(messages, question, 10)
+
+    assert asked("new", "@nexus what happened last week?") == []
+    assert asked("ann", "@nexus what happened last week?") == [], "nor does who says it"
+    assert all(n % 4 == 0 for n in asked("new", "@nexus what did anns-helper say?"))
+    assert 3 in asked("new", "@nexus what of this?", "m3")
+    soon = replace(message(81, "ann", "@nexus what now?"), at=messages[-1].at + timedelta(minutes=59))
+    assert chosen(messages, soon, 10)
+
+
+def test_a_chain_that_is_as_weak_as_a_guess_relates_nothing() -> None:
+    messages = [message(n, f"p{n}", "hm") for n in range(1, 60)]
+    assert chosen(messages, message(60, "new", "@nexus what happened?"), 10) == [59]
 
 
 def test_a_room_is_busy_when_many_people_hold_several_discussions() -> None:
