@@ -28,6 +28,7 @@ MAX_AUDIO_SECONDS: Final = 600
 MAX_VOICE_NOTES: Final = 5  # of one message
 MAX_TEXT_CHARS: Final = 100_000  # of what is spoken in one
 TIMEOUT_SECONDS: Final = 90.0  # for all voice notes of one message
+MAX_AT_ONCE: Final = 4  # messages; each may hold a voice note in memory
 MAX_REMEMBERED: Final = 10_000  # messages whose voice notes were tried
 
 
@@ -40,6 +41,7 @@ class VoiceNotes:
         """`written` is called with a tenant in which a message has got its text, and is to be indexed."""
         self._database, self._meter, self._written = database, meter, written
         self._sources: dict[str, ImageSource] = {}
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED)
 
     def register_source(self, adapter: str, source: ImageSource) -> None:
@@ -77,7 +79,7 @@ class VoiceNotes:
 
     async def _transcribe_message(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
+            async with self._slots, asyncio.timeout(TIMEOUT_SECONDS):
                 await self._transcribe_stored(tenant, id, adapter)
         except NexusError as error:
             logger.warning("voice_note.not_transcribed", message=str(id), error=for_operator(error))

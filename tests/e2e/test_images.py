@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from bot.discord.images import is_discord_address
 from bot.slack.client import Slack
@@ -210,16 +211,17 @@ async def test_a_model_without_image_support_gets_a_description_in_words(
         assert answer.content == "Hello there."
 
 
-async def test_a_refusal_of_images_by_the_model_names_the_wrong_setting(
+async def test_a_refusal_of_images_by_the_model_is_told_plainly_and_to_the_operator_with_the_setting(
     with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     api.refuses_images = True
     async with discord(with_images, server, guild) as here:
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
-        answer = await here.answer(asked)
-        assert answer.content.endswith(
-            "does not take images with model gpt-4o (400). Set images = false for this agent."
-        )
+        with capture_logs() as logs:
+            answer = await here.answer(asked)
+        assert answer.content == ("The model that answers here is not set up as it should be: tell whoever runs Nexus.")
+        (error,) = [log["error"] for log in logs if log["event"] == "turn.not_answered"]
+        assert error.endswith("does not take images with model gpt-4o (400). Set images = false for this agent.")
 
 
 @pytest.fixture

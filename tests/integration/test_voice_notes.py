@@ -1,12 +1,14 @@
 """Voice notes: what is spoken is transcribed once, and treated as the text of its message from then on."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.script.places import incoming, place_of
@@ -18,6 +20,7 @@ from composer.turn.delivery import Reply
 from tests.support.harness import open_harness
 from tests.support.model_server import Fail, ModelServer, Raw
 from tests.support.tool_office import Office
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -33,9 +36,17 @@ class Files:
     def __init__(self) -> None:
         self.fetched: list[str] = []
         self.content: bytes | Exception = CLIP
+        self.loading = self.most_at_once = 0
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:
         self.fetched.append(attachment.address)
+        self.loading += 1
+        self.most_at_once = max(self.most_at_once, self.loading)
+        await asyncio.sleep(0)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        self.loading -= 1
         if isinstance(self.content, Exception):
             raise self.content
         return self.content
@@ -228,3 +239,60 @@ async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_us
     assert reply.text == "Hello there."
     assert reply.prompt is not None
     assert SPOKEN in reply.prompt
+
+
+async def test_a_message_that_is_forgotten_meanwhile_gets_no_text(office: Spoken) -> None:
+    office.server.spoken.append(SPOKEN)
+
+    async def forget() -> None:
+        await office.harness.command("bob", "/nexus forget message told --yes", room="lab")
+
+    office.files.meanwhile = forget
+    await office.send("bob", LAB, id="told")
+    assert len(office.transcribed) == 1
+    assert "heron" not in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
+
+
+async def test_few_voice_notes_are_held_in_memory_at_once(office: Spoken) -> None:
+    here = office.harness.workspace()
+    note = Attachment("voice.ogg", "audio/ogg", size=len(CLIP), address="https://files/one")
+    batch = [
+        incoming(here, LAB, "bob", "", office.harness.clock.tick(), id=f"n{number}", attachments=(note,))
+        for number in range(12)
+    ]
+    gate, files = asyncio.Event(), office.files
+    files.meanwhile = gate.wait
+    await office.harness.app.receive(here, batch)
+    await until(lambda: _loads(files, voice_notes.MAX_AT_ONCE))
+    gate.set()
+    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
+    assert len(files.fetched) == 12
+    assert files.most_at_once == voice_notes.MAX_AT_ONCE
+
+
+async def _loads(files: Files, count: int) -> bool:
+    return files.loading >= count
+
+
+@pytest.mark.parametrize(
+    ("own_key", "sent"), [(None, "Bearer none"), ("speech-key", "Bearer speech-key")], ids=["no key", "own key"]
+)
+async def test_the_key_of_the_chat_model_goes_to_no_other_address(
+    settings: Settings, own_key: str | None, sent: str
+) -> None:
+    async with ModelServer() as speech:
+        changed = {
+            "openai_api_key": SecretStr("chat-key"),
+            "transcription_base_url": speech.url,
+            "transcription_api_key": None if own_key is None else SecretStr(own_key),
+        }
+        async with speaking(settings, **changed) as office:
+            await office.send("bob", LAB, id="told")
+        (request,) = speech.requests
+        assert request.headers["Authorization"] == sent
+
+
+async def test_without_an_address_of_its_own_the_chat_models_is_asked_with_its_key(settings: Settings) -> None:
+    async with speaking(settings, openai_api_key=SecretStr("chat-key")) as office:
+        await office.send("bob", LAB, id="told")
+        assert office.server.requests[-1].headers["Authorization"] == "Bearer chat-key"
