@@ -66,10 +66,10 @@ def test_the_demo_plays_the_week_without_pauses_for_a_pipe_and_leaves_nothing(tm
     )
     assert ran.returncode == 0, ran.stderr
     for line in (
-        "#general          Sam     what happens in May?",
+        "#general          Sam     who is expecting a baby?",
         "#general          Nexus   I do not know that here.",
-        "kept from this answer: “twins” (Iris's DM)",
-        "@iris             Nexus   You are expecting twins in May.",
+        "kept from this answer: “Alma” (Iris's DM)",
+        "@iris             Nexus   You are, and she will be called Alma.",
         "each in its place, none lost, none twice",
         "Forgotten for good",
     ):
