@@ -20,7 +20,20 @@ from tests.property.reference import (
     may_be_busy,
 )
 from tests.property.setting import EVERYTHING, PROJECTS, Words
-from tests.property.trace import MAIN, Edit, Pin, Remember, Say, SetFact, Share, Spot, canaries, mentioned
+from tests.property.trace import (
+    MAIN,
+    UNTRUSTED,
+    Edit,
+    Pin,
+    Remember,
+    Review,
+    Say,
+    SetFact,
+    Share,
+    Spot,
+    canaries,
+    mentioned,
+)
 from tests.property.worlds import World
 
 MOST_CANDIDATES: Final = 60  # of each kind that recall searches for (composer.layers.semantic.CANDIDATES)
@@ -49,7 +62,7 @@ class Viewer:
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Choose some people in places where they may take part, and one where they may not."""
     inside, outside = everyone(world, rules)
-    several = (viewers_in_projects, viewers_of_rooms, viewers_with_accounts)
+    several = (viewers_in_projects, viewers_of_rooms, viewers_with_accounts, viewers_apart)
     involved = list(dict.fromkeys(viewer for group in several for viewer in group(rules, inside)))
     some = rng.sample(involved, min(most // 2, len(involved)))
     others = [viewer for viewer in inside if viewer not in some]
@@ -70,6 +83,12 @@ def viewers_of_rooms(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
 def viewers_with_accounts(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
     """Return the viewers who are known under several accounts."""
     return [v for v in inside if len(rules.tenant(MAIN).accounts(v.user)) > 1]
+
+
+def viewers_apart(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Return the guests and tools, and those in rooms that other organisations read."""
+    rooms = {name for name, room in rules.tenant(MAIN).rooms.items() if room.outsiders}
+    return [v for v in inside if v.user in UNTRUSTED or (v.spot.kind == "room" and v.spot.name in rooms)]
 
 
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
@@ -111,6 +130,10 @@ def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
         counts[f"{'' if taken else 'refused '}{kind}"] += 1
         if isinstance(event, Remember | SetFact | Pin | Share) and taken:
             counts[f"{kind} {event.scope}"] += 1
+        if isinstance(event, Remember | SetFact | Pin) and taken and event.user in UNTRUSTED:
+            counts["written by guests"] += 1
+        if isinstance(event, Review) and taken:
+            counts["approved" if event.approve else "rejected"] += 1
         counts["edit, not recorded"] += isinstance(event, Edit) and event.n in rules.unrecorded
         if isinstance(event, Say):
             where = event.spot.kind if event.private is None else f"{event.spot.kind}, {_privacy(event.private)}"
@@ -150,6 +173,8 @@ async def check_viewer(
         return
     counts[f"viewed {spot.kind}"] += 1
     counts["viewed dm, of linked accounts"] += spot.kind == "dm" and len(rules.tenant(MAIN).accounts(user)) > 1
+    counts["viewed by guests"] += user in UNTRUSTED
+    counts["viewed where outsiders read"] += bool(viewers_apart(rules, [viewer])) and user not in UNTRUSTED
     counts["viewed dm, with rooms"] += spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
     if asked.prompt is None:
         raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")

@@ -8,7 +8,10 @@ from tests.property.setting import PEOPLE as PEOPLE_OF_TERMINAL
 from tests.property.trace import (
     MAIN,
     TERMINAL,
+    Admin,
     Assign,
+    Edit,
+    EraseRoom,
     Forget,
     Link,
     Member,
@@ -18,6 +21,7 @@ from tests.property.trace import (
     Pin,
     ReadRooms,
     Remember,
+    Review,
     Say,
     SetFact,
     Share,
@@ -26,7 +30,7 @@ from tests.property.trace import (
     platform_of,
 )
 
-PEOPLE: Final = ("uma", "vic", "gus", "zed")  # with an account on another platform
+PEOPLE: Final = ("uma", "vic", "gus", "rob", "zed")  # with an account on another platform
 _LINKABLE: Final = ("uma", "vic", "zed")
 _ROOM_OF: Final = {"uma": LOBBY, "vic": DEN}
 
@@ -224,3 +228,116 @@ _AFTERWARDS: Final = (
     _read_rooms,
     _profile,
 )
+
+
+# --- guests -------------------------------------------------------------------------------------------------
+
+
+def visit(b: Builder) -> None:
+    """Guests and tools take part in a room, which other organisations may read; what they store waits for approval."""
+    spot = b.rng.choice((LOBBY, LOBBY, DEN))
+    shared = b.rng.choice((None, None, True))
+    b.add(Say, "uma", spot=spot, text=b.words.line(), private=spot == DEN, shared=shared)
+    b.add(Say, "gus", spot=spot, text=b.words.line(), answer=True)
+    if b.rng.random() < 0.6:
+        _keep_within(b)
+    if b.rng.random() < 0.25:
+        _found_project(b, spot)
+    for _ in range(b.rng.choice((1, 2, 2))):
+        _write_as_guest(b, spot)
+    for _ in range(b.rng.choice((1, 1, 2))):
+        b.rng.choice(_VISITING)(b, spot)
+    if shared and b.rng.random() < 0.3:
+        b.add(Say, "uma", spot=spot, text=b.words.line(), shared=False)
+
+
+def _keep_within(b: Builder) -> None:
+    """Something is stored for everyone, or in a profile: not for guests, and not where others read."""
+    admins = sorted(b.rules.tenant(MAIN).admins)
+    if b.rng.random() < 0.4:
+        if not admins:
+            b.add(Admin, admin := sorted(b.rules.tenant(MAIN).people & {*PEOPLE_OF_TERMINAL})[0], admin=True)
+            admins = [admin]
+        b.add(Remember, admins[0], spot=DMS[0], text=b.words.line(), scope="global")
+    else:
+        b.add(Remember, b.rng.choice(("uma", "gus")), spot=DMS[0], text=b.words.line(), scope="everywhere")
+
+
+def _found_project(b: Builder, spot: Spot) -> None:
+    slug = b.rng.choice(PROJECTS)
+    b.add(NewProject, "uma", spot=spot, slug=slug)
+    b.add(Assign, "uma", spot=spot, slug=slug)
+    b.add(Member, "uma", spot=spot, slug=slug, who="gus", role=b.rng.choice(("write", "admin")))
+    if b.rng.random() < 0.5:
+        b.add(Assign, b.rng.choice(("uma", "gus")), spot=DMS[0], slug=slug)
+
+
+def _write_as_guest(b: Builder, spot: Spot) -> None:
+    spot = spot if b.rng.random() < 0.7 else DMS[0]
+    project = b.rules.assigned(MAIN, b.rules.conversation_key(MAIN, "gus", spot))
+    wider = "project" if project is not None else b.rng.choice(("everywhere", "global"))
+    scope = "here" if b.rng.random() < (0.5 if project is not None else 0.85) else wider
+    match b.rng.randrange(5):
+        case 0:
+            b.add(Remember, "gus", spot=spot, text=b.words.line(), scope=scope)
+        case 1:
+            b.add(Pin, "gus", spot=spot, text=b.words.line(), scope=scope)
+        case 2:
+            b.add(Say, b.rng.choice(("gus", "rob")), spot=LOBBY, text=_decision(b), private=False)
+        case _:
+            if b.rng.random() < 0.5:  # a value that is not superseded before the other one is approved
+                b.add(SetFact, "uma", spot=spot, key=KEYS[0], text=f"note {b.words.canary()}")
+            b.add(SetFact, "gus", spot=spot, key=KEYS[0], text=f"note {b.words.canary()}", scope=scope)
+
+
+def _decision(b: Builder) -> str:
+    return f"We decided that the launch is {b.words.canary()}"
+
+
+def _review(b: Builder, spot: Spot) -> None:
+    """Somebody approves or rejects what waits: whoever may, or somebody else."""
+    waiting = [e for e in b.rules.tenant(MAIN).entries if e.pending and e.alive and e.canaries]
+    if not waiting:
+        return
+    item = b.rng.choice(waiting)
+    own = item.home[0] == "dm"
+    user = b.rng.choice(("gus", "gus", "uma") if own else ("uma", "uma", "uma", "gus", "vic"))
+    place = DMS[0] if own or (item.home[0] == "project" and b.rng.random() < 0.4) else spot
+    approve = b.rng.random() < 0.65
+    b.add(Review, user, spot=place, target=item.n, canary=min(item.canaries), approve=approve)
+    if approve and b.rng.random() < 0.3:
+        b.add(Say, "vic", spot=LOBBY, text=f"@nexus {b.words.line()}", private=False)
+
+
+def _ask_as_guest(b: Builder, spot: Spot) -> None:
+    """A guest asks in the room or in a DM, which they may have opened to rooms."""
+    if b.rng.random() < 0.3:
+        b.add(ReadRooms, "gus", spot=DMS[0], on=True)
+    where = b.rng.choice((spot, DMS[0]))
+    b.add(Say, "gus", spot=where, text=f"@nexus {b.words.line()}", answer=True)
+
+
+def _take_back(b: Builder, spot: Spot) -> None:
+    """What waits is forgotten by its author, edited in its message, or erased with the room."""
+    waiting = [e for e in b.rules.tenant(MAIN).entries if e.pending and e.alive and e.canaries]
+    item = b.rng.choice(waiting) if waiting else None
+    said = item is not None and any(e.n == item.n and e.kind == "message" for e in b.said())
+    if item is None or b.rng.random() < 0.15:
+        b.add(EraseRoom, "uma", spot=spot)
+    elif said:
+        b.add(Edit, item.owner or "", target=item.n, text=b.rng.choice((_decision(b), b.words.line())))
+    else:
+        b.add(Forget, item.owner or "", spot=DMS[0], words=b.rng.choice((min(item.canaries), "everything")))
+
+
+def _ask_as_member(b: Builder, spot: Spot) -> None:
+    b.add(Say, b.rng.choice(("uma", "vic")), spot=spot, text=f"@nexus {b.words.line()}", answer=True)
+
+
+def _link_guest(b: Builder, spot: Spot) -> None:
+    """A guest is known in the terminal, where everyone is of the organisation."""
+    inside = sorted(p for p in PEOPLE_OF_TERMINAL if p in b.rules.tenant(MAIN).people)
+    b.add(Link, "gus", spot=DMS[0], other=b.rng.choice(inside))
+
+
+_VISITING: Final = (_review, _review, _review, _review, _ask_as_guest, _ask_as_member, _take_back, _link_guest)

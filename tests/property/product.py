@@ -36,6 +36,7 @@ from composer.model import (
     Incoming,
     Message,
     Place,
+    Trust,
     Usage,
     Visibility,
     derived_id,
@@ -59,6 +60,7 @@ from tests.property.trace import (
     ELSEWHERE,
     ROOM_ADMINS_ELSEWHERE,
     TERMINAL,
+    UNTRUSTED,
     Admin,
     Assign,
     Delete,
@@ -76,6 +78,7 @@ from tests.property.trace import (
     ReadRooms,
     Record,
     Remember,
+    Review,
     Say,
     SetFact,
     Share,
@@ -108,6 +111,7 @@ EVERY_TEXT: Final = (
             ("summaries", "text"),
             ("landmarks", "text"),
             ("facts", "value"),
+            ("quarantine", "text"),
         )
     ),
     "SELECT prompt::text FROM turns WHERE tenant_id = $1 AND prompt IS NOT NULL",
@@ -162,7 +166,7 @@ class Product:
             while ahead and ahead[0] < batch[0].at:
                 await self._night(world, tenants, ahead.pop(0))
             self.harness.clock.set(START + timedelta(seconds=batch[-1].at))
-            if isinstance(batch[0], Say) and _wants_answer(batch[0]):
+            if isinstance(batch[0], Review) or (isinstance(batch[0], Say) and _wants_answer(batch[0])):
                 # Else how much is indexed by now would depend on the replies in other conversations.
                 await self.catch_up(world, batch[0].tenant)
             self.behind.add(self.workspace(world, batch[0].tenant).tenant_id)
@@ -224,6 +228,7 @@ class Product:
 
     def _incoming(self, here: Workspace, event: Say) -> Incoming:
         said = self._said(here, event, event.spot, event.text, private=event.private)
+        said = replace(said, place=replace(said.place, outsiders=event.shared))
         attachments = (Attachment("notes.txt", "text/plain", event.attachment),) if event.attachment else ()
         number = event.n if event.again is None else event.again
         return replace(said, id=trace.message_id(number), attachments=attachments)
@@ -242,6 +247,16 @@ class Product:
         given = await self._command(world, before, Spot("dm", "nexus"), f"{PREFIX} link")
         entered = f"{given.partition(f'{PREFIX} link ')[2].split()[0]}"
         await self._command(world, event, event.spot, f"{PREFIX} link {entered}{' --yes' if event.confirmed else ''}")
+
+    @_on.register
+    async def _(self, event: Review, world: str, batch: Trace) -> None:
+        """Decide about what waits. Its id is looked up, whoever may see it."""
+        here = self.workspace(world, event.tenant).tenant_id
+        waits = "SELECT id FROM quarantine WHERE tenant_id = $1 AND state = 'pending' AND strpos(text, $2) > 0"
+        found = await self.raw.fetchval(waits, here, event.canary)
+        id = "0" * 8 if found is None else found.hex[:8]
+        verb = "approve" if event.approve else "reject"
+        await self._command(world, event, event.spot, f"{PREFIX} memory {verb} {id}")
 
     @_on.register
     async def _(self, event: Unlink, world: str, batch: Trace) -> None:
@@ -430,6 +445,7 @@ class Product:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
+            asked = replace(asked, message=replace(asked.message, trust=_trust_of(user)))
             asked = replace(asked, floor=text != EVERYTHING and crc32(world.encode()) % 2 == 0)
             return Outcome((await self.harness.app.composer.compose(asked)).prompt)
         except NexusError as error:
@@ -449,6 +465,7 @@ class Product:
             if conversation is None:
                 return Outcome(None, "no conversation")
             message = _unstored(said, conversation_key, asker, conversation.namespace, conversation.visibility)
+            message = replace(message, trust=_trust_of(user))
             composed = await self.harness.app.composer.compose(
                 PromptRequest(here.tenant_id, conversation_key, asker, agents[0], message, floor=text != EVERYTHING)
             )
@@ -485,7 +502,7 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
     batches: list[tuple[Event, ...]] = []
     open_ = False
     for event, taken in zip(events, expected, strict=True):
-        plain = isinstance(event, Say) and taken and not _wants_answer(event)
+        plain = isinstance(event, Say) and taken and not _wants_answer(event) and event.shared is None
         last = batches[-1][-1] if batches else None
         joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
         joins = joins and platform_of(event.user) == platform_of(last.user)  # type: ignore[union-attr]
@@ -501,7 +518,13 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
 def _sent(here: Workspace, spot: Spot, user: str, text: str, at: int, id: str, private: bool | None = None) -> Incoming:
     """Return a message or command as an adapter passes it on, with what its platform says of its sender."""
     said = incoming(here, place_at(spot, private), user, text, START + timedelta(seconds=at), id=id)
-    return replace(said, sender_is_room_admin=here.platform != TERMINAL and user in ROOM_ADMINS_ELSEWHERE)
+    admin = here.platform != TERMINAL and user in ROOM_ADMINS_ELSEWHERE
+    return replace(said, sender_is_room_admin=admin, sender_trust=_trust_of(user))
+
+
+def _trust_of(user: str) -> Trust:
+    """Return how far the platform trusts an account."""
+    return Trust(UNTRUSTED.get(user, Trust.MEMBER))
 
 
 def place_at(spot: Spot, private: bool | None = None) -> Place:

@@ -14,6 +14,7 @@ from typing import Final
 from tests.property.trace import (
     ROOM_ADMINS_ELSEWHERE,
     TERMINAL,
+    UNTRUSTED,
     Admin,
     Assign,
     Delete,
@@ -31,6 +32,7 @@ from tests.property.trace import (
     ReadRooms,
     Record,
     Remember,
+    Review,
     Say,
     SetFact,
     Share,
@@ -89,6 +91,7 @@ class Entry:
     replaced_by: "Entry | None" = None  # the fact that has superseded this one, until that is erased
     closed_for_good: bool = False  # what superseded this fact was filed elsewhere since
     proposed: bool = False  # a landmark that nobody has confirmed
+    pending: bool = False  # of a guest or a tool: until somebody approves it, nobody reads it
     agent: str = ""
     repeated_canaries: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
     first_canaries: frozenset[str] = frozenset()  # the same, when the reply was written
@@ -116,6 +119,7 @@ class Room:
     pooled: bool = False
     recording: str = "on"  # on, mentions or off
     platform: str = TERMINAL
+    outsiders: bool = False  # people of other organisations read it
 
     @property
     def home(self) -> Home:
@@ -226,7 +230,7 @@ def _proposed(said: Entry) -> list[Entry]:
     """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
     found = _DECIDED.findall(said.text)
     made = Entry(said.n, "landmark", said.home, said.visibility, said.owner, "", said.at, sources=(said.n,))
-    made.proposed = True
+    made.proposed, made.pending = True, said.owner in UNTRUSTED
     return [replace(made, text=text) for text in found]
 
 
@@ -453,7 +457,7 @@ class Reference:
     def _people(self, room: Room | None, user: str, question: str, log: list[Entry]) -> list[str]:
         """Return the participants whose profiles are read. In a room: the asker, then people in the question,
         then authors and mentioned people of the view, latest first, 16 at most, none who left. Else the user's."""
-        if room is None:
+        if room is None or user in UNTRUSTED:
             return [user]
         order = [user, *self._named(room, question)]
         for entry in reversed(log):
@@ -478,7 +482,7 @@ class Reference:
         at: int,
     ) -> bool:
         """Return whether one entry may be shown ("Who may read what" in docs/architecture.md, line by line)."""
-        if not entry.alive or entry.closed or entry.kind == "reply" or entry.at > at:
+        if not entry.alive or entry.closed or entry.pending or entry.kind == "reply" or entry.at > at:
             return False
         if entry.expires is not None and entry.expires <= at:
             return False
@@ -490,15 +494,17 @@ class Reference:
         marked = shared or (not in_room and entry.visibility == "private" and entry.owner in own)
         if entry.home == home:
             return marked
+        room = self._room(tenant, conversation_key)
+        apart = (project is not None and project.isolated) or (room is not None and room.outsiders)
         if entry.home[0] == "profile":
             known = {account for person in people for account in here.accounts(person)}
-            return marked and entry.home[1] in known and not (project is not None and project.isolated)
+            return marked and entry.home[1] in known and not apart
         if conversation_key[0] == entry.home[0] == "dm" and entry.home[1] in own:
             left_there = self.assigned(tenant, entry.home)  # what is in an isolated project stays there
             isolated = [each for each in (project, left_there) if each is not None and each.isolated]
             return marked and entry.home[2] == conversation_key[2] and not isolated
         if entry.home[0] == "global":
-            return marked and not (project is not None and project.isolated)
+            return marked and user not in UNTRUSTED and not apart
         recalled = entry.kind in ("message", "memory", "summary")
         if recalled and entry.visibility != "private" and self._opened(tenant, user, conversation_key, entry.home):
             return True
@@ -522,6 +528,7 @@ class Reference:
         own = here.accounts(user)
         joined = [room for room in here.rooms.values() if any(room.members.get(account) is True for account in own)]
         joined = [room for room in joined if room.platform == TERMINAL or not room.private]  # nobody read who is in it
+        joined = [room for room in joined if room.platform == TERMINAL or user not in UNTRUSTED]
         if project is not None and project.isolated:
             return [room for room in joined if room.project == project.key]
         return [room for room in joined if room.project is None or not here.projects[room.project].isolated]
@@ -582,12 +589,26 @@ class Reference:
             user in here.opted_out,
             sorted(here.accounts(user)),
             self._listed_rooms(tenant, user, conversation_key),
+            () if view is None else sorted(map(_comparable, self.waiting(tenant, user, conversation_key)), key=repr),
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
             None if room is None or view is None else room.recording,
             None if view is None else self.assigned(tenant, conversation_key),
             () if view is None else self._explained(tenant, user, conversation_key),
         )
+
+    def waiting(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Entry]:
+        """Return what waits for the approval of somebody in a conversation: in a room that they are an admin of, in the
+        project of the conversation that they are an admin of, or in their own DM. A guest reviews the last alone."""
+        here, room = self.tenant(tenant), self._room(tenant, conversation_key)
+        project, home = self.project(tenant, user, conversation_key), self.home(tenant, conversation_key)
+        trusted = user not in UNTRUSTED
+        homes = set[Home]()
+        if conversation_key[0] == "dm" or (room is not None and user in room.admins and trusted):
+            homes.add(home)
+        if project is not None and trusted and here.role(project, user) == "admin":
+            homes.add(("project", project.key))
+        return [e for e in here.entries if e.pending and e.alive and e.home in homes]
 
     def _listed_rooms(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
         """Return whether the rooms that someone is in are read in their DM, and which these are."""
@@ -629,6 +650,9 @@ class Reference:
         conversation_key = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
         if conversation_key is None:
             return False
+        room = self._room(event.tenant, conversation_key)
+        if room is not None and event.shared is not None:
+            room.outsiders = event.shared
         if gone:  # one that is answered is erased with its reply
             self._record_erased(event.tenant, canaries(event.text) | canaries(event.attachment))
             self.of_opted_out.add(event.n)
@@ -709,8 +733,8 @@ class Reference:
         here = self.tenant(event.tenant)
         entries, accounts = here.entries, here.accounts(event.user)
         own = [e for e in entries if e.n == event.target and e.owner in accounts and e.alive and not e.closed]
-        own = [e for e in own if e.kind in ("memory", "fact", "landmark") and not e.proposed]
-        if conversation_key is None or filed is None or not own:
+        own = [e for e in own if e.kind in ("memory", "fact", "landmark") and not e.proposed and not e.pending]
+        if conversation_key is None or filed is None or not own or event.user in UNTRUSTED:
             return False
         entry, (home, visibility) = own[0], filed
         inside = self._isolated_around(event.tenant, entry.home)
@@ -723,7 +747,8 @@ class Reference:
             same = (other.home, other.visibility, other.key) == (home, visibility, entry.key)
             if other.replaced_by is entry:
                 other.replaced_by, other.closed_for_good = None, True
-            if entry.kind == other.kind == "fact" and same and other.alive and not other.closed:
+            current = other.alive and not other.closed and not other.pending
+            if entry.kind == other.kind == "fact" and same and current:
                 other.replaced_by, entry.at = entry, event.at
         entry.home, entry.visibility, entry.owner = home, visibility, event.user
         return True
@@ -766,6 +791,25 @@ class Reference:
             if (one | other) & here.opted_out:
                 here.opted_out |= one | other
         return True
+
+    @_on.register
+    def _(self, event: Review) -> bool:
+        """What is approved is as if a member had written it; a fact holds from then on."""
+        conversation_key = self._enter(event, event.spot)
+        if conversation_key is None:
+            return False
+        may = self.waiting(event.tenant, event.user, conversation_key)
+        found = [e for e in may if e.n == event.target and event.canary in canaries(e.text)]
+        for entry in found[:1]:
+            if not event.approve and entry.proposed:  # the message that says so stays
+                entry.alive = False
+            elif not event.approve:
+                self._erase(event.tenant, [entry])
+            elif entry.kind == "fact":
+                entry.at = event.at
+                self._supersede(event.tenant, entry)
+            entry.pending = False
+        return bool(found)
 
     @_on.register
     def _(self, event: Unlink) -> bool:
@@ -832,11 +876,14 @@ class Reference:
     def _write(self, event: Remember | SetFact | Pin, kind: str, key: str = "") -> bool:
         conversation_key = self._enter(event, event.spot)
         filed = None if conversation_key is None else self._access_tag(event, conversation_key, event.scope)
-        if filed is None:
+        untrusted = event.user in UNTRUSTED
+        if filed is None or (untrusted and event.scope in ("everywhere", "global")):
             return False
         home, visibility = filed
         written = Entry(event.n, kind, home, visibility, event.user, event.text, event.at, key=key)
-        self._supersede(event.tenant, written)
+        written.pending = untrusted
+        if not untrusted:
+            self._supersede(event.tenant, written)
         self.tenant(event.tenant).entries.append(written)
         return True
 
@@ -844,7 +891,8 @@ class Reference:
         """End the value that a key has in the same namespace. It holds again when this one is erased."""
         for entry in self.tenant(tenant).entries if written.kind == "fact" else ():
             same = (entry.home, entry.visibility, entry.key) == (written.home, written.visibility, written.key)
-            if entry.kind == "fact" and same and entry.alive and not entry.closed:
+            current = entry.alive and not entry.closed and not entry.pending and entry is not written
+            if entry.kind == "fact" and same and current:
                 entry.replaced_by = written
 
     @_on.register

@@ -17,6 +17,7 @@ import pytest
 from bot.commands import forget
 from composer import visibility
 from composer.ingest.recording import Recording
+from composer.ingest.tenants import TenantDirectory
 from composer.layers import semantic
 from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
@@ -207,6 +208,29 @@ def _an_account_forgets_alone(patch: Patch) -> None:
     patch.setattr(forget, "_identities", identities)
 
 
+def _nobody_waits(patch: Patch) -> None:
+    patch.setattr(TenantDirectory, "quarantine", lambda directory, tenant: frozenset())
+
+
+def _of_the_organisation_as(**changes: Any) -> Callable[[Patch], None]:
+    """Plant another trust of the asker, or other readers of the room, where the organisation's own is judged."""
+
+    def plant(patch: Patch) -> None:
+        original = visibility._of_the_organisation
+        patch.setattr(visibility, "_of_the_organisation", lambda now, spoke: original(replace(now, **changes), spoke))
+
+    return plant
+
+
+def _guests_review_rooms(patch: Patch) -> None:
+    original = visibility.reviewable
+
+    def reviewable(access: AccessContext, **facts: bool) -> Readable:
+        return original(replace(access, trust=Trust.MEMBER), **facts)
+
+    patch.setattr(visibility, "reviewable", reviewable)
+
+
 _JOINED: Final = "AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
@@ -387,6 +411,18 @@ BUGS: Final = (
         in_sql("users_link", replacing("(SELECT bool_or(opted_out) FROM people)", "opted_out")),
         {REFERENCE: 500_175},
     ),
+    Bug("what a guest stores is used at once", _nobody_waits, {REFERENCE: 500_002, TWINS: 500_098}),
+    Bug(
+        "a guest reads what is for everyone",
+        _of_the_organisation_as(trust=Trust.MEMBER),
+        {REFERENCE: 500_002, TWINS: 500_255},
+    ),
+    Bug(
+        "a room that others read is answered from profiles",
+        _of_the_organisation_as(outsiders=False),
+        {REFERENCE: 500_181},
+    ),
+    Bug("a guest approves as admin of a room", _guests_review_rooms, {REFERENCE: 500_149}),
     Bug(
         "an edited message is found by its old words",
         in_sql("message_edit", replacing("indexed = false", "indexed = true")),

@@ -9,9 +9,10 @@ OTHER: Final = "other"
 CANARY: Final = re.compile(r"zx\d+q")
 TERMINAL: Final = "console"
 # Whose account is on which platform, in one workspace each, and which rooms are there; all others are in the terminal.
-ELSEWHERE: Final = {"uma": "slack", "vic": "slack", "gus": "slack", "zed": "discord", "xan": "slack"}
+ELSEWHERE: Final = {"uma": "slack", "vic": "slack", "gus": "slack", "zed": "discord", "xan": "slack", "rob": "slack"}
 ROOMS_ELSEWHERE: Final = {"lobby": "slack", "den": "slack"}
-ROOM_ADMINS_ELSEWHERE: Final = ("uma",)  # as the platform says
+ROOM_ADMINS_ELSEWHERE: Final = ("uma", "gus")  # as the platform says
+UNTRUSTED: Final = {"gus": "guest", "rob": "tool"}
 
 
 def canaries(text: str) -> frozenset[str]:
@@ -62,7 +63,8 @@ class Event:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say(Event):
     """A message. `private` is what the platform reports of the room; `answer` whether mentioned agents answer
-    (not to imported history); `again` delivers the message of an earlier event once more."""
+    (not to imported history); `again` delivers the message of an earlier event once more.
+    `shared`: whether people of other organisations read the room, as the platform reports."""
 
     spot: Spot
     text: str
@@ -70,6 +72,7 @@ class Say(Event):
     answer: bool = True
     attachment: str = ""
     again: int | None = None
+    shared: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,16 @@ class Unlink(Event):
     """/nexus unlink."""
 
     spot: Spot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review(Event):
+    """/nexus memory approve or reject: what waits of the event `target`, with the word `canary` in it."""
+
+    spot: Spot
+    target: int
+    canary: str
+    approve: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

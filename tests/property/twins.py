@@ -22,6 +22,7 @@ from tests.property.checks import (
     count_actions,
     everyone,
     probe,
+    viewers_apart,
     viewers_in_projects,
     viewers_of_rooms,
     viewers_with_accounts,
@@ -33,6 +34,7 @@ from tests.property.trace import (
     MAIN,
     OTHER,
     TERMINAL,
+    UNTRUSTED,
     Assign,
     Delete,
     Edit,
@@ -92,8 +94,18 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
     with_accounts, apart = viewers_with_accounts(rules, inside), random.Random(f"viewer with accounts {world.seed}")
     if with_accounts and apart.random() < 0.4:
         wanted = with_accounts
+    guests, apart = viewers_apart(rules, inside), random.Random(f"viewer apart {world.seed}")
+    beside = [v for v in inside if _is_visited(rules, v)]
+    if beside and apart.random() < 0.6:
+        wanted = apart.choice((guests, beside))
     group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
+
+
+def _is_visited(rules: Reference, viewer: Viewer) -> bool:
+    """Whether somebody is in a room with a guest of whose entries they approve none."""
+    room = rules.tenant(MAIN).rooms.get(viewer.spot.name)
+    return room is not None and bool(room.members.get("gus")) and viewer.user not in {*UNTRUSTED, *room.admins}
 
 
 def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
@@ -109,6 +121,7 @@ def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str
             counts["viewers who read rooms in a dm"] += bool(viewers_of_rooms(rules, [viewer]))
             _count_secrets(rules, world, viewer, counts)
             accounts = rules.tenant(MAIN).accounts(viewer.user)
+            counts["viewers who are guests, or among outsiders"] += bool(viewers_apart(rules, [viewer]))
             counts["viewers with several accounts"] += len(accounts) > 1
             own = {e.n: canaries(repr(e)) for e in world.events if e.user in accounts}
             others = secret.difference(*own.values())
@@ -141,6 +154,9 @@ def _known_words(rules: Reference, world: World, viewer: Viewer) -> tuple[frozen
     conversation_key = rules.conversation_key(MAIN, viewer.user, viewer.spot)
     views = [_view(rules, world, viewer, f"@{p} @nexus {EVERYTHING}") for p in (*world.people, "stranger")]
     known = frozenset().union(*(view.canaries for view in views if view is not None))
+    if views[0] is not None:
+        waiting = rules.waiting(MAIN, viewer.user, conversation_key)
+        known |= frozenset().union(*(entry.canaries for entry in waiting))
     if views[0] is not None:  # past values of facts can be listed, too
         known |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
     every = frozenset().union(*(canaries(repr(event)) for event in world.events))
@@ -354,6 +370,16 @@ class _Adder:
         if self.rng.random() < 0.5:
             self.add(Unlink, FURTHER_ACCOUNT, linked + 2, spot=Spot("dm", "nexus"))
 
+    def waiting(self) -> None:
+        """What a guest stores where the viewer is, and nobody has approved."""
+        if not _is_visited(self.rules, self.viewer):
+            return
+        spot = self.viewer.spot
+        self.add(Remember, "gus", self.last, spot=spot, text=f"{EVERYTHING} {self.words.canary()}")
+        self.add(SetFact, "gus", self.last, spot=spot, key=KEYS[0], text=f"{TOPICS[0]} {self.words.canary()}")
+        self.add(Pin, "gus", self.last, spot=spot, text=self.words.line())
+        self.done["added: what waits"] += 1
+
     def flood(self) -> None:
         """So many entries that every limit is reached if it counts unreadable ones."""
         spot, mass = BUNKER, self.rng.choice((70, 230))
@@ -384,7 +410,11 @@ _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
     (_Adder.flood, 0.02),
     (_Adder.nearest, 0.1),
 )
-_LATER_ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = ((_Adder.another_account, 0.1),)
+_LATER_ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
+    (_Adder.another_account, 0.1),
+    (_Adder.waiting, 2.5),
+    (_Adder.flood, 0.01),
+)
 
 
 def _more(
@@ -424,10 +454,14 @@ def _why_secret(rules: Reference, viewer: Viewer, conversation_key: tuple[str, .
         return "another organisation"
     if not entry.alive:
         return "erased"
+    if entry.pending:
+        return "waiting for approval"
     if entry.closed:
         return "superseded"
     if "*" not in entry.vendors and "nexus" not in entry.vendors:
         return "for another vendor"
+    if home[0] in ("profile", "global") and entry.visibility == "shared" and viewers_apart(rules, [viewer]):
+        return "of the organisation"
     if entry.expires is not None and home == rules.home(MAIN, conversation_key):
         return "expired"
     if home[0] in ("dm", "session"):
@@ -582,6 +616,11 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus forget {rng.choice(twins.others) if twins.others else 'zx0q'}",
         "/nexus rooms",
     ]
+    apart = random.Random(f"review {twins.first.seed}")
+    if any(event.user in UNTRUSTED for event in twins.first.events) and apart.random() < 0.5:
+        return [
+            apart.choice(("/nexus memory pending", "/nexus fact list", "/nexus landmark list", "/nexus recall note"))
+        ]
     if twins.first.small:
         return [rng.choice(("/nexus project list", rng.choice(some)))]
     return ["/nexus project list", *rng.sample(some, 3)]

@@ -113,6 +113,7 @@ def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
 # What happens on other platforms, the name of its own random numbers, and its chance in a small and in a large world.
 _ELSEWHERE: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ...]] = (
     (elsewhere.link_accounts, "platforms", 0.075, 0.1),
+    (elsewhere.visit, "guests", 0.07, 0.1),
 )
 
 
