@@ -41,7 +41,8 @@ class DraftAnswer:
 
     `failure` is the sentence that tells the person why there is no reply. `model` is the one that answered, where that
     is known: a fallback model, perhaps. `notices` tell the asker what was written for them while the model answered;
-    `unquoted` are the same without its words, for a failure: that is no message, so forgetting does not reach it.
+    `wordless_notices` are the same without its words, for a failure: that is no message, so forgetting does not reach
+    it.
     `operator` says why there is no reply to those who run Nexus; it is not stored.
     """
 
@@ -52,7 +53,7 @@ class DraftAnswer:
     failure: str | None = None
     operator: str = ""
     notices: list[str] = field(default_factory=list)
-    unquoted: list[str] = field(default_factory=list)
+    wordless_notices: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
 

@@ -147,26 +147,13 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
-            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)
+            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # with their text
             request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
             delivery.on_start(turn)
-            try:
-                await self._asker.ask(request, turn, draft, delivery)
-            except PromptTooLong as error:  # nothing was shown yet, but what was said before a tool was called
-                assert draft.composed is not None
-                tokens = draft.composed.prompt.tokens
-                logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-                # Compose once more, for half the tokens, by giving the composer a smaller window. The model is asked
-                # with `request`, whose agent has the full window. The summary by which this prompt becomes shorter is
-                # not stored: what the model refused may have been long for this question alone.
-                smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
-                await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-                if draft.usage != Usage():  # of another prompt, so it says nothing of our count of this one
-                    draft.composed = replace(draft.composed, counted_tokens=0)
-                await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
+            await self._ask(request, turn, draft, delivery)
         except asyncio.CancelledError:
             # uncancel() withdraws the request of `stop_answers`. If others remain, the process is ending.
             if turn.id not in self._stopped or task.uncancel() > 0:
@@ -186,10 +173,30 @@ class Responder:
         finally:
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
-        if draft.failure is not None and draft.unquoted:  # it was written although there is no answer
-            draft.failure = "\n".join((draft.failure, *draft.unquoted))
+        if draft.failure is not None and draft.wordless_notices:
+            # The model's tools have stored something, although there is no answer. Say so without its words: a failure
+            # is no message, so forgetting would not reach them.
+            draft.failure = "\n".join((draft.failure, *draft.wordless_notices))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
+
+    async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
+        """Ask the model with the draft's prompt. One that is too long for it is composed once more, for half the
+        tokens, and asked without tools: they ran already, and what they bring makes a prompt longer."""
+        try:
+            await self._asker.ask(request, turn, draft, delivery)
+        except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
+            assert draft.composed is not None
+            tokens = draft.composed.prompt.tokens
+            logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
+            # The composer gets a smaller window, the model is asked with the full one. The summary by which this prompt
+            # becomes shorter is not stored: what the model refused may have been long for this question alone.
+            agent = request.agent
+            smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
+            await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
+            if draft.usage != Usage():  # it counts tokens of the first prompt too, so compare none (see `_compose`)
+                draft.composed = replace(draft.composed, counted_tokens=0)
+            await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
 
     async def _compose(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool

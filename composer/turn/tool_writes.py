@@ -46,12 +46,12 @@ _KNOWN_KEY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Something that was written: as a source of the answer, and the sentence that tells the asker. `unquoted` is that
-    sentence without what was written."""
+    """Something that was written: as a source of the answer, and the sentence that tells the asker. `wordless_notice`
+    is that sentence without what was written."""
 
     item: Item
     notice: str
-    unquoted: str
+    wordless_notice: str
 
 
 class ToolWriter:
@@ -78,7 +78,7 @@ class ToolWriter:
         sentences that tell the asker of it. Raises Unavailable."""
         async with self._database.transaction(self._turn.tenant_id, snapshot=True) as tx:
             self._earlier = await tx.turns.written(self._turn.id)
-        return [_unquoted(id) for id in self._earlier]
+        return [_wordless_notice(id) for id in self._earlier]
 
     async def remember(self, text: str) -> Written:
         """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
@@ -153,10 +153,10 @@ class ToolWriter:
             author=self._question.author,
             messages=(self._question.external_id,),
         )
-        return Written(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _unquoted(id))
+        return Written(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
 
 
-def _unquoted(id: uuid.UUID) -> str:
+def _wordless_notice(id: uuid.UUID) -> str:
     return f"I have stored something for you. {undo_sentence(id)}"
 
 

@@ -121,8 +121,8 @@ class MemoryTools:
 
 
 class ToolSession:
-    """The tools of one turn, and all that they brought. `notices` tell the asker what was written, `unquoted` without
-    its words."""
+    """The tools of one turn, and all that they brought. `notices` tell the asker what was written, `wordless_notices`
+    without its words."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class ToolSession:
         self._steps = 0
         self._has_read = False
         self.notices: list[str] = []
-        self.unquoted: list[str] = []
+        self.wordless_notices: list[str] = []
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools that the model may call next: none once its steps or tokens are used up."""
@@ -158,10 +158,10 @@ class ToolSession:
         writing = WRITING if self._writer.allowed else ()
         return (*READING, *writing, *((REMIND_TOOL,) if self._reminders.allowed else ()))
 
-    def tell(self, notices: Sequence[str], unquoted: Sequence[str]) -> None:
+    def tell(self, notices: Sequence[str], wordless_notices: Sequence[str]) -> None:
         """Add what the asker is told, and the same without the words of what was written."""
         self.notices += notices
-        self.unquoted += unquoted
+        self.wordless_notices += wordless_notices
 
     async def run(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Carry out what the model calls in one step; `text` is what it said before. Raises Unavailable."""
@@ -281,20 +281,20 @@ class ToolSession:
         self._items.append(written.item)
         mark = f"s{len(self._items)}"
         self._lines.append(recall_line(written.item, len(self._items), self._here))
-        self.tell([written.notice], [written.unquoted])
+        self.tell([written.notice], [written.wordless_notice])
         return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", STORED, (mark,))
 
     async def _remind(self, when: str, text: str) -> _Result:
         if self._has_read:
             raise Refused("Nothing was set: something was recalled since. Say that /nexus remind me sets a reminder.")
         try:
-            notice, unquoted = await self._reminders.remind(when, text)
+            notice, wordless = await self._reminders.remind(when, text)
         except (BadInput, Refused, NotFound):
             raise
         except BaseException:
             self.tell([MAY_HAVE_SET], [MAY_HAVE_SET])
             raise
-        self.tell([notice], [unquoted])
+        self.tell([notice], [wordless])
         return _Result("It is set. The person is told when, and how to cancel it.", STORED)
 
 
