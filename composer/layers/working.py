@@ -73,7 +73,7 @@ def latest_window(messages: Sequence[Message]) -> Window:
 
 
 def busy_room_window(messages: Sequence[Message], question: Message) -> Window:
-    """The last 30 to 49 messages of a busy room, and the ten of the last 180 to 199 that are most related to the
+    """The last 30 to 49 messages of a busy room, and of the last 180 to 199 up to ten that are most related to the
     question."""
     candidates = messages[-_window_size(messages, BUSY_READ_MESSAGES - WINDOW_STEP) :]
     recent = _window_size(messages, BUSY_SHOWN_MESSAGES)
