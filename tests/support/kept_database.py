@@ -88,7 +88,7 @@ class KeptDatabase:
         """Delete what a test has left, after ending the connections that it left; False when the database is not as it
         was made, and must not be used again."""
         self.tests += 1
-        kept = [pid for pid in map(_server_pid, getattr(self._pool, "_holders", ())) if pid]
+        kept = [pid for pid in map(_idle_pid, getattr(self._pool, "_holders", ())) if pid]
         await self._admin.fetch(END_OTHERS, kept)
         has_rows = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in self._empty)
         left = [row[0] for row in await self._admin.fetch(has_rows)]
@@ -119,9 +119,11 @@ class KeptDatabase:
         return LentPool(self._pool, limit) if options == self._options else None
 
 
-def _server_pid(holder: Any) -> int:
+def _idle_pid(holder: Any) -> int:
+    """The server's process of a connection that nobody uses; else 0."""
     connection = holder._con
-    return 0 if connection is None or connection.is_closed() else int(connection.get_server_pid())
+    unused = connection is not None and not connection.is_closed() and holder._in_use is None
+    return int(connection.get_server_pid()) if unused else 0
 
 
 class LentPool:
@@ -140,6 +142,8 @@ class LentPool:
         if self._closed:
             raise asyncpg.InterfaceError("pool is closed")
         async with self._free, self._pool.acquire() as connection:
+            if self._closed:  # while this waited: its app is gone, and nobody would end what it began
+                raise asyncpg.InterfaceError("pool is closed")
             self._used.add(connection)
             self._unused.clear()
             try:
