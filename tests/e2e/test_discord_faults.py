@@ -24,7 +24,8 @@ from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
+# What a process leaves that stops at once is ended with its own connections.
+pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
 
 POST = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"

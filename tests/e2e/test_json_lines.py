@@ -35,6 +35,7 @@ def test_the_script_of_the_page_is_played_and_the_commands_print_their_keys(prog
         "migrate": ("migrate",),
         "doctor": ("doctor",),
         "import FILE": ("import", history),
+        "import --list": ("import", "--list"),
         "jobs list": ("jobs", "list"),
         "jobs run NAME": ("jobs", "run", "day"),
         "audit list": ("audit", "list", "-w", "acme"),
@@ -44,12 +45,15 @@ def test_the_script_of_the_page_is_played_and_the_commands_print_their_keys(prog
         "export --user alice": ("export", "--user", "alice", "-w", "acme", program.folder / "export.json"),
         "replay TURN": ("replay", played.lines[0]["turn"]),
         "reembed --status": ("reembed", "--status"),
+        "import --undo RUN": ("import", "--undo", "RUN", "--yes"),
     }
+    run = ""
     assert set(given) == set(KEYS)
     for command, words in given.items():
         home = {"NEXUS_HOME": str(program.folder / "restored")} if command == "restore FILE" else {}
-        done = program.run(*words, "--json", **home)
+        done = program.run(*(run if word == "RUN" else word for word in words), "--json", **home)
         assert done.lines, (command, done.err)
+        run = done.lines[0]["run"] if command == "import FILE" else run
         assert set(done.lines[0]) == KEYS[command] - OF_PARTS.get(command, set()), command
     checks = json.loads(program.run("doctor", "--json").out)["checks"]
     assert set(checks[0]) == OF_PARTS["doctor"]

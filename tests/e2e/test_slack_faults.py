@@ -18,7 +18,8 @@ from composer.repositories.turns import Turns
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
 
-pytestmark = pytest.mark.e2e
+# What a process leaves that stops at once is ended with its own connections.
+pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from composer.settings import Settings
 from tests.e2e.test_slack_faults import CrashingStep
 from tests.support.slack.harness import Office, office_on
 
-pytestmark = pytest.mark.e2e
+# What a process leaves that stops at once is ended with its own connections.
+pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
 
 
 @pytest.fixture

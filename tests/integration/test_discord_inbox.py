@@ -104,6 +104,7 @@ async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
 async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:
     class Broken:
         id, filename, content_type, size, url = 1, "notes.txt", "text/plain", 10, "https://cdn.example/notes.txt"
+        duration = None
 
         async def read(self) -> bytes:
             raise aiohttp.ClientPayloadError("Response payload is not completed")

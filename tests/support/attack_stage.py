@@ -264,7 +264,9 @@ class _Play:
         """Canaries of other cases, which are other tenants'. A job goes through all tenants, but one at a time."""
         parts = outcome.prompts if step.type == "job" else [outcome.whole]
         for part in parts:
-            cases = {self._stage.case_of[word]: word for word in CANARY.findall(part.casefold())}
+            # A code that is made up by chance can look like a canary.
+            words = [word for word in CANARY.findall(part.casefold()) if word in self._stage.case_of]
+            cases = {self._stage.case_of[word]: word for word in words}
             if len(cases) > 1 or (step.type != "job" and not cases.keys() <= {self._case.id}):
                 return sorted(cases.values())
         return []
