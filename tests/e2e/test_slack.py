@@ -201,22 +201,22 @@ async def test_a_file_removed_from_a_message_is_erased(office: Office) -> None:
 
 async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None:
     async with office.socket() as running:
-        launch = await office.slack.post(office.general, office.bob, "the launch is on Monday")
+        launch = await office.slack.post(office.general, office.bob, "the launch is at noon")
         secret = await office.slack.post(office.general, office.bob, "the vault code is 7734")
         im = await office.slack.add_im(office.team, office.bob)
         private = await office.slack.post(im, office.bob, "my cat is called Mia")
         await office.answered(1, im)
         await running.settle()
-        await office.slack.edit(office.general, launch, "the launch is on Tuesday")
+        await office.slack.edit(office.general, launch, "the launch is at midnight")
         await office.slack.delete(office.general, secret)
         await office.slack.delete(im, private)
         await running.settle()
-        assert await running.stored() == ["the launch is on Tuesday"]
+        assert await running.stored() == ["the launch is at midnight"]
         await office.slack.post(office.general, office.alice, office.mention("launch? vault code?"))
         await office.answered()
         prompt = office.model.prompts[-1]
-        assert "Tuesday" in prompt
-        assert "Monday" not in prompt
+        assert "midnight" in prompt
+        assert "noon" not in prompt
         assert "7734" not in prompt
 
 
