@@ -1,5 +1,6 @@
 """The program `nexus`: reads the command line and calls its command."""
 
+import os
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -66,7 +67,14 @@ def main() -> None:
         cli(args=arguments(words, agents))
     except OSError as error:  # a file, a disk or the output that a command uses outside its own work
         show_error(unusable(error))
+        _drop_output()
         sys.exit(EXIT_FAILED)
+
+
+def _drop_output() -> None:
+    """Let what was not written yet go nowhere. Python would try it once more at its end, and exit with 120."""
+    with suppress(OSError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

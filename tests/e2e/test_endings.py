@@ -182,6 +182,21 @@ def test_a_full_disk_and_an_unusable_folder_are_one_sentence(program: Program, t
     assert len(ran_full.stderr.splitlines()) == 1
 
 
+def test_output_that_was_not_written_yet_does_not_change_the_exit_status(program: Program) -> None:
+    work = (
+        "import sys\nfrom bot.console import main\n"
+        "def cli(args):\n    sys.stdout.write('more')\n    raise OSError(28, 'No space left on device')\n"
+        "main.cli = cli\nmain.main()"
+    )
+    buffered = {name: value for name, value in program.environment.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-c", work], env=buffered, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 1
+    assert len(ran.stderr.splitlines()) == 1
+
+
 def test_a_database_that_is_killed_under_a_chat_is_one_sentence(program: Program, home: Path) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(
