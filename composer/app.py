@@ -214,12 +214,11 @@ async def open_app(
         embedding = EmbeddingMeter(embedder, calls, tokenizer_for)
         summariser = Summariser(embedding, meter)
         compactor = Compactor(database, summariser)
-        composer = Composer(
-            Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone), compactor
-        )
+        reader = Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone)
+        composer = Composer(reader, compactor)
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
-        tools = MemoryTools(database, composer, tokenizer, partial(_takes_tools, chat), time, directory.zone)
+        tools = MemoryTools(database, reader, tokenizer, partial(_takes_tools, chat), time, directory.zone)
         indexer = Indexer(
             database,
             embedding,

@@ -6,21 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from composer.app import App
-from composer.ingest.imports import FoundRun, Undone, find_import, list_imports, shown, undo_import
+from composer.ingest.imports import FoundRun, Undone, shown, undo_import
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.text.counts import counted
-
-__all__ = ["as_json", "find", "line", "listed", "shown", "to_undo", "undo", "undone_json", "undone_text", "warning"]
-
-
-async def listed(app: App) -> list[FoundRun]:
-    """All imports, newest first."""
-    return await list_imports(app.database)
-
-
-async def find(app: App, beginning: str) -> FoundRun:
-    """The import whose id begins so. Raises NotFound."""
-    return await find_import(app.database, beginning)
 
 
 async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undone | None:

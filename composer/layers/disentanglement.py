@@ -39,9 +39,7 @@ PREVIOUS: Final = 0.12  # the message just before
 UNADDRESSED: Final = 0.15  # the last message of another person to nobody, for one to nobody
 
 NEAR: Final = timedelta(hours=1)  # between two messages that nothing links but who speaks next
-MIN_CHAIN: Final = (
-    0.08  # of the strongest chain of links to the question, without its decay; what is weaker is not related
-)
+MIN_CHAIN: Final = 0.08  # of links to the question, without decay; a weaker one makes no message related
 
 MAX_RARE_MESSAGES: Final = 6  # a word in more messages links none
 MAX_UNADDRESSED_DISTANCE: Final = 4  # messages
@@ -94,14 +92,12 @@ def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def relatedness(messages: Sequence[Message], question: Message) -> list[float]:
     """How closely each message (oldest first, at most MAX_MESSAGES) is related to a question, from 0 to 1."""
-    return [
-        strength * decay for strength, decay in zip(_chains(messages, question), _decays(len(messages)), strict=True)
-    ]
+    return _decayed(_chains(messages, question))
 
 
-def _decays(count: int) -> list[float]:
-    """What the distance to the question leaves of each of so many messages' relatedness, oldest first."""
-    return [math.exp((n - count) / RELATEDNESS_DECAY) for n in range(count)]
+def _decayed(chains: Sequence[float]) -> list[float]:
+    """What the distance to the question leaves of each message's chain, oldest first."""
+    return [strength * math.exp((n - len(chains)) / RELATEDNESS_DECAY) for n, strength in enumerate(chains)]
 
 
 def _chains(messages: Sequence[Message], question: Message) -> list[float]:
@@ -129,8 +125,8 @@ def related_messages(
     All messages count as links between them. Of two equally related messages the later one is chosen. Fewer are
     returned where no more have a chain of MIN_CHAIN.
     """
-    chains, decays = _chains(messages, question), _decays(len(messages))
-    related = [strength * decay for strength, decay in zip(chains, decays, strict=True)]
+    chains = _chains(messages, question)
+    related = _decayed(chains)
     linked = (n for n in range(candidates) if chains[n] >= MIN_CHAIN)
     order = sorted(linked, key=lambda n: (related[n], n), reverse=True)
     return [(messages[n], related[n]) for n in sorted(order[:limit])]

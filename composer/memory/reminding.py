@@ -74,15 +74,25 @@ async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminde
 async def _own_dm(tx: Transaction, access: AccessContext, agent: Agent, now: datetime) -> tuple[uuid.UUID, str]:
     """The id and namespace of the asker's DM with an agent. It may be new. Raises Refused where nothing may be written
     outside an isolated project."""
-    user, here = access.asker, access.conversation
-    id = dm_id(here.tenant_id, user, agent.id)
-    if id != here.id:
+    here = access.conversation
+    dm = new_dm(here.tenant_id, access.asker, agent)
+    if dm.id != here.id:
         visibility.require_way_out(access, "Use /nexus remind here.")
-    namespace = dm_namespace(user, agent.id)
-    new = NewConversation(id, ConversationKind.DM, agent.slug, namespace, user_id=user, agent_id=agent.id)
     platform, workspace = await tx.conversations.workspace_of(here.id)
-    await tx.conversations.ensure(platform, workspace, [new], now)
-    return id, namespace
+    await tx.conversations.ensure(platform, workspace, [dm], now)
+    return dm.id, dm.namespace
+
+
+def new_dm(tenant: uuid.UUID, user: uuid.UUID, agent: Agent) -> NewConversation:
+    """The DM of a person with an agent, to be made unless it is there."""
+    return NewConversation(
+        dm_id(tenant, user, agent.id),
+        ConversationKind.DM,
+        agent.slug,
+        dm_namespace(user, agent.id),
+        user_id=user,
+        agent_id=agent.id,
+    )
 
 
 def where_phrase(access: AccessContext, *, in_dm: bool) -> str:

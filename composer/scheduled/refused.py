@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.model import Agent, ConversationKind, Turn, derived_id, dm_namespace
+from composer.memory.reminding import new_dm
+from composer.model import Agent, Turn
 from composer.ports.process_locks import ProcessLocks
-from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Position, RefusedReminder
 from composer.scheduled.posts import Post, store_post
@@ -46,13 +46,9 @@ class RefusedReminders:
         await tx.reminders.mark_told(reminder.id)
         if due.opted_out:
             return None
-        id = derived_id("dm", str(tenant), str(reminder.user_id), str(agent.id))
-        namespace = dm_namespace(reminder.user_id, agent.id)
-        dm = NewConversation(
-            id, ConversationKind.DM, agent.slug, namespace, user_id=reminder.user_id, agent_id=agent.id
-        )
+        dm = new_dm(tenant, reminder.user_id, agent)
         await tx.conversations.ensure(due.platform, due.workspace, [dm], now)
-        row = (await tx.conversations.lock([id]))[id]
+        row = (await tx.conversations.lock([dm.id]))[dm.id]
         name = f"refused:{reminder.id.hex}:{reminder.due_at.isoformat()}"
         post = Post(name, refusal_text(due), due.platform, (("reminder", reminder.id),), quoting=True)
         return await store_post(tx, row, agent, post, self._locks.number, now)

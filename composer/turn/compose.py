@@ -96,14 +96,6 @@ class Composer:
         """
         return await self._reader.recall(request)
 
-    async def recall_again(self, request: PromptRequest, turn: Readable) -> list[Item]:
-        """Search memory while a turn is being answered (`Reader.recall_again`)."""
-        return await self._reader.recall_again(request, turn)
-
-    async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
-        """Read around a recalled message while a turn is being answered (`Reader.read_around`)."""
-        return await self._reader.read_around(request, turn, episode, each)
-
     async def _compact(self, due: Plan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
         """Carry out a compaction. A failure is logged and never fails the turn: the prompt is packed without it."""
         where = {"conversation": str(due.conversation.id), "agent": due.agent.slug}

@@ -157,34 +157,33 @@ class Reader:
 
         Raises as `compose`.
         """
-        question = request.message
         async with self._snapshot(request, {}) as snapshot:
-            tx, recent = snapshot.tx, snapshot.window.recent
-            speakers = _speakers(question, recent)
-            access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
-            readable = visibility.readable(access, speakers)
-            retrieval = self._retrieval_options(request, await tx.settings.all())
-            query = _query(question, recent, snapshot.vector, request.agent, await _mentioned(tx, question))
-            shown, now = semantic.Shown([question]), question.at.astimezone(self._zone(request.tenant_id))
-            found = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=False)
-            origins = await _origins(tx, access, found)
+            access, readable = await _judged(snapshot, request.message)
+            found = await self._search(request, snapshot, readable, floor=False)
             here = said_here(access.conversation)
+            origins = await _origins(snapshot.tx, access, found)
             return [replace(item, came_from=origins[item.namespace] or here) for item in found]
 
     async def recall_again(self, request: PromptRequest, turn: Readable) -> list[Item]:
         """Search memory while a turn is being answered: the request's message has the words to search for. Only what
         could be read when the turn began (`turn`) and can be read now is found. Raises as `compose`."""
-        question = request.message
         async with self._snapshot(request, {}) as snapshot:
-            tx, recent = snapshot.tx, snapshot.window.recent
-            access, readable = await _judged_again(tx, snapshot, question)
-            retrieval = self._retrieval_options(request, await tx.settings.all())
-            query = _query(question, recent, snapshot.vector, request.agent, await _mentioned(tx, question))
-            shown, now = semantic.Shown([question]), question.at.astimezone(self._zone(request.tenant_id))
-            found = await semantic.read(tx.recall, readable, query, shown, retrieval, now)
+            access, readable = await _judged(snapshot, request.message)
+            found = await self._search(request, snapshot, readable, floor=True)
             found = [item for item in found if turn.admits(item)]
-            origins = await _origins(tx, access, found)
+            origins = await _origins(snapshot.tx, access, found)
             return [replace(item, came_from=origins[item.namespace]) for item in found]
+
+    async def _search(
+        self, request: PromptRequest, snapshot: _Snapshot, readable: Readable, *, floor: bool
+    ) -> list[Item]:
+        """What recall finds for the request's message, apart from the message itself."""
+        tx, question = snapshot.tx, request.message
+        retrieval = self._retrieval_options(request, await tx.settings.all())
+        mentioned = await _mentioned(tx, question)
+        query = _query(question, snapshot.window.recent, snapshot.vector, request.agent, mentioned)
+        now = question.at.astimezone(self._zone(request.tenant_id))
+        return await semantic.read(tx.recall, readable, query, semantic.Shown([question]), retrieval, now, floor=floor)
 
     async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
         """A recalled message with at most `each` before and after it, oldest first, by the same rules. Raises as
@@ -192,7 +191,7 @@ class Reader:
         question = request.message
         async with self._snapshot(request, {}) as snapshot:
             tx = snapshot.tx
-            access, readable = await _judged_again(tx, snapshot, question)
+            access, readable = await _judged(snapshot, question)
             retention = self._retrieval_options(request, await tx.settings.all()).retention_days
             since = question.at - timedelta(days=retention) if retention else EARLIEST
             found = await tx.recall.around(readable, episode, each, since, question.at)
@@ -301,10 +300,10 @@ async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessConte
     return access, visibility.readable_conversation(access)
 
 
-async def _judged_again(tx: Transaction, snapshot: _Snapshot, question: Message) -> tuple[AccessContext, Readable]:
+async def _judged(snapshot: _Snapshot, question: Message) -> tuple[AccessContext, Readable]:
     """The viewer's access and what they may read, as of the snapshot."""
     speakers = _speakers(question, snapshot.window.recent)
-    access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
+    access = _with_linked_users(snapshot.access, await snapshot.tx.people.linked_users(speakers))
     return access, visibility.readable(access, speakers)
 
 

@@ -76,6 +76,8 @@ class ToolWriter:
     async def begin(self) -> list[str]:
         """Look up what an attempt at this turn wrote that was interrupted: then nothing more is written. Returns the
         sentences that tell the asker of it. Raises Unavailable."""
+        if not self._wanted:  # then no attempt could write
+            return []
         async with self._database.transaction(self._turn.tenant_id, snapshot=True) as tx:
             self._earlier = await tx.turns.written(self._turn.id)
         return [_wordless_notice(id) for id in self._earlier]

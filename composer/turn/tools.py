@@ -20,8 +20,8 @@ from composer.prompt.borders import said_here
 from composer.prompt.lines import recall_line
 from composer.prompt.sections import FOUND, NOTHING, RECALL, REFUSED, STORED, TOOLS, Section, UsedTool
 from composer.repositories.database import Database
-from composer.turn.compose import ComposedPrompt, Composer
-from composer.turn.reading import PromptRequest
+from composer.turn.compose import ComposedPrompt
+from composer.turn.reading import PromptRequest, Reader
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
 from composer.turn.tool_reminders import ToolReminders
 from composer.turn.tool_writes import ToolWriter, Written
@@ -88,7 +88,7 @@ class MemoryTools:
     def __init__(
         self,
         database: Database,
-        composer: Composer,
+        reader: Reader,
         tokenizer: Callable[[Agent], Tokenizer],
         takes_tools: Callable[[Agent], bool],
         clock: Clock,
@@ -96,7 +96,7 @@ class MemoryTools:
     ) -> None:
         """`takes_tools`: whether an agent's model can call functions, as far as is known. `zone` gives a tenant's time
         zone."""
-        self._database, self._composer, self._clock = database, composer, clock
+        self._database, self._reader, self._clock = database, reader, clock
         self._tokenizer, self._takes_tools, self._zone = tokenizer, takes_tools, zone
 
     async def open(self, request: PromptRequest, turn: Turn, composed: ComposedPrompt) -> "ToolSession | None":
@@ -115,7 +115,7 @@ class MemoryTools:
         place = composed.conversation
         reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
         notices = [*await writer.begin(), *await reminders.begin()]
-        session = ToolSession(self._composer, request, composed, tokenizer, writer, reminders, tokens)
+        session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, tokens)
         session.tell(notices, notices)
         return session
 
@@ -126,7 +126,7 @@ class ToolSession:
 
     def __init__(
         self,
-        composer: Composer,
+        reader: Reader,
         request: PromptRequest,
         composed: ComposedPrompt,
         tokenizer: Tokenizer,
@@ -134,7 +134,7 @@ class ToolSession:
         reminders: ToolReminders,
         tokens: int,
     ) -> None:
-        self._composer, self._request, self._composed = composer, request, composed
+        self._reader, self._request, self._composed = reader, request, composed
         self._count, self._writer, self._reminders = tokenizer.count, writer, reminders
         self._tokens = tokens
         self._here = said_here(composed.conversation)
@@ -228,7 +228,7 @@ class ToolSession:
         words = " ".join(filter(None, (query[:MAX_QUERY_CHARS], when[:MAX_QUERY_CHARS])))
         message = replace(self._request.message, text=words, attachments=())
         request = replace(self._request, message=message)
-        return self._brought(await self._composer.recall_again(request, self._composed.readable))
+        return self._brought(await self._reader.recall_again(request, self._composed.readable))
 
     async def _read_more(self, mark: str) -> _Result:
         named = _MARK.fullmatch(mark.strip("()[] "))
@@ -237,7 +237,7 @@ class ToolSession:
         item = self._items[int(named[1]) - 1]
         if item.kind != "episode":
             raise BadInput("That mark is of no message, so there is nothing around it.")
-        near = await self._composer.read_around(self._request, self._composed.readable, uuid.UUID(item.id), AROUND)
+        near = await self._reader.read_around(self._request, self._composed.readable, uuid.UUID(item.id), AROUND)
         return self._brought(near)
 
     def _brought(self, items: Sequence[Item]) -> _Result:

@@ -208,13 +208,15 @@ WITH target AS MATERIALIZED (
           AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
 )
-SELECT near.id, near.external_id, near.text, near.author, near.at, near.namespace, near.visibility, near.user_id,
+SELECT near.id, near.external_id,
+       concat_ws(E'\n', nullif(near.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
+               FROM jsonb_array_elements(near.attachments) AS note
+               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text,
+       near.author, near.at, near.namespace, near.visibility, near.user_id,
        near.by_agent
 FROM target CROSS JOIN LATERAL (
-    (SELECT episode.id, earlier.external_id,
-            concat_ws(E'\n', nullif(earlier.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
-               FROM jsonb_array_elements(earlier.attachments) AS note
-               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text, earlier.author, earlier.at, earlier.seq, earlier.namespace,
+    (SELECT episode.id, earlier.external_id, earlier.text, earlier.attachments, earlier.author, earlier.at,
+            earlier.seq, earlier.namespace,
             earlier.visibility, earlier.user_id, earlier.agent_id IS NOT NULL AS by_agent
      FROM messages AS earlier
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
@@ -227,10 +229,8 @@ FROM target CROSS JOIN LATERAL (
      ORDER BY earlier.at DESC, earlier.seq DESC
      LIMIT :each::int + 1)
     UNION ALL
-    (SELECT episode.id, later.external_id,
-            concat_ws(E'\n', nullif(later.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
-               FROM jsonb_array_elements(later.attachments) AS note
-               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')), later.author, later.at, later.seq, later.namespace,
+    (SELECT episode.id, later.external_id, later.text, later.attachments, later.author, later.at,
+            later.seq, later.namespace,
             later.visibility, later.user_id, later.agent_id IS NOT NULL
      FROM messages AS later
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id

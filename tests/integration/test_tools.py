@@ -12,6 +12,7 @@ from bot.script.places import incoming, place_of
 from composer.model import Trust
 from composer.settings import Settings
 from composer.turn import tool_writes
+from composer.turn.reading import Reader
 from tests.support.model_server import Fail, Say
 from tests.support.tool_office import DM, LAB, Office, call, opened, prompt_of
 
@@ -264,16 +265,15 @@ async def test_what_the_viewer_may_not_read_any_more_is_not_read_by_a_tool(
     await office.harness.command("alice", "/nexus project create apollo", **LAB)
     await office.harness.command("alice", "/nexus project assign apollo --yes", **LAB)
     await office.harness.say("alice", "the vault opens with the heron key", room="hall")
-    composer = office.harness.app.composer
-    again = composer.recall_again
+    again = Reader.recall_again
     await office.ask("alice", "@nexus hello there", call("recall", query="vault key"), **LAB)
     assert office.last_results == ["Nothing was found."]
 
-    async def widened(self: Any, *given: Any) -> Any:
+    async def widened(self: Reader, *given: Any) -> Any:
         await office.harness.command("alice", "/nexus project assign apollo --yes", room="hall")
-        return await again(*given)
+        return await again(self, *given)
 
-    monkeypatch.setattr(type(composer), "recall_again", widened)
+    monkeypatch.setattr(Reader, "recall_again", widened)
     await office.ask("alice", "@nexus hello again", call("recall", query="vault key"), **LAB)
     assert office.last_results == ["Nothing was found."], "no wider than when the turn began"
     monkeypatch.undo()
@@ -281,11 +281,11 @@ async def test_what_the_viewer_may_not_read_any_more_is_not_read_by_a_tool(
     await office.ask("alice", "@nexus hello once more", call("recall", query="vault key"), **LAB)
     assert "heron" in office.last_results[0], "the control: a later turn reads it"
 
-    async def narrowed(self: Any, *given: Any) -> Any:
+    async def narrowed(self: Reader, *given: Any) -> Any:
         await office.harness.command("alice", "/nexus project unassign --yes", room="hall")
-        return await again(*given)
+        return await again(self, *given)
 
-    monkeypatch.setattr(type(composer), "recall_again", narrowed)
+    monkeypatch.setattr(Reader, "recall_again", narrowed)
     await office.ask("alice", "@nexus hello for ever", call("recall", query="vault key"), **LAB)
     assert office.last_results == ["Nothing was found."], "no wider than now"
 

@@ -14,7 +14,7 @@ from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
 from composer.ingest import imports as runs
-from composer.ingest.imports import FoundRun, list_imports
+from composer.ingest.imports import FoundRun, find_import, list_imports, shown
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.imports import ImportRun
@@ -46,7 +46,7 @@ async def load(harness: AppHarness, path: Path, run: ImportRun | None = None, **
     lines = read_history(path, "jsonl", harness.name, None)
     await import_history(harness.app, lines, lambda _: None, run=run, **options)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    return await imports.find(harness.app, imports.shown(run.id))
+    return await find_import(harness.app.database, shown(run.id))
 
 
 async def undo(harness: AppHarness, run: FoundRun) -> runs.Undone:
@@ -173,7 +173,7 @@ async def test_after_it_every_table_is_as_it_was(harness: AppHarness, tmp_path: 
         assert (await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, run=run)).new > 3
     await work(harness)
     assert await rows_by_table(harness) != before
-    await undo(harness, await imports.find(harness.app, imports.shown(run.id)))
+    await undo(harness, await find_import(harness.app.database, shown(run.id)))
     await work(harness)
     after = await rows_by_table(harness)
     for table, rows in before.items():
@@ -190,7 +190,7 @@ async def test_what_was_there_before_the_run_or_came_from_another_stays(harness:
     assert "A new one of the quay." not in everything
     assert "carol" not in everything
     assert f"The {SECRET} sleeps" in everything
-    assert (await imports.find(harness.app, imports.shown(first.id))).messages == 2
+    assert (await find_import(harness.app.database, shown(first.id))).messages == 2
 
 
 async def test_what_a_platform_delivers_after_the_run_stays(harness: AppHarness, tmp_path: Path) -> None:
@@ -257,10 +257,10 @@ async def test_an_interrupted_undo_goes_on_and_twice_is_one_sentence(
 
     with pytest.raises(KeyboardInterrupt):
         await imports.undo(harness.app, run, interrupt)
-    half = await imports.find(harness.app, imports.shown(run.id))
+    half = await find_import(harness.app.database, shown(run.id))
     assert (half.messages, half.undone_at) == (2, None)
     assert (await undo(harness, half)).messages == 2
-    whole = await imports.find(harness.app, imports.shown(run.id))
+    whole = await find_import(harness.app.database, shown(run.id))
     assert await imports.undo(harness.app, whole, lambda _: None) is None
     assert "nothing of it is left" in imports.undone_text(whole, None)
     assert SECRET not in await stored_bytes(harness)
@@ -284,6 +284,6 @@ async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppH
         ]
         (receipt,) = done.receipts
         assert await tx.erasure.receipt(receipt) is not None
-    assert event.details == {"import": imports.shown(second.id), "messages": 1, "rooms": 1, "people": 1}
+    assert event.details == {"import": shown(second.id), "messages": 1, "rooms": 1, "people": 1}
     with pytest.raises(NotFound):
-        await imports.find(harness.app, "ffffffff")
+        await find_import(harness.app.database, "ffffffff")

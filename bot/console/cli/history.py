@@ -20,6 +20,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
+from composer.ingest.imports import find_import, list_imports, shown
 from composer.model import ConversationKind, Incoming
 from composer.operations.import_estimate import ImportEstimator
 from composer.repositories.imports import ImportRun
@@ -150,7 +151,7 @@ def import_command(
             await _index(app, app.directory.workspace(PLATFORM, name), embed)
         if json_lines:
             counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
-            print_json({"run": imports.shown(this.id), **counts})
+            print_json({"run": shown(this.id), **counts})
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
@@ -164,13 +165,13 @@ def import_command(
 async def _runs(app: App, undo: str | None, *, confirmed: bool, json_lines: bool) -> None:
     """List the imports, or undo one."""
     if undo is None:
-        runs = await imports.listed(app)
+        runs = await list_imports(app.database)
         for run in runs:
             print_json(imports.as_json(run)) if json_lines else render.show(imports.line(run))
         if not json_lines:
             render.show("Nothing was imported." if not runs else "To undo one: nexus import --undo RUN")
         return
-    run = await imports.find(app, undo)
+    run = await find_import(app.database, undo)
     if run.undone_at is None and not confirmed:
         if not sys.stdin.isatty() or json_lines:
             fail(BadInput(f"{imports.warning(run)} To do it, give the command again with --yes."))
@@ -234,7 +235,7 @@ def _import_exports(
                 for name in sorted(surveyed.survey.workspaces):
                     await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
                 if json_lines:
-                    print_json({"run": imports.shown(this.id), **done.as_json()})
+                    print_json({"run": shown(this.id), **done.as_json()})
                 else:
                     render.show(done.sentence())
                 if done.assumed_private:
