@@ -8,7 +8,7 @@ from bot.commands.access import access_context
 from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer
 from composer.people.catch_up import missed_text, read_missed
 from composer.rights import Act
-from composer.text.when import read_since
+from composer.text.dates.when import read_since
 
 BRIEF_TOKENS: Final = 250  # of the summary of what no day's summary tells of
 

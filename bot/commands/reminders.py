@@ -22,7 +22,7 @@ from composer.people.places import named, room_ids
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line, shorten
-from composer.text.when import When, read_when
+from composer.text.dates.when import When, read_when
 
 MAX_SHOWN_CHARS: Final = 80  # of a text in the list
 _FORMS: Final = (

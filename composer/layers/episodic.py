@@ -9,7 +9,7 @@ from typing import Final
 
 from composer.model import Conversation, Item, Message
 from composer.repositories.recall import Background, Recall
-from composer.text.dates import Period
+from composer.text.dates.vocabulary import Period
 from composer.visibility import Readable
 
 # The latest of each tier that are candidates. The semantic layer finds older ones, and those of other namespaces, by
@@ -33,7 +33,7 @@ async def read(
     """The background of a conversation as it was before a message; summaries and compaction are checked again.
 
     `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
-    that belong in the prompt. `periods` are those that the message names (composer.text.periods).
+    that belong in the prompt. `periods` are those that the message names (composer.text.dates.periods).
     """
     found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None

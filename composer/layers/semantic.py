@@ -13,8 +13,8 @@ from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
-from composer.text.dates import Period
-from composer.text.periods import asked_periods
+from composer.text.dates.periods import asked_periods
+from composer.text.dates.vocabulary import Period
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them

@@ -12,7 +12,8 @@ from composer.model import Agent, ConversationKind, Visibility, dm_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
-from composer.text.when import Repeat, When
+from composer.text.dates.repeats import Repeat
+from composer.text.dates.when import When
 from composer.visibility import AccessContext
 from composer.workspace import dm_id
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from composer.memory.wording import content_terms, contradicts, paraphrases, repeats
 from composer.repositories.memories import StoredMemory
-from composer.text.dates import deadline_end, named_deadline
+from composer.text.dates.deadlines import deadline_end, named_deadline
 
 # Days after its last statement for which a memory of this kind is recalled; other kinds do not expire.
 LIFETIME_DAYS: Final = {"action item": 45, "habit": 365}

@@ -6,7 +6,7 @@ When in doubt the answer is no, and both statements remain.
 import re
 from typing import Final
 
-from composer.text.dates import MONTHS, WEEKDAYS
+from composer.text.dates.vocabulary import MONTHS, WEEKDAYS
 from composer.text.terms import terms
 
 SAME_SHARE: Final = 0.8  # share of common terms from which two statements are the same

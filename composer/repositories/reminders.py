@@ -15,7 +15,7 @@ from composer.visibility import Owned
 class Reminder:
     """What somebody wants to be reminded of, filed under the namespace of the conversation in which it is posted.
 
-    `due_at` is the next time. `repeats`: how it repeats, as composer.text.when.Repeat writes it; None for once.
+    `due_at` is the next time. `repeats`: how it repeats, as `composer.text.dates.repeats` writes it; None for once.
     """
 
     id: uuid.UUID

@@ -14,7 +14,7 @@ from composer.repositories.reminders import Position
 from composer.scheduled.due import NotYet
 from composer.scheduled.posts import Post, store_post
 from composer.summaries.periods import Period, day_of, week_of
-from composer.text.when import EVERY_DAY, MONDAY, Repeat
+from composer.text.dates.repeats import EVERY_DAY, MONDAY, Repeat
 
 # For summaries that the jobs have not written, since the first look at a period; then what there is is posted.
 MAX_WAIT: Final = timedelta(hours=6)

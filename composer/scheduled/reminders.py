@@ -11,8 +11,8 @@ from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import DueReminder, Position
 from composer.scheduled.posts import Post, store_post
+from composer.text.dates.repeats import Repeat
 from composer.text.names import in_quotes, speaker_label
-from composer.text.when import Repeat
 
 LATE: Final = timedelta(minutes=5)  # after which a reminder says that it is late
 

@@ -30,8 +30,8 @@ from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED, PromptI
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
+from composer.text.dates.periods import asked_periods
 from composer.text.names import in_quotes
-from composer.text.periods import asked_periods
 from composer.text.terms import query_terms, with_plain_mentions, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged

@@ -25,8 +25,8 @@ from composer.repositories.database import Database
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line
+from composer.text.dates.when import When, read_when
 from composer.text.requests import asks_for_reminder, reminds_all
-from composer.text.when import When, read_when
 from composer.turn.tool_writes import judged_access, quote_of
 
 _UNREAD: Final = (

@@ -36,17 +36,16 @@ from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import (
     cleaning,
-    dates,
     forgetting,
     marks,
     names,
     notices,
-    periods,
     quoting,
     repetition,
     requests,
     terms,
 )
+from composer.text.dates import deadlines, named_days, periods, when
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -136,14 +135,16 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "extract": patterns.extract,
     "embedding_text": embedding_text,
     "without_mentions": without_mentions,
-    "asks_when": dates.asks_when,
-    "says_when": dates.says_when,
-    "named_periods": lambda text: dates.named_periods(text, AT),
+    "read_when": lambda text: when.read_when(text, AT, UTC),
+    "read_since": lambda text: when.read_since(text, AT, UTC),
+    "asks_when": named_days.asks_when,
+    "says_when": named_days.says_when,
+    "named_periods": lambda text: named_days.named_periods(text, AT),
     "asked_periods": lambda text: periods.asked_periods(text, AT),
     "is_question": is_question,
     "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_CHARS], ["Nexus"]),
     "asks_only_for_a_time": lambda text: relevance.asks_only_for_a_time(text, ["Nexus"]),
-    "named_deadline": dates.named_deadline,
+    "named_deadline": deadlines.named_deadline,
     "is_worth_storing": lambda text: rules.is_worth_storing("preference", text[:1000]),
     "repeats": lambda text: wording.repeats(text[:500], text[1:501]),
     "contradicts": lambda text: wording.contradicts(text[:500], "fact", text[1:501], "fact"),

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from composer.text.dates import asks_when, named_periods, says_when
-from composer.text.periods import asked_periods
+from composer.text.dates.named_days import asks_when, named_periods, says_when
+from composer.text.dates.periods import asked_periods
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 

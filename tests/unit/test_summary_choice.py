@@ -10,7 +10,7 @@ from composer.layers.episodic import choose
 from composer.model import Item, Visibility
 from composer.prompt.lines import summary_line
 from composer.repositories.recall import Background
-from composer.text.periods import asked_periods
+from composer.text.dates.periods import asked_periods
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 TOKENS = 100

@@ -21,29 +21,29 @@ from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
 from composer.text import (
     cleaning,
-    dates,
     digests,
     forgetting,
     marks,
     masking,
     names,
     notices,
-    periods,
     quoting,
     repetition,
     requests,
     terms,
 )
+from composer.text.dates import deadlines, named_days, periods, vocabulary, when
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
 MODULES = (
     cleaning,
-    dates,
+    deadlines,
     digests,
     forgetting,
     marks,
     masking,
+    named_days,
     names,
     notices,
     periods,
@@ -51,6 +51,7 @@ MODULES = (
     repetition,
     requests,
     terms,
+    when,
     patterns,
     decisions,
     wording,
@@ -76,12 +77,12 @@ def item(text: str) -> Item:
     return Item("semantic", "episode", text, text, MOMENTS[2], "room:x", Visibility.PUBLIC)
 
 
-def deadlines(text: str) -> None:
+def dates_of(text: str) -> None:
     for at in MOMENTS:
-        for deadline in (dates.named_deadline(text), text):
+        for deadline in (deadlines.named_deadline(text), text):
             if deadline is not None:
-                dates.deadline_end(deadline, at)
-        dates.named_periods(text, at)
+                deadlines.deadline_end(deadline, at)
+        named_days.named_periods(text, at)
         periods.asked_periods(text, at)
 
 
@@ -94,13 +95,15 @@ def rules_of(text: str) -> None:
 
 # Every public function of MODULES, and others that read whole messages, with how each is called.
 FUNCTIONS: dict[str, Callable[[str], object]] = {
-    "dates.asks_when": dates.asks_when,
-    "dates.says_when": dates.says_when,
-    "dates.named_periods": deadlines,
-    "periods.asked_periods": deadlines,
-    "dates.named_deadline": deadlines,
-    "dates.deadline_end": deadlines,
-    "dates.day_or_none": lambda text: dates.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
+    "named_days.asks_when": named_days.asks_when,
+    "named_days.says_when": named_days.says_when,
+    "named_days.named_periods": dates_of,
+    "periods.asked_periods": dates_of,
+    "deadlines.named_deadline": dates_of,
+    "deadlines.deadline_end": dates_of,
+    "vocabulary.day_or_none": lambda text: vocabulary.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
+    "when.read_when": lambda text: [when.read_when(text, at, at.tzinfo or UTC) for at in MOMENTS],
+    "when.read_since": lambda text: [when.read_since(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "digests.text_digest": digests.text_digest,
     "digests.text_hash": digests.text_hash,
     "cleaning.is_storable": cleaning.is_storable,
@@ -273,7 +276,7 @@ def test_every_public_function_over_text_is_tried(module: ModuleType) -> None:
     ],
 )
 def test_a_deadline_ends_with_its_day(text: str, deadline: str | None) -> None:
-    named = dates.named_deadline(text)
+    named = deadlines.named_deadline(text)
     assert named is not None
-    end = dates.deadline_end(named, MOMENTS[2])
+    end = deadlines.deadline_end(named, MOMENTS[2])
     assert (end and f"{end:%Y-%m-%d}") == deadline

@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from composer.text.when import Repeat, read_since, read_when
+from composer.text.dates.repeats import Repeat
+from composer.text.dates.when import read_since, read_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 5, 4, 7, 30, tzinfo=UTC)  # a Monday, 9:30 in Berlin
@@ -25,6 +26,7 @@ def local(text: str) -> tuple[str, str]:
         ("in an hour and 15 minutes to stretch", "Mon 2026-05-04 10:45", "stretch"),
         ("in half an hour: tea", "Mon 2026-05-04 10:00", "tea"),
         ("in 1h 30m tea", "Mon 2026-05-04 11:00", "tea"),
+        ("in twelve minutes tea", "Mon 2026-05-04 09:42", "tea"),
         ("in 2 days tea", "Wed 2026-05-06 09:30", "tea"),
         ("in 2 weeks at 8:00 tea", "Mon 2026-05-18 08:00", "tea"),
         ("at 14:00 tea", "Mon 2026-05-04 14:00", "tea"),
@@ -82,6 +84,7 @@ def test_a_repeat_keeps_its_local_time_over_the_change_to_winter_time() -> None:
     [
         ("2 hours", "Mon 2026-05-04 07:30"),
         ("since 3 days ago", "Fri 2026-05-01 09:30"),
+        ("seven hours ago", "Mon 2026-05-04 02:30"),
         ("the last half an hour", "Mon 2026-05-04 09:00"),
         ("today", "Mon 2026-05-04 00:00"),
         ("yesterday", "Sun 2026-05-03 00:00"),

@@ -10,7 +10,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from composer.text.dates import MONTHS, WEEKDAYS, Period
+from composer.text.dates.vocabulary import (
+    DAY_MONTH,
+    ISO_DAY,
+    MONTH,
+    MONTH_DAY,
+    NUMBERS,
+    WEEKDAY,
+    Period,
+    iso_day,
+    month_and_day,
+    month_number,
+    weekday_number,
+)
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str], datetime, bool], Period | None]]
 
@@ -18,7 +30,6 @@ MAX_PERIODS: Final = 3  # that one question names
 MAX_QUESTION_CHARS: Final = 2_000  # of a question; a time is named in a sentence
 NIGHT_ENDS: Final = 5  # the hour until which "tonight" is the night that began the day before
 
-_MONTH, _WEEKDAY = "|".join(MONTHS), "|".join(WEEKDAYS)
 _PART: Final = "morning|afternoon|evening|night"
 _HOURS: Final = {
     "morning": (4, 12),
@@ -28,10 +39,9 @@ _HOURS: Final = {
 }  # of the day's start
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first months, of the north
 _SEASON: Final = "|".join(_SEASONS)
-_NUMBERS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _FEW: Final = {"few": (2, 5), "couple": (2, 3), "several": (3, 7)}  # from how many to how many
 _COUNT: Final = (
-    rf"(?P<count>\d{{1,3}}|an?(?! (?:few|couple))|(?:a )?(?:few|couple(?: of)?)|several|{'|'.join(_NUMBERS)})"
+    rf"(?P<count>\d{{1,3}}|an?(?! (?:few|couple))|(?:a )?(?:few|couple(?: of)?)|several|{'|'.join(NUMBERS)})"
 )
 _DAYS: Final = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.25}
 _YEAR: Final = r"(?:(?:,| of| in)? (?P<year>\d{4})\b|,?(?: of)? (?P<which>last|this) year\b)"
@@ -49,7 +59,7 @@ _PAST: Final = re.compile(
 # How a date begins after a preposition: "by Bob" and "since we moved" name none.
 _A_DATE: Final = (
     r"\s(?:(?:the|early|late|mid|last|this|beginning of|start of|middle of|end of)[ -])*+"
-    rf"(?:\d|q[1-4]|(?:{_MONTH}|{_WEEKDAY}|{_SEASON}|{_PART}|yesterday|today|tonight|weekend|week|month|quarter|year)\b)"
+    rf"(?:\d|q[1-4]|(?:{MONTH}|{WEEKDAY}|{_SEASON}|{_PART}|yesterday|today|tonight|weekend|week|month|quarter|year)\b)"
 )
 _SINCE: Final = re.compile(rf"\bsince{_A_DATE}")
 _RANGE: Final = re.compile(rf"\b(?:between|from){_A_DATE}")
@@ -130,24 +140,25 @@ def _season(match: re.Match[str], now: datetime, ahead: bool, month: int, count:
 
 
 def _iso_day(match: re.Match[str], now: datetime, ahead: bool) -> Period:
-    start = datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=now.tzinfo)
+    start = datetime(*iso_day(match), tzinfo=now.tzinfo)
     return start, start + timedelta(days=1)
 
 
 def _months_between(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
-    first, last = MONTHS.index(match["first"]), MONTHS.index(match["month"])
-    return _season(match, now, ahead, first + 1, (last - first) % 12 + 1)
+    first, last = month_number(match["first"]), month_number(match["month"])
+    return _season(match, now, ahead, first, (last - first) % 12 + 1)
 
 
 def _month(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
-    return _season(match, now, ahead, MONTHS.index(match["month"]) + 1, 1)
+    return _season(match, now, ahead, month_number(match["month"]), 1)
 
 
 def _day_of_month(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
-    month = _month(match, now, ahead)
+    number, day = month_and_day(match)
+    month = _season(match, now, ahead, number, 1)
     if month is None:
         return None
-    start = month[0].replace(day=int(match["day"]))
+    start = month[0].replace(day=day)
     return start, start + timedelta(days=1)
 
 
@@ -207,7 +218,7 @@ def _weekday(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
         return None
     if ahead and match["how"] in ("on", None):
         return None
-    days_ago = (now.weekday() - WEEKDAYS.index(match["weekday"]) - 1) % 7 + 1
+    days_ago = (now.weekday() - weekday_number(match["weekday"]) - 1) % 7 + 1
     return _part_of_day(now, -days_ago, match["part"])
 
 
@@ -217,7 +228,7 @@ def _count(match: re.Match[str]) -> tuple[int, int]:
     if number.isdecimal():
         return int(number), int(number)
     words = number.removeprefix("a ").removesuffix(" of")
-    count = _NUMBERS.index(words) + 1 if words in _NUMBERS else 1
+    count = NUMBERS.index(words) + 1 if words in NUMBERS else 1
     return _FEW.get(words, (count, count))
 
 
@@ -273,21 +284,21 @@ _ONLY_YEAR: Final = re.compile(r"\b(?:in|during|of|since) (?P<year>(?:19|20)\d{2
 RULES: Final[tuple[Rule, ...]] = tuple(
     (re.compile(pattern), period_of)
     for pattern, period_of in (
-        (r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?![\d-])", _iso_day),
+        (rf"(?<![\d-]){ISO_DAY}(?![\d-])", _iso_day),
         (
-            rf"\b(?:from|between) (?P<first>{_MONTH}) (?:to|and|until|till|through) (?P<month>{_MONTH})\b"
+            rf"\b(?:from|between) (?P<first>{MONTH}) (?:to|and|until|till|through) (?P<month>{MONTH})\b"
             rf"(?! \d{{1,2}}\b){_YEAR}?",
             _months_between,
         ),
-        (rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{_MONTH})\b{_YEAR}?", _day_of_month),
-        (rf"\b(?P<month>{_MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d){_YEAR}?", _day_of_month),
+        (rf"\b{DAY_MONTH}\b{_YEAR}?", _day_of_month),
+        (rf"\b{MONTH_DAY}(?!\d){_YEAR}?", _day_of_month),
         (
             r"\b(?:(?P<part>early|mid|late)(?: in)?|(?P<portion>beginning|start|middle|end) of)[ -]"
-            rf"(?P<month>{_MONTH})\b{_YEAR}?",
+            rf"(?P<month>{MONTH})\b{_YEAR}?",
             _part_of_month,
         ),
-        (rf"\b(?P<month>{_MONTH})\b{_YEAR}", _month),
-        (rf"\b(?:in|of|since|during|until|by|(?P<how>this(?! may \w)|last)) (?P<month>{_MONTH})\b(?!,? \d)", _month),
+        (rf"\b(?P<month>{MONTH})\b{_YEAR}", _month),
+        (rf"\b(?:in|of|since|during|until|by|(?P<how>this(?! may \w)|last)) (?P<month>{MONTH})\b(?!,? \d)", _month),
         (rf"\bq(?P<quarter>[1-4])\b{_YEAR}", _quarter),
         (r"\b(?:in|of|since|during|for|until|by|(?P<how>this|last)) q(?P<quarter>[1-4])\b", _quarter),
         (rf"\b(?P<season>{_SEASON})\b{_YEAR}", _year_season),
@@ -298,7 +309,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         (r"\blast night\b", _last_night),
         (r"\btonight\b", _tonight),
         (r"\b(?P<day>this|yesterday) (?P<part>morning|afternoon|evening|night)\b", _named_part),
-        (rf"\b(?:(?P<how>on|last|this past|since) )?(?P<weekday>{_WEEKDAY})(?: (?P<part>{_PART}))?\b", _weekday),
+        (rf"\b(?:(?P<how>on|last|this past|since) )?(?P<weekday>{WEEKDAY})(?: (?P<part>{_PART}))?\b", _weekday),
         (r"\b(?:last|past) hour\b", _last_hour),
         (rf"\b(?:last|past|previous) {_COUNT} (?P<unit>hour|day|week|month|year)s?\b", _lately),
         (rf"\b{_COUNT} (?P<unit>hour|day|week|month|quarter|year)s? ago\b", _ago),

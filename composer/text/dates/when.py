@@ -11,14 +11,22 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
-from composer.text.dates import MONTHS, WEEKDAYS
+from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, local_moment
+from composer.text.dates.vocabulary import (
+    DAY_MONTH,
+    ISO_DAY,
+    MONTH_DAY,
+    NUMBERS,
+    WEEKDAY,
+    WEEKDAYS,
+    iso_day,
+    month_and_day,
+    weekday_number,
+)
 
 MAX_WHEN_CHARS: Final = 200  # of a text, in which its time is read
 DEFAULT_TIME: Final = time(9)  # of a day that is named alone
 TONIGHT: Final = time(20)
-_WORKDAYS: Final = frozenset(range(5))
-EVERY_DAY: Final = frozenset(range(7))
-MONDAY: Final = frozenset({0})
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 
 _TIME: Final = re.compile(
@@ -27,71 +35,33 @@ _TIME: Final = re.compile(
     _FLAGS,
 )
 _SPAN: Final = re.compile(
-    r"(?P<count>\d{1,4}|an?|one|two|three|four|five|half\s{1,8}an)\s{0,8}"
+    rf"(?P<count>\d{{1,4}}|an?|{'|'.join(NUMBERS)}|half\s{{1,8}}an)\s{{0,8}}"
     r"(?P<unit>minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
     _FLAGS,
 )
 _AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", _FLAGS)
 _IN: Final = re.compile(r"in\s{1,8}", _FLAGS)
-_EVERY: Final = re.compile(rf"every\s{{1,8}}(?P<day>day|weekday|{'|'.join(WEEKDAYS)})\b", _FLAGS)
+_EVERY: Final = re.compile(rf"every\s{{1,8}}(?P<day>day|weekday|{WEEKDAY})\b", _FLAGS)
 _AND_DAY: Final = re.compile(
-    rf"(?:\s{{0,8}},\s{{0,8}}(?:and\s{{1,8}})?|\s{{1,8}}and\s{{1,8}})(?P<day>{'|'.join(WEEKDAYS)})\b", _FLAGS
+    rf"(?:\s{{0,8}},\s{{0,8}}(?:and\s{{1,8}})?|\s{{1,8}}and\s{{1,8}})(?P<day>{WEEKDAY})\b", _FLAGS
 )
 _NEAR: Final = re.compile(r"(?P<day>today|tonight|tomorrow)\b", _FLAGS)
-_WEEKDAY: Final = re.compile(rf"(?:(?:on|this|next)\s{{1,8}})?(?P<day>{'|'.join(WEEKDAYS)})\b", _FLAGS)
-_ISO: Final = re.compile(r"(?:on\s{1,8})?(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?:T(?=\d)|(?![\w-]))", _FLAGS)
-_MONTH: Final = "|".join(MONTHS)
+_WEEKDAY: Final = re.compile(rf"(?:(?:on|this|next)\s{{1,8}})?(?P<day>{WEEKDAY})\b", _FLAGS)
+_ISO: Final = re.compile(rf"(?:on\s{{1,8}})?{ISO_DAY}(?:T(?=\d)|(?![\w-]))", _FLAGS)
 _NAMED: Final = re.compile(
     r"(?:on\s{1,8})?(?:the\s{1,8})?"
-    rf"(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s{{1,8}}(?:of\s{{1,8}})?(?P<month>{_MONTH})"
-    rf"|(?P<month2>{_MONTH})\s{{1,8}}(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)(?!\w)"
+    rf"(?:{DAY_MONTH}|{MONTH_DAY})(?!\w)"
     r"(?:,?\s{1,8}(?P<year>\d{4})(?!\w))?",
     _FLAGS,
 )
 _PAST_DAY: Final = re.compile(
-    rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|{'|'.join(WEEKDAYS)})\b", _FLAGS
+    rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|{WEEKDAY})\b", _FLAGS
 )
 _LAST: Final = re.compile(r"(?:(?:for\s{1,8})?the\s{1,8}last|for)\s{1,8}", _FLAGS)
 _AGO: Final = re.compile(r"(?:\s{1,8}ago)?\s{0,8}\Z", _FLAGS)
 _BETWEEN: Final = re.compile(r"\s{0,8},?\s{0,8}")
 _REST: Final = re.compile(r"\s{0,8}[:,–-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", _FLAGS)  # noqa: RUF001
-_NUMBERS: Final = {"a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """The days of the week (0 is Monday) and the local time at which something repeats. As text: "0,1,2,3,4 09:30"."""
-
-    days: frozenset[int]
-    at: time
-
-    @classmethod
-    def of(cls, text: str) -> "Repeat":
-        """Read what `str` wrote."""
-        days, _, at = text.partition(" ")
-        return cls(frozenset(map(int, days.split(","))), time.fromisoformat(at))
-
-    def __str__(self) -> str:
-        """The form in which it is stored."""
-        return f"{','.join(map(str, sorted(self.days)))} {self.at:%H:%M}"
-
-    @property
-    def words(self) -> str:
-        """For people: "every weekday at 09:30"."""
-        names = {EVERY_DAY: "day", _WORKDAYS: "weekday"}
-        listed = [WEEKDAYS[day].capitalize() for day in sorted(self.days)]
-        return f"every {names.get(self.days) or ' and '.join(listed)} at {self.at:%H:%M}"
-
-    def after(self, now: datetime, zone: tzinfo) -> datetime:
-        """The next time after `now`, in UTC."""
-        today = now.astimezone(zone).date()
-        for later in range(len(WEEKDAYS) + 1):
-            day = today + timedelta(days=later)
-            at = _moment(day, self.at, zone)
-            if day.weekday() in self.days and at > now:
-                return at
-        raise ValueError("a repeat has at least one day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +97,10 @@ def _repeated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
     match = _EVERY.match(text)
     if match is None:
         return None
-    days = {"day": EVERY_DAY, "weekday": _WORKDAYS}.get(match["day"].lower()) or {_weekday(match["day"])}
+    days = {"day": EVERY_DAY, "weekday": WORKDAYS}.get(match["day"].lower()) or {weekday_number(match["day"])}
     end = match.end()
     while (more := _AND_DAY.match(text, end)) is not None:
-        days, end = {*days, _weekday(more["day"])}, more.end()
+        days, end = {*days, weekday_number(more["day"])}, more.end()
     at, end = _time_after(text, end)
     repeat = Repeat(frozenset(days), at or DEFAULT_TIME)
     return When(repeat.after(now, zone), repeat), end
@@ -144,9 +114,7 @@ def _after(text: str, now: datetime, zone: tzinfo) -> _Found | None:
     exact, days, end = timedelta(), timedelta(), match.end()
     span = _SPAN.match(text, end)
     while span is not None:
-        words, unit = span["count"].lower(), span["unit"][0].lower()
-        count = 0.5 if words.startswith("half") else _NUMBERS.get(words) or float(words)
-        length = count * _UNITS[unit]
+        length, unit = _length(span), span["unit"][0].lower()
         exact, days = (exact, days + length) if unit in "dw" else (exact + length, days)
         end = span.end()
         joined = _AND.match(text, end)
@@ -156,7 +124,7 @@ def _after(text: str, now: datetime, zone: tzinfo) -> _Found | None:
     at, end = _time_after(text, end) if days and not exact else (None, end)
     if days:
         moved = now.date() + days
-        return When(_moment(moved, at or now.time(), zone) + exact), end
+        return When(local_moment(moved, at or now.time(), zone) + exact), end
     return When(now.astimezone(UTC) + exact), end
 
 
@@ -168,8 +136,8 @@ def _dated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
     if day is None:
         if at is None:
             return None
-        moment = _moment(now.date(), at, zone)
-        return When(moment if moment > now else _moment(now.date() + timedelta(days=1), at, zone)), start
+        moment = local_moment(now.date(), at, zone)
+        return When(moment if moment > now else local_moment(now.date() + timedelta(days=1), at, zone)), start
     days, default, end = day
     if at is None:
         at, end = _time_after(text, end)
@@ -188,24 +156,23 @@ def _day(text: str, start: int) -> tuple[_Resolve, time | None, int] | None:
         word = match["day"].lower()
         default = {"tonight": TONIGHT, "tomorrow": DEFAULT_TIME}.get(word)
         later = timedelta(days=word == "tomorrow")
-        return (lambda now, at, zone: _moment(now.date() + later, at, zone)), default, match.end()
+        return (lambda now, at, zone: local_moment(now.date() + later, at, zone)), default, match.end()
     if (match := _WEEKDAY.match(text, start)) is not None:
-        weekday = frozenset({_weekday(match["day"])})
+        weekday = frozenset({weekday_number(match["day"])})
         return (lambda now, at, zone: Repeat(weekday, at).after(now, zone)), DEFAULT_TIME, match.end()
     if (match := _ISO.match(text, start)) is not None:
-        day = date(int(match["year"]), int(match["month"]), int(match["day"]))
-        return (lambda now, at, zone: _moment(day, at, zone)), DEFAULT_TIME, match.end()
+        day = date(*iso_day(match))
+        return (lambda now, at, zone: local_moment(day, at, zone)), DEFAULT_TIME, match.end()
     if (match := _NAMED.match(text, start)) is not None:
-        month = MONTHS.index((match["month"] or match["month2"]).lower()) + 1
-        number, year = int(match["day"] or match["day2"]), match["year"]
+        (month, number), year = month_and_day(match), match["year"]
         return (lambda now, at, zone: _in_year(year, month, number, now, at, zone)), DEFAULT_TIME, match.end()
     return None
 
 
 def _in_year(year: str | None, month: int, day: int, now: datetime, at: time, zone: tzinfo) -> datetime:
     """A day of a month, of the year that is named, else the next one."""
-    found = _moment(date(int(year) if year else now.year, month, day), at, zone)
-    return found if year or found > now else _moment(date(now.year + 1, month, day), at, zone)
+    found = local_moment(date(int(year) if year else now.year, month, day), at, zone)
+    return found if year or found > now else local_moment(date(now.year + 1, month, day), at, zone)
 
 
 def _time_after(text: str, end: int) -> tuple[time | None, int]:
@@ -228,13 +195,16 @@ def _time_at(text: str, start: int) -> tuple[time | None, int]:
     return time(hour, minute), match.end()
 
 
-def _moment(day: date, at: time, zone: tzinfo) -> datetime:
-    """A local time, in UTC. One that the change to summer time leaves out is an hour later."""
-    return datetime.combine(day, at.replace(second=0, microsecond=0), zone).astimezone(UTC)
-
-
-def _weekday(name: str) -> int:
-    return WEEKDAYS.index(name.lower())
+def _length(span: re.Match[str]) -> timedelta:
+    """How long a match of _SPAN is."""
+    count = span["count"].lower()
+    if count.startswith("half"):
+        number = 0.5
+    elif count in ("a", "an"):
+        number = 1.0
+    else:
+        number = float(NUMBERS.index(count) + 1 if count in NUMBERS else count)
+    return number * _UNITS[span["unit"][0].lower()]
 
 
 def read_since(text: str, now: datetime, zone: tzinfo) -> datetime | None:
@@ -254,9 +224,7 @@ def _span_ago(text: str, now: datetime) -> datetime | None:
     span = _SPAN.match(text, last.end() if last else 0)
     if span is None or _AGO.match(text, span.end()) is None:
         return None
-    words = span["count"].lower()
-    count = 0.5 if words.startswith("half") else _NUMBERS.get(words) or float(words)
-    return now.astimezone(UTC) - count * _UNITS[span["unit"][0].lower()]
+    return now.astimezone(UTC) - _length(span)
 
 
 def _past_moment(text: str, now: datetime, zone: tzinfo) -> datetime | None:
@@ -266,12 +234,12 @@ def _past_moment(text: str, now: datetime, zone: tzinfo) -> datetime | None:
     if day is None:
         if at is None or text[start:].strip():
             return None
-        moment = _moment(now.date(), at, zone)
-        return moment if moment <= now else _moment(now.date() - timedelta(days=1), at, zone)
+        moment = local_moment(now.date(), at, zone)
+        return moment if moment <= now else local_moment(now.date() - timedelta(days=1), at, zone)
     date_, end = day
     if at is None:
         at, end = _time_after(text, end)
-    return None if text[end:].strip() else _moment(date_, at or time(0), zone)
+    return None if text[end:].strip() else local_moment(date_, at or time(0), zone)
 
 
 def _past_day(text: str, start: int, now: datetime) -> tuple[date, int] | None:
@@ -280,15 +248,14 @@ def _past_day(text: str, start: int, now: datetime) -> tuple[date, int] | None:
     if (match := _PAST_DAY.match(text, start)) is not None:
         word = " ".join(match["day"].lower().split())
         if word in WEEKDAYS:
-            return today - timedelta(days=(today.weekday() - _weekday(word)) % len(WEEKDAYS)), match.end()
+            return today - timedelta(days=(today.weekday() - weekday_number(word)) % len(WEEKDAYS)), match.end()
         weeks = {"this week": 0, "last week": 1}.get(word)
         back = int(word == "yesterday") if weeks is None else today.weekday() + len(WEEKDAYS) * weeks
         return today - timedelta(days=back), match.end()
     if (match := _ISO.match(text, start)) is not None:
-        return date(int(match["year"]), int(match["month"]), int(match["day"])), match.end()
+        return date(*iso_day(match)), match.end()
     if (match := _NAMED.match(text, start)) is not None:
-        month = MONTHS.index((match["month"] or match["month2"]).lower()) + 1
-        number, year = int(match["day"] or match["day2"]), match["year"]
+        (month, number), year = month_and_day(match), match["year"]
         found = date(int(year) if year else today.year, month, number)
         return (found if year or found <= today else date(today.year - 1, month, number)), match.end()
     return None

@@ -1,0 +1,8 @@
+"""Words of time in English text, each kind of reader in a file of its own, all over the words of `vocabulary`.
+
+- `periods`: the exact periods that a question asks for, which a search is bound to.
+- `named_days`: the days near which a question asks, with a margin, which ranking prefers.
+- `deadlines`: until when a statement holds.
+- `repeats`: the days and the hour at which something repeats.
+- `when`: the time with which a command begins, which is to come (`read_when`) or over (`read_since`).
+"""
