@@ -29,7 +29,8 @@ from composer.turn.delivery import Reply
 
 logger = structlog.get_logger()
 
-Links = Callable[[Mapping[str, MessageAddress]], Awaitable[Mapping[str, str]]]  # Markdown links to messages, by mark
+# Markdown links to messages, by mark, in an answer that is posted there.
+Links = Callable[[Destination, Mapping[str, MessageAddress]], Awaitable[Mapping[str, str]]]
 
 DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
 EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
@@ -103,8 +104,9 @@ class StreamingDelivery:
         if stream is None:
             return
         await _stop_progress(stream)
-        stream.text, stream.links = reply.text, await self._links(reply.cited)
+        stream.text = reply.text
         try:
+            stream.links = await self._links(stream.to, reply.cited)
             await self._update(reply.turn, stream)
         except Refused:
             self._streams.pop(reply.turn.id, None)  # the platform refuses it for good

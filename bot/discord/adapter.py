@@ -70,7 +70,7 @@ class DiscordAdapter:
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
-        self._delivery = StreamingDelivery(app, self._outbox, markdown_links)
+        self._delivery = StreamingDelivery(app, self._outbox, partial(markdown_links, self._outbox))
         self._retraction = Retraction(app, PLATFORM, self._outbox)
         self._privacy_notices = PrivacyNotices(app, self._outbox)
         self._handlers: dict[str, Callable[..., None]] = {

@@ -7,7 +7,8 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.links import permalink
 from bot.slack.outbox import SlackOutbox
 from composer.app import App
-from composer.model import Turn
+from composer.model import ConversationKind, Turn
+from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
 from composer.turn.delivery import Reply
 
@@ -16,9 +17,11 @@ class SlackDelivery(StreamingDelivery):
     """composer.turn.delivery.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
 
     def __init__(self, app: App, outbox: SlackOutbox, directory: SlackDirectory) -> None:
-        async def links(cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
+        async def links(to: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
             url = (await directory.me()).url if cited else ""
-            found = {mark: permalink(url, address) for mark, address in cited.items()}
+            from_dm = any(address.kind is ConversationKind.DM for address in cited.values())
+            dm = await directory.dm(to.user or "") if from_dm else None
+            found = {mark: permalink(url, address, dm) for mark, address in cited.items()}
             return {mark: f"[{mark}]({link})" for mark, link in found.items() if link is not None}
 
         super().__init__(app, outbox, links)

@@ -352,6 +352,18 @@ async def test_a_mark_in_an_answer_links_to_the_message(
     await server.until(lambda: answer.content == expected)
 
 
+async def test_a_mark_in_a_dm_links_to_the_message_of_that_dm(here: Discord, server: DiscordServer, ada: User) -> None:
+    said = await server.post(server.dm(ada), ada, "the launch code is heron")
+    await here.answer(said)
+    for number in range(30):
+        await here.answer(await server.post(server.dm(ada), ada, f"nothing new {number}"))
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    here.model.says = ["It is heron (s1)."]
+    answer = await here.answer(await server.post(server.dm(ada), ada, "what is the launch code?"))
+    link = f"https://discord.com/channels/@me/{server.dm(ada).id}/{said.id}"
+    await server.until(lambda: answer.content == f"It is heron ([s1](<{link}>)).")
+
+
 async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:

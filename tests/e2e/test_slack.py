@@ -347,6 +347,20 @@ async def test_a_mark_in_an_answer_links_to_the_message(office: Office) -> None:
         assert [a["text"] for a in office.answers()] == [f"It is heron ([s1]({link})), as Bob said."]
 
 
+async def test_a_mark_in_a_dm_links_to_the_message_of_that_dm(office: Office) -> None:
+    async with office.socket() as running:
+        dm = await office.slack.add_im(office.team, office.alice)
+        said = await office.slack.post(dm, office.alice, "the launch code is heron")
+        for number in range(30):
+            await office.slack.post(dm, office.alice, f"nothing new {number}")
+        await running.settle()
+        office.model.pieces = ("It is heron ", "(s1).")
+        await office.slack.post(dm, office.alice, "what is the launch code?")
+        await running.settle()
+        link = f"https://acme.slack.com/archives/{dm}/p{said.replace('.', '')}"
+        assert office.answers(dm)[-1]["text"] == f"It is heron ([s1]({link}))."
+
+
 async def test_a_wrong_command_is_answered_with_its_usage_and_the_known_names(office: Office) -> None:
     async with office.socket():
         await office.slack.command(office.general, office.alice, "project create apollo")

@@ -62,6 +62,19 @@ async def test_a_private_room_cites_its_own_messages(harness: AppHarness) -> Non
     assert await cited(harness, room="cave") == {"s1": "told"}
 
 
+async def test_a_dm_cites_the_private_rooms_that_its_person_reads_there(harness: AppHarness) -> None:
+    await harness.say("alice", "the code of the vault is the heron", id="told", room="cave", private=True)
+    await harness.command("alice", "/nexus rooms on", dm="nexus")
+    assert await cited(harness, dm="nexus") == {"s1": "told"}
+
+
+async def test_a_dm_cites_its_own_messages(harness: AppHarness) -> None:
+    await harness.say("alice", "the code of the vault is the heron", id="told", dm="nexus")
+    for number in range(60):
+        await harness.say("alice", f"nothing new {number}", dm="nexus")
+    assert await cited(harness, dm="nexus") == {"s1": "told"}
+
+
 async def test_an_earlier_answer_is_shown_without_its_marks_and_stored_with_them(harness: AppHarness) -> None:
     await pooled(harness, room="hall")
     await harness.ask("alice", "@nexus what is the code of the vault?", **LAB)

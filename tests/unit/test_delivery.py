@@ -83,7 +83,7 @@ async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() ->
     assert store.noted == {0: "p0"}
 
 
-async def as_links(cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
+async def as_links(_: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
     return {mark: f"[{mark}](https://chat/{address.external_id})" for mark, address in cited.items()}
 
 
