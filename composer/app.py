@@ -214,7 +214,7 @@ async def open_app(
         embedding = EmbeddingMeter(embedder, calls, tokenizer_for)
         summariser = Summariser(embedding, meter)
         compactor = Compactor(database, summariser)
-        reader = Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone)
+        reader = Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone, directory.agents)
         composer = Composer(reader, compactor)
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)

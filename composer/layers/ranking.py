@@ -74,21 +74,23 @@ def rank(
     strategy: str = "hybrid",
     *,
     agents: Collection[str] = (),
+    all_agents: Collection[str] = (),
     matching: Collection[str] = (),
 ) -> Iterator[Item]:
     """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
-    names of the agent that answers: what it said itself is second-hand. `matching` are the ids of candidates that count
-    as matches, whatever they have in common with the question. What was asked of an agent comes after everything else,
-    unless the question is about what was asked: people ask again what was not answered.
+    names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
+    people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
+    the question. What was asked of an agent comes after everything else, unless the question is about what was asked:
+    people ask again what was not answered.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
     reasons = _reasons(relevant, question, now, strategy, agents)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
-    asked = [_asks_agent(candidate.item, agents) for candidate in relevant]
+    asked = [_asks_agent(candidate.item, (*agents, *all_agents)) for candidate in relevant]
     if _ABOUT_QUESTIONS.search(question[:MAX_COMPARED_CHARS]) is not None:
         asked = [False for _ in relevant]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
@@ -99,7 +101,7 @@ def rank(
 def without_duplicates(items: Iterable[Item], question: str = "", agents: Collection[str] = ()) -> Iterator[Item]:
     """The items without later ones that say the same or nearly so, or whose source messages earlier items cover; and
     without those that only repeat the question. A summary covers other summaries alone: it need not tell all of what
-    its messages say. `agents` are the names of the agent that answers."""
+    its messages say. `agents` are the names of every agent that people may have asked."""
     texts: set[str] = set()
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
@@ -152,10 +154,11 @@ class _Asked:
 
 
 def _unaddressed(text: str, agents: Collection[str]) -> str:
-    """A text in lower case without mentions of the agent."""
+    """A text in lower case without mentions of these agents. "@nobody" mentions no agent called No."""
     plain = text[:MAX_COMPARED_CHARS].casefold()
-    for name in agents:
-        plain = plain.replace(f"@{name.casefold()}", " ")
+    for name in {name.casefold() for name in agents}:
+        if f"@{name}" in plain:
+            plain = re.sub(rf"@{re.escape(name)}(?![\w-])", " ", plain)
     return plain
 
 

@@ -36,12 +36,13 @@ class Retrieval:
 @dataclass(frozen=True, slots=True)
 class Query:
     """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
-    names of the agent that answers."""
+    names of the agent that answers, `all_agents` those of every agent that people may have asked here."""
 
     text: str
     vector: Vectors | None
     terms: Sequence[str]
     agents: Collection[str] = ()
+    all_agents: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,16 @@ async def read(
         at_any_time = {candidate.item.id: candidate for candidate in found if fits}
     candidates = list((in_periods | at_any_time).values())
     seen = {(message.namespace, message.external_id) for message in shown.messages}
-    ranked = rank(candidates, query.text, now, retrieval.strategy, agents=query.agents, matching=in_periods)
-    distinct = without_duplicates(ranked, query.text if floor else "", query.agents)
+    ranked = rank(
+        candidates,
+        query.text,
+        now,
+        retrieval.strategy,
+        agents=query.agents,
+        all_agents=query.all_agents,
+        matching=in_periods,
+    )
+    distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     ordered_by_score = floor and retrieval.strategy != "recent" and not (only_time and in_periods)

@@ -133,13 +133,16 @@ class Reader:
         tokenizer: Callable[[Agent], Tokenizer],
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
         zone: Callable[[uuid.UUID], tzinfo],
+        agents: Callable[[uuid.UUID], Sequence[Agent]],
     ) -> None:
+        """`retrieval`, `zone` and `agents` are those of a tenant."""
         self._database = database
         self._cache = cache
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._retrieval = retrieval
         self._zone = zone
+        self._agents = agents
         self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
 
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
@@ -181,7 +184,8 @@ class Reader:
         tx, question = snapshot.tx, request.message
         retrieval = self._retrieval_options(request, await tx.settings.all())
         mentioned = await _mentioned(tx, question)
-        query = _query(question, snapshot.window.recent, snapshot.vector, request.agent, mentioned)
+        agents = self._agents(request.tenant_id)
+        query = _query(request, snapshot.window.recent, snapshot.vector, agents, mentioned)
         now = question.at.astimezone(self._zone(request.tenant_id))
         return await semantic.read(tx.recall, readable, query, semantic.Shown([question]), retrieval, now, floor=floor)
 
@@ -217,7 +221,8 @@ class Reader:
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            query = _query(question, window.recent, snapshot.vector, request.agent, await _mentioned(tx, question))
+            agents, mentioned = self._agents(request.tenant_id), await _mentioned(tx, question)
+            query = _query(request, window.recent, snapshot.vector, agents, mentioned)
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
@@ -327,14 +332,21 @@ async def _mentioned(tx: Transaction, question: Message) -> Collection[str]:
 
 
 def _query(
-    question: Message, recent: Sequence[Message], vector: Vectors | None, agent: Agent, mentioned: Collection[str]
+    request: PromptRequest,
+    recent: Sequence[Message],
+    vector: Vectors | None,
+    agents: Sequence[Agent],
+    mentioned: Collection[str],
 ) -> semantic.Query:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
-    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too."""
+    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
+    of the tenant."""
+    question, agent = request.message, request.agent
     names = {question.author, *(message.author for message in recent)}
     text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
     words = query_terms(without_mentions(text), names)
-    return semantic.Query(embedding_text(text), vector, words, (agent.name, agent.slug))
+    everyone = [name for each in agents for name in (each.name, each.slug)]
+    return semantic.Query(embedding_text(text), vector, words, (agent.name, agent.slug), everyone)
 
 
 def asked_text(question: Message) -> str:

@@ -148,3 +148,17 @@ async def test_agents_with_one_slug_in_two_tenants_are_different(two_agents: Set
         await harness.say("bob", "my cat is called Minka", dm="nexus", workspace="acme")
         await harness.say("bob", "what is my cat called?", dm="nexus", workspace="other")
         assert "Minka" not in shown(harness)
+
+
+async def test_what_another_agent_was_asked_gives_way_to_what_was_said(two_agents: Settings) -> None:
+    room = {"room": "general"}
+    async with open_harness(two_agents) as harness:
+        await harness.say("bob", "@scout is the heron released from the harbour on Friday or on Saturday?", **room)
+        await harness.say("bob", "The heron goes on Monday, says the harbour.", **room)
+        for number in range(60):
+            await harness.say("carol", f"nothing new {number}", **room)
+        composed = await harness.compose("alice", "@nexus when is the heron released from the harbour?", **room)
+        (recall,) = [section for section in composed.prompt.sections if section.name == "RECALL"]
+        texts = [source.text for source in recall.sources]
+        assert texts[0] == "The heron goes on Monday, says the harbour."
+        assert not any("@scout" in text for text in texts), "it ranks below what is noise beside the answer"

@@ -215,6 +215,14 @@ def test_what_was_asked_of_an_agent_ranks_after_every_statement(text: str, names
     assert [uuid.UUID(i.id).int for i in rank(to_people, "is carol away?", NOW, agents=("nexus",))] == [3, 1]
 
 
+def test_what_was_asked_of_another_agent_ranks_after_every_statement() -> None:
+    asked = candidate(1, "@scout when is carol on leave?", meaning=0.9, words=5.0)
+    to_nobody = candidate(3, "@scouting when is carol on leave?", meaning=0.8, words=4.0)  # whose name only begins so
+    some = [asked, candidate(2, "Carol's leave begins on Monday", meaning=0.2, words=0.1), to_nobody]
+    found = rank(some, "is carol away?", NOW, agents=("nexus",), all_agents=("nexus", "scout"))
+    assert [uuid.UUID(item.id).int for item in found] == [3, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "question", "repeated"),
     [
