@@ -40,10 +40,12 @@ from bot.commands.command import (
 from bot.commands.parameters import Kind, Parameter
 from composer import rights
 from composer.app import App
-from composer.errors import BadInput
+from composer.errors import BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
+from composer.permissions import ActorFacts
+from composer.repositories.database import Transaction
 from composer.rights import Act
 from composer.workspace import Workspace
 
@@ -71,13 +73,12 @@ async def run_command(
     arguments = command.arguments(text)
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
-    if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored only with its first message
-        conversation = replace(conversation, name=incoming.place.title)
-    if PlaceKind.of(conversation) not in command.places:
-        raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
-    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        facts = await call.judge(tx)
+        if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only
+            conversation = replace(conversation, name=incoming.place.title)
+        call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)
+        facts = await _judged(tx, call)
+    if isinstance(facts, NexusError):
+        raise facts
     opened = rights.opening(call.acts, facts)
     if opened and CONFIRM.name not in call.flags:
         if facts.named is not None:
@@ -86,6 +87,18 @@ async def run_command(
     else:
         answer = await command.run(call)
     return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
+
+
+async def _judged(tx: Transaction, call: Call) -> ActorFacts | NexusError:
+    """The facts that a call is judged by, or why it may not be given. That is returned and not raised: the transaction
+    goes on, since its sender is stored in any case."""
+    command = call.command
+    try:
+        if PlaceKind.of(call.conversation) not in command.places:
+            raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
+        return await call.judge(tx)
+    except NexusError as error:
+        return error
 
 
 def parse(text: str) -> tuple[Command, str]:

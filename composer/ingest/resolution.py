@@ -263,8 +263,10 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
     """Create and lock those of the conversations that do not exist."""
     new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
     if new:
-        await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
-        batch.rows |= await tx.conversations.lock(list(new))
+        created = await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
+        batch.rows |= created
+        if len(created) < len(new):  # another batch created the others meanwhile
+            batch.rows |= await tx.conversations.lock([id for id in new if id not in created])
 
 
 def _new_room(batch: Batch, place: Place, now: datetime) -> NewConversation:

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -43,6 +44,14 @@ class Extraction(StrEnum):
     PATTERN = "pattern"
     MEM0 = "mem0"
     OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How many items were embedded. `more`: others may be left, or some that changed meanwhile."""
+
+    items: int = 0
+    more: bool = False
 
 
 def without_mentions(text: str) -> str:
@@ -193,16 +202,16 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
     )
 
 
-async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> int:
+async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> Embedded:
     """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
-    Returns the number of items; 0 when none are left. No connection is held while the embedder works. Raises
-    Unavailable when the embedder does not answer, and BudgetUsedUp.
+    No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
+    BudgetUsedUp.
     """
     async with store.transaction(tenant_id, snapshot=True) as tx:
         waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
-        return 0
+        return Embedded()
     account = Account(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
     vectors = await embedder.embed([embedding_text(item.text) for item in waiting], account)
     async with store.transaction(tenant_id) as tx:
@@ -211,4 +220,4 @@ async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid
             await tx.memories.lock()  # before any row, in the same order as `consolidate`
         stored = await tx.recall.store_vectors(waiting, vectors)
         await merge_paraphrases(tx, [id for id in statements if id in stored])
-    return len(waiting)
+    return Embedded(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))

@@ -10,7 +10,7 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
 from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
 from composer.memory.forget import forget
-from composer.memory.index import Extraction, embed_next, index_next
+from composer.memory.index import INDEX_BATCH_SIZE, Embedded, Extraction, embed_next, index_next
 from composer.model import Trust
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredEmbedder
@@ -131,8 +131,8 @@ class Indexer:
             pass
 
     async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
-        """Erase what was answered; index one batch of a tenant's messages or, when there are none, embed some of its
-        items. Returns whether there may be more to do.
+        """Erase what was answered; index one batch of a tenant's messages and, when that was the last one, embed some
+        of its items. Returns whether there may be more to do.
         """
         async with self._exclusive:
             await self._priority.wait()
@@ -141,22 +141,25 @@ class Indexer:
                 await self._statistics.rows_written(count)
                 if progress is not None:
                     progress(count, 0)
-                return True
+                if count == INDEX_BATCH_SIZE:
+                    return True
+                await self._priority.wait()
             for _ in range(MAX_EMBED_CALLS if embed else 0):
-                if not (count := await self._embed_next(tenant)):
+                done = await self._embed_next(tenant)
+                if progress is not None and done.items:
+                    progress(0, done.items)
+                if not done.more:
                     return False
-                if progress is not None:
-                    progress(0, count)
                 await self._priority.wait()
             return embed
 
-    async def _embed_next(self, tenant: uuid.UUID) -> int:
-        """Embed some items; returns how many. When the budget is used up they wait without a vector, where words find
-        them, until the job `embedding` or a new message comes: a retry with a backoff would only be refused again."""
+    async def _embed_next(self, tenant: uuid.UUID) -> Embedded:
+        """Embed some items. When the budget is used up they wait without a vector, where words find them, until the job
+        `embedding` or a new message comes: a retry with a backoff would only be refused again."""
         try:
             return await embed_next(self._store, self._embedder, tenant)
         except BudgetUsedUp:
-            return 0  # the ledger has said so, once
+            return Embedded()  # the ledger has said so, once
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""

@@ -51,7 +51,7 @@ async def reembed(
             pass
         await vectors.switch(current, target)
     for tenant, _ in await store.tenants():
-        while await embed_next(store, embedder, tenant):
+        while (await embed_next(store, embedder, tenant)).more:
             pass
     items = (await vectors.status()).items
     progress(items, items)

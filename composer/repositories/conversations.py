@@ -83,10 +83,11 @@ class Conversations:
 
     async def ensure(
         self, platform: str, workspace: str, conversations: Sequence[NewConversation], now: datetime
-    ) -> None:
-        """Create conversations that do not exist."""
+    ) -> dict[uuid.UUID, ConversationRow]:
+        """Create conversations that do not exist. Returns those that were created, locked until the transaction
+        ends."""
         new = list(conversations)
-        await self._sql.execute(
+        rows = await self._sql.fetch(
             "conversations_ensure",
             platform=platform,
             workspace=workspace,
@@ -103,6 +104,7 @@ class Conversations:
             privacy_at=[c.privacy_at for c in new],
             now=now,
         )
+        return self._locked(rows)
 
     async def workspace_of(self, id: uuid.UUID) -> tuple[str, str]:
         """The platform and the name of the workspace of a conversation that exists. Raises NotFound."""
@@ -113,7 +115,9 @@ class Conversations:
 
     async def lock(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ConversationRow]:
         """Lock conversations for writing until the transaction ends. Unknown ones are left out."""
-        rows = await self._sql.fetch("conversations_lock", ids=list(ids))
+        return self._locked(await self._sql.fetch("conversations_lock", ids=list(ids)))
+
+    def _locked(self, rows: Sequence[Row]) -> dict[uuid.UUID, ConversationRow]:
         return {
             row["id"]: ConversationRow(
                 self._conversation(row),

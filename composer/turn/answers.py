@@ -76,8 +76,8 @@ class AnswerStore:
         stored, and a reply that drew on the erased source is retracted.
         """
         prompt = None if draft.composed is None else draft.composed.prompt
-        reused = 0 if prompt is None else await self._reused_tokens(turn, agent, prompt)
         async with self._database.transaction(turn.tenant_id) as tx:
+            reused = 0 if prompt is None else await self._reused_tokens(tx, turn, agent, prompt)
             await tx.erasure.block()  # until this transaction ends; before any conversation is locked
             erased = {} if prompt is None else await _erased_sources(tx, prompt)
             retracted = prompt is not None and used_erased_source(prompt, erased, draft.failure or draft.text)
@@ -116,10 +116,9 @@ class AnswerStore:
         except Unavailable:
             logger.warning("working.cache_unavailable", conversation=str(conversation.id))
 
-    async def _reused_tokens(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
+    async def _reused_tokens(self, tx: Transaction, turn: Turn, agent: Agent, prompt: Prompt) -> int:
         """How many tokens at the beginning of this prompt equal the agent's previous prompt in this conversation."""
-        async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:
-            before = await tx.turns.previous_prompt(turn)
+        before = await tx.turns.previous_prompt(turn)
         if before is None:
             return 0
         earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]

@@ -14,6 +14,11 @@ from composer.turn.explanation import explain_stored
 CITED: Final = re.compile(r"\bs[1-9]\d{0,2}\b")
 
 
+def cites(text: str) -> bool:
+    """Whether a text has source marks."""
+    return CITED.search(text) is not None
+
+
 async def cited_messages(
     tx: Transaction, turn: Turn, question: Message, prompt: str | None, text: str
 ) -> Mapping[str, MessageAddress]:
@@ -24,7 +29,7 @@ async def cited_messages(
     or a session only the asker sees it. A message of a DM is always one of the DM where the answer is posted.
     """
     cited = set(CITED.findall(text))
-    if prompt is None or not cited or question.user_id is None:
+    if prompt is None or question.user_id is None:
         return {}
     access = await tx.conversations.access_context(turn.conversation_id, question.user_id, question.trust)
     if access is None:

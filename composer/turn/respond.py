@@ -34,7 +34,7 @@ from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
 from composer.turn.answers import AnswerStore, DraftAnswer
 from composer.turn.asking import ModelAsker
-from composer.turn.citations import cited_messages
+from composer.turn.citations import cited_messages, cites
 from composer.turn.compose import Composer
 from composer.turn.delivery import Delivery, Reply
 from composer.turn.image_loader import ImageLoader
@@ -214,7 +214,7 @@ class Responder:
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
         """The reply with the messages that it cites; without them when the database is unavailable. Only sources that
         the asker may still read are looked up."""
-        if reply.failed:
+        if reply.failed or not cites(reply.text):
             return reply
         try:
             async with self._database.transaction(reply.turn.tenant_id, snapshot=True) as tx:

@@ -1,5 +1,6 @@
 -- name: conversations_ensure
--- Create conversations that do not exist yet. `room_ids` names the room of each thread.
+-- Create conversations that do not exist yet, and return them as conversations_lock does: nobody else can have locked
+-- them. `room_ids` names the room of each thread.
 INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, private, room_id, thread,
                            user_id, agent_id, project_id, privacy_at, private_since, public_at, created_at)
 SELECT :tenant_id, id, kind, :platform, :workspace, name, namespace, private, room_id, thread, user_id, agent_id,
@@ -11,6 +12,11 @@ FROM unnest(:ids::uuid[], :kinds::text[], :names::text[], :namespaces::text[], :
      AS new (id, kind, name, namespace, private, room_id, thread, user_id, agent_id, project_id, privacy_at)
 ORDER BY room_id NULLS FIRST, id
 ON CONFLICT DO NOTHING
+RETURNING id, kind, coalesce(title, name) AS name, namespace, generation, private, room_id, thread, user_id, agent_id,
+    project_id, last_seq, version, privacy_at, private_since, public_at, opened_at,
+    coalesce((SELECT r.recording FROM conversations AS r
+              WHERE r.tenant_id = :tenant_id AND r.id = conversations.room_id), recording) AS recording,
+    outsiders, outsiders_at
 
 -- name: conversations_lock
 -- Lock conversations for writing, always in the same order: threads after the rooms that they follow (see

@@ -1,13 +1,18 @@
 """How many round trips to the database and the cache a received message takes; each costs latency under load."""
 
+import uuid
 from collections import Counter
 
 import pytest
 import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from composer.model import ConversationKind, Place
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.statements import PostgresStatements
+from tests.support.harness import AppHarness
 from tests.support.receiver import Receiver, said
 
 pytestmark = pytest.mark.integration
@@ -54,3 +59,49 @@ async def test_a_batch_over_many_rooms_takes_no_more_round_trips_than_one_messag
     assert len(received.new) == 14
     assert max(calls.values()) == 1, calls
     assert "turns_insert" not in calls
+
+
+@pytest.fixture
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[uuid.UUID]:
+    """The tenants of all transactions that were begun."""
+    begun: list[uuid.UUID] = []
+    begin = PostgresDatabase.transaction
+
+    def counted(self: PostgresDatabase, tenant_id: uuid.UUID, **options: bool) -> object:
+        begun.append(tenant_id)
+        return begin(self, tenant_id, **options)
+
+    monkeypatch.setattr(PostgresDatabase, "transaction", counted)
+    return begun
+
+
+async def test_a_mention_takes_five_transactions_and_its_indexing_four(
+    harness: AppHarness, transactions: list[uuid.UUID]
+) -> None:
+    for _ in range(2):  # then those whose names are left out of what is embedded are known
+        await harness.ask("alice", "@nexus hi", room="general")
+    transactions.clear()
+    here = harness.workspace()
+    asked = incoming(here, place_of("general", None, None), "alice", "@nexus hello", harness.clock.tick())
+    await harness.app.receive(here, [asked])
+    await harness.app.turns.settle()
+    assert len(transactions) == 5, "receive, read the turn, compose, store the answer, mark it as sent"
+    transactions.clear()
+    await harness.app.indexer.catch_up(here.tenant_id)
+    assert len(transactions) == 4, "erase, index, read what has no vector, store the vectors"
+
+
+async def test_a_command_that_changes_something_takes_two_transactions(
+    harness: AppHarness, transactions: list[uuid.UUID]
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    here = harness.workspace()
+    transactions.clear()
+    place, text = place_of("general", None, None), "/nexus fact set day Friday"
+    await run_command(harness.app, here, incoming(here, place, "alice", text, harness.clock.tick()))
+    assert len(transactions) == 2, "judge its sender, change"
+
+
+async def test_a_conversation_that_is_created_is_not_locked_once_more(receiver: Receiver, calls: Counter[str]) -> None:
+    await receiver(said("m1", "hello"))
+    assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 1)

@@ -324,7 +324,8 @@ async def test_a_vector_of_text_edited_meanwhile_is_not_stored(settings: Setting
         await harness.app.receive(here, [said])
         await index_next(harness.app.database, here.tenant_id)
         embedder.harness = harness
-        assert await embed_next(harness.app.database, Unmetered(embedder), here.tenant_id) == 1
+        done = await embed_next(harness.app.database, Unmetered(embedder), here.tenant_id)
+        assert (done.items, done.more) == (1, True)
         assert await backlog(harness) == 1, "the new text has the vector of the old one"
         await harness.app.indexer.catch_up(here.tenant_id)
         assert await backlog(harness) == 0
