@@ -123,6 +123,7 @@ class App:
             batch,
             process=self.locks.number,
             answer=answer,
+            transcribe=answer and self.voice_notes.are_transcribed,
             run=run,
             now=self.clock.now(),
         )
@@ -231,7 +232,8 @@ async def open_app(
         speech = configured_transcriber(settings)
         if speech is not None:
             stack.push_async_callback(speech.close)
-        voice_notes = VoiceNotes(database, None if speech is None else TranscriptionMeter(speech, calls), indexer.due)
+        meter_of_speech = None if speech is None else TranscriptionMeter(speech, calls)
+        voice_notes = VoiceNotes(database, meter_of_speech, indexer.due, locks)
         asker = ModelAsker(meter, tools, priority)
         responder = Responder(database, composer, asker, answers, ImageLoader(), time, voice_notes)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority, watching)

@@ -55,7 +55,7 @@ JOBS: Final[tuple[Job, ...]] = (
     Job(
         "reconciliation",
         "*/30 * * * *",
-        "adopt the turns of dead processes, and index what was missed",
+        "adopt the turns and voice notes of dead processes, and index what was missed",
         600,
         work.reconcile,
     ),

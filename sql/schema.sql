@@ -870,6 +870,16 @@ CREATE TABLE public.users (
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.voice_notes (
+    tenant_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    adapter text NOT NULL,
+    claimed_by bigint NOT NULL,
+    tries smallint DEFAULT 1 NOT NULL
+);
+
+ALTER TABLE ONLY public.voice_notes FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.workspaces (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -1025,6 +1035,9 @@ ALTER TABLE ONLY public.usage_reservations
 
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.voice_notes
+    ADD CONSTRAINT voice_notes_pkey PRIMARY KEY (tenant_id, message_id);
 
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
@@ -1292,6 +1305,9 @@ ALTER TABLE ONLY public.turns
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.voice_notes
+    ADD CONSTRAINT voice_notes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -1461,6 +1477,8 @@ CREATE POLICY tenant ON public.usage_reservations USING ((tenant_id = public.cur
 
 CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.voice_notes USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
@@ -1468,6 +1486,8 @@ ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.usage_reservations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.voice_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
@@ -1611,5 +1631,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
 GRANT SELECT,INSERT,DELETE ON TABLE public.usage_reservations TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.voice_notes TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.workspaces TO nexus_service;

@@ -18,6 +18,7 @@ from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
 from composer.ingest.validation import validate_message
+from composer.ingest.voice_notes import untranscribed
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Turn, derived_id
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
@@ -72,10 +73,12 @@ async def receive(
     *,
     process: int,
     answer: bool = True,
+    transcribe: bool = False,
     run: ImportRun | None = None,
     now: datetime,
 ) -> Received:
     """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`).
+    With `transcribe`, note that this process is to transcribe the voice notes in what is stored.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
@@ -105,6 +108,9 @@ async def receive(
         turns = _turns(state, stored) if answer else []
         if turns:
             await tx.turns.queue(turns, process)
+        spoken = [entry for entry in stored if untranscribed(entry.message.attachments)] if transcribe else []
+        if spoken:
+            await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
     await _update_cache(cache, appended, answer=answer)
     return Received(
         new=tuple(entry.message.id for entry in stored),

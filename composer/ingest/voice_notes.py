@@ -17,6 +17,7 @@ from composer.errors import NexusError, Refused, for_operator, where_raised
 from composer.model import Attachment, Message
 from composer.ports.images import ImageSource
 from composer.ports.models import Account, WorkKind
+from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database
 from composer.repositories.recall import episode_id_of
 from composer.usage.transcription import TranscriptionMeter
@@ -33,13 +34,18 @@ MAX_REMEMBERED: Final = 10_000  # messages whose voice notes were tried
 
 
 class VoiceNotes:
-    """Transcribes the voice notes of stored messages, each message once. Without a meter it does nothing."""
+    """Transcribes the voice notes of stored messages, each message once. What a process was interrupted in, the next
+    one tries again. Without a meter it does nothing."""
 
     def __init__(
-        self, database: Database, meter: TranscriptionMeter | None, written: Callable[[uuid.UUID], object]
+        self,
+        database: Database,
+        meter: TranscriptionMeter | None,
+        written: Callable[[uuid.UUID], object],
+        locks: ProcessLocks,
     ) -> None:
         """`written` is called with a tenant in which a message has got its text, and is to be indexed."""
-        self._database, self._meter, self._written = database, meter, written
+        self._database, self._meter, self._written, self._locks = database, meter, written, locks
         self._sources: dict[str, ImageSource] = {}
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED)
@@ -61,6 +67,21 @@ class VoiceNotes:
             task = asyncio.create_task(self._transcribe_message(tenant, message, adapter))
             self._tasks[message] = task
         return asyncio.shield(task)
+
+    async def adopt(self) -> int:
+        """Begin to transcribe what dead processes were interrupted in. Returns how many messages."""
+        if self._meter is None:
+            return 0
+        count = 0
+        for tenant, _ in await self._database.tenants():
+            async with self._database.transaction(tenant) as tx:
+                taken, given_up = await tx.voice_notes.adopt(self._locks.number, sorted(self._sources))
+            for message in given_up:
+                logger.warning("voice_note.not_transcribed", message=str(message), error="It was interrupted.")
+            for message, adapter in taken:
+                self.start(tenant, message, adapter)
+            count += len(taken)
+        return count
 
     async def heard(self, tenant: uuid.UUID, message: Message, adapter: str) -> Message:
         """A message whose voice notes have their text, as far as that can be had."""
@@ -87,6 +108,15 @@ class VoiceNotes:
             logger.warning("voice_note.not_transcribed", message=str(id), error="It took too long.")
         except Exception as error:
             logger.warning("voice_note.not_transcribed", message=str(id), **where_raised(error))
+        await self._end(tenant, id)
+
+    async def _end(self, tenant: uuid.UUID, id: uuid.UUID) -> None:
+        """Note that nothing is left to do. Without it, in an outage, a later process tries the message again."""
+        try:
+            async with self._database.transaction(tenant) as tx:
+                await tx.voice_notes.end(id)
+        except NexusError as error:
+            logger.warning("voice_note.not_ended", message=str(id), error=for_operator(error))
 
     async def _transcribe_stored(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         source = self._sources.get(adapter)

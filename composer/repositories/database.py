@@ -34,6 +34,7 @@ from composer.repositories.sharing import Sharing
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
+from composer.repositories.voice_notes import StoredVoiceNotes
 
 
 class Transaction:
@@ -72,6 +73,7 @@ class Transaction:
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
         self.usage = UsageLedger(statements)
+        self.voice_notes = StoredVoiceNotes(statements)
 
 
 class Database(Protocol):

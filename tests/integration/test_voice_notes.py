@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import asyncpg
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
@@ -15,8 +16,11 @@ from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
 from composer.ingest import voice_notes
 from composer.model import Attachment, Message, Place, Turn
+from composer.repositories.voice_notes import MAX_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.turn.delivery import Reply
+from jobs.runner import Runner
+from jobs.table import JOBS_BY_NAME
 from tests.support.harness import open_harness
 from tests.support.model_server import Fail, ModelServer, Raw
 from tests.support.tool_office import Office
@@ -227,6 +231,64 @@ async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
         (reply,) = await office.send("alice", DM, id="asked")
     assert reply.text == "Hello there."
     assert "heron" in office.asked
+
+
+async def interrupted(office: Spoken, monkeypatch: pytest.MonkeyPatch, process: int = 4711, tries: int = 1) -> None:
+    """A voice note to nobody, whose transcription `process` began and did not end."""
+    with monkeypatch.context() as patched:
+        patched.setattr(type(office.harness.app), "_transcribe", lambda *given: None)
+        await office.send("bob", LAB, id="told")
+    await office.rows(f"UPDATE voice_notes SET claimed_by = {process}, tries = {tries}")
+
+
+async def adopted(office: Spoken) -> int:
+    count = await office.harness.app.voice_notes.adopt()
+    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
+    return count
+
+
+async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next(
+    office: Spoken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.server.spoken.append(SPOKEN)
+    await interrupted(office, monkeypatch)
+    assert await adopted(office) == 1
+    assert "heron" in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
+    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+    assert await adopted(office) == 0
+
+
+async def test_what_was_interrupted_each_time_is_given_up(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
+    await interrupted(office, monkeypatch, tries=MAX_TRIES)
+    assert await adopted(office) == 0
+    assert not office.transcribed
+    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+
+
+async def test_what_a_live_process_transcribes_is_left_to_it(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = await asyncpg.connect(office.harness.app.settings.database_url)
+    try:
+        await live.execute("SELECT pg_advisory_lock(4711)")
+        await interrupted(office, monkeypatch)
+        assert await adopted(office) == 0
+    finally:
+        await live.close()
+    assert not office.transcribed
+
+
+async def test_one_that_failed_is_not_tried_again(office: Spoken) -> None:
+    office.server.spoken.append(Fail(400, "broken"))
+    await office.send("bob", LAB, id="told")
+    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+
+
+async def test_the_job_that_reconciles_takes_over(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.server.spoken.append(SPOKEN)
+    await interrupted(office, monkeypatch)
+    app = office.harness.app
+    assert (await Runner(app).run(JOBS_BY_NAME["reconciliation"], app.clock.now())).state == "done"
+    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
+    assert len(office.transcribed) == 1
 
 
 async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_used_an_edited_message(
