@@ -42,6 +42,7 @@ from composer.stores.configured import (
     configured_embedder,
     configured_extraction,
     configured_extractor,
+    configured_servers,
     configured_transcriber,
     extraction_model,
     extraction_notice,
@@ -219,7 +220,10 @@ async def open_app(
         composer = Composer(reader, compactor)
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
-        tools = MemoryTools(database, reader, tokenizer, partial(_takes_tools, chat), time, directory.zone)
+        tool_servers = configured_servers(settings, directory, time, watching)
+        stack.push_async_callback(tool_servers.close)
+        takes_tools = partial(_takes_tools, chat)
+        tools = MemoryTools(database, reader, tokenizer, takes_tools, time, directory.zone, tool_servers.tools)
         indexer = Indexer(
             database,
             embedding,

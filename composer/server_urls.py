@@ -182,3 +182,13 @@ def check_redis_url(url: ServerUrl) -> ServerUrl:
         if key in _REDIS_NUMBERS and not value.isdecimal():
             raise ValueError(f"its parameter {key} must be a number")
     return url
+
+
+def check_http_url(url: ServerUrl) -> ServerUrl:
+    """Check a URL of a service. It may hold no login. Raises ValueError, without any part of the URL."""
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+        raise ValueError("it must be a URL like https://wiki.example.com/mcp")
+    if parts.username or parts.password:
+        raise ValueError("it may hold no login: set token or headers instead")
+    return url

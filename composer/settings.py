@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 
 from composer.errors import Misconfigured
 from composer.secrets_file import read_secrets
-from composer.server_urls import ServerUrl, check_database_url, check_redis_url
+from composer.server_urls import ServerUrl, check_database_url, check_http_url, check_redis_url
 
 LOCAL_EMBEDDER = "minilm"
 PREFIX = "NEXUS_"
@@ -45,7 +45,41 @@ def _check_zone(name: str) -> str:
     return name
 
 
+def _check_server_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text):
+        raise ValueError("the name of a server is 1 to 32 characters of a-z, 0-9 and -")
+    return text
+
+
+def _check_header_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) or text.lower() in ("host", "content-length"):
+        raise ValueError(
+            "the name of a header is made of letters, digits and -, and is neither Host nor Content-Length"
+        )
+    return text
+
+
+def _check_header_value(secret: SecretStr) -> SecretStr:
+    text = secret.get_secret_value()
+    if not text.isascii() or not text.isprintable() or text != text.strip() or not text:
+        raise ValueError("it holds a character that no header has, or nothing: copy it again")
+    return secret
+
+
+def _check_room(text: str) -> str:
+    platform, _, rest = text.partition(":")
+    workspace, _, room = rest.partition("/")
+    if not platform or not workspace or not room:
+        raise ValueError("a room is named with its platform and workspace, by its id there: slack:T0123ABCD/C0456EFGH")
+    return text
+
+
 Slug = Annotated[str, AfterValidator(_check_slug)]
+ServerName = Annotated[str, AfterValidator(_check_server_name)]
+HeaderName = Annotated[str, AfterValidator(_check_header_name)]
+HeaderValue = Annotated[SecretStr, AfterValidator(_check_header_value)]
+RoomName = Annotated[str, AfterValidator(_check_room)]
+HttpUrl = Annotated[ServerUrl, AfterValidator(check_http_url)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[ServerUrl, AfterValidator(check_database_url)]
 RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
@@ -146,6 +180,59 @@ class TenantSettings(_Table):
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")
 
 
+class McpSettings(_Table):
+    """A server whose tools agents may use, by the Model Context Protocol: at a `url` (streamable HTTP), or a `command`
+    with `args` and `env` that is started and spoken to by its standard streams. `token` is sent as a bearer token.
+
+    `timeout` is for connecting and for one call, in seconds. Only its tools named in `tools` are offered, to the
+    `agents` of these slugs (default: all), in the rooms of the `tenants` of these slugs and in these `rooms`
+    (`slack:T123/C456`). With `private` also where not everybody in the organisation reads: in DMs, sessions, private
+    rooms and isolated projects. With `guests` also to guests, and in rooms that are shared with other organisations.
+    """
+
+    url: HttpUrl | None = None
+    command: str | None = Field(default=None, min_length=1)
+    args: tuple[str, ...] = ()
+    env: dict[str, SecretStr] = Field(default_factory=dict)
+    token: HeaderValue | None = None
+    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
+    timeout: float = Field(default=10.0, gt=0, le=600)
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = ()
+    agents: tuple[Slug, ...] = ()
+    tenants: tuple[str, ...] = ()
+    rooms: tuple[RoomName, ...] = ()
+    private: bool = False
+    guests: bool = False
+
+    @model_validator(mode="after")
+    def _check_address(self) -> "McpSettings":
+        if (self.url is None) == (self.command is None):
+            raise ValueError("a server needs an address: set url or command, and only one of them")
+        wrong = ("args", "env") if self.command is None else ("token", "headers")
+        for key in wrong:
+            if key in self.model_fields_set:
+                raise ValueError(f"{key} goes with {'command' if self.command is None else 'url'}: remove it")
+        return self
+
+    @property
+    def secrets(self) -> set[str]:
+        """What must not be shown of it: its address and its token, and other values that are long enough for a key."""
+        others = (each.get_secret_value() for each in (*self.headers.values(), *self.env.values()))
+        hidden = {text for text in others if len(text) >= MIN_KEY_CHARS}
+        hidden |= {self.token.get_secret_value()} if self.token is not None else set()
+        return hidden | (set() if self.url is None else {str.__str__(self.url)})
+
+    def offered_tools(self, name: str) -> dict[str, str]:
+        """Its allowed tools, in the order of the file, by the names by which a model calls them; `name` is its own. No
+        server's name has _, so tools of two servers never have the same name."""
+        called = {tool: f"{name}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}"[:MAX_FUNCTION_NAME] for tool in self.tools}
+        return {called[tool]: tool for tool in self.tools}
+
+
+MAX_FUNCTION_NAME = 64  # characters, as APIs allow
+MIN_KEY_CHARS = 16  # a shorter value of a header or a variable may be a word of ordinary texts
+
+
 class Settings(_Table):
     """Everything that can be set. Each field down to `log_format` is `NEXUS_<FIELD>` in the environment.
 
@@ -196,6 +283,7 @@ class Settings(_Table):
     retrieval: RetrievalSettings = RetrievalSettings()
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     budgets: tuple[BudgetSettings, ...] = ()
+    mcp: dict[ServerName, McpSettings] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -247,6 +335,8 @@ class Settings(_Table):
                     found.add(secret.get_secret_value())
                 case ServerUrl() as url:
                     found |= url.secrets()
+        for server in self.mcp.values():
+            found |= server.secrets
         return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
 
     def retrieval_of(self, tenant: str) -> RetrievalSettings:
@@ -315,10 +405,15 @@ def _variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
-SHORT_PROMPT_TOKENS = 300  # about what the rules (195), a short persona, CONTEXT and a short question have
-FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets")
+SHORT_PROMPT_TOKENS = 300  # about what the rules (215), a short persona, CONTEXT and a short question have
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "mcp")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
+
+
+def token_variable(server: str) -> str:
+    """The variable that may hold the token of an MCP server."""
+    return f"{PREFIX}MCP_{server.upper().replace('-', '_')}_TOKEN"
 
 
 def configure_mem0(home: Path) -> None:
@@ -357,6 +452,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
         if isinstance(values.get(name), str):
             values[name] = values[name].lower()
     _inherit_retrieval(values)
+    _add_tokens(values, variables)
     try:
         settings = Settings.model_validate(values | {"home": home, "config": config})
     except ValidationError as error:
@@ -365,7 +461,12 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     return settings.model_copy(
         update={
             "agents": tuple(_with_defaults(agent, settings) for agent in settings.agents),
-            "warnings": (*_unknown_variables(variables), *_model_warnings(settings), *_budget_warnings(settings)),
+            "warnings": (
+                *_unknown_variables(variables, settings),
+                *_model_warnings(settings),
+                *_budget_warnings(settings),
+                *_server_warnings(settings),
+            ),
         }
     )
 
@@ -436,6 +537,18 @@ def _inherit_retrieval(values: dict[str, Any]) -> None:
     values["tenants"] = inherited
 
 
+def _add_tokens(values: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Add the tokens of MCP servers that the variables hold. What is not a table is left to validation."""
+    servers = values.get("mcp")
+    if isinstance(servers, dict):
+        values["mcp"] = {
+            name: table | {"token": variables[token_variable(name)]}
+            if isinstance(table, dict) and token_variable(name) in variables
+            else table
+            for name, table in servers.items()
+        }
+
+
 def _with_defaults(agent: AgentSettings, settings: Settings) -> AgentSettings:
     update = {
         "persona": agent.persona or PERSONA.format(name=agent.name),
@@ -454,6 +567,11 @@ def _check_unique(settings: Settings, config: Path | None) -> None:
         raise Misconfigured(
             f"In {config}, the workspace {workspace!r} is listed under two `tenants`: remove it from one."
         )
+    for name, server in settings.mcp.items():
+        if len(server.offered_tools(name)) < len(set(server.tools)):
+            raise Misconfigured(
+                f"In {config}, `mcp.{name}.tools` has two names that a model can't tell apart: list one of them."
+            )
 
 
 def _duplicates(names: Iterable[str]) -> list[str]:
@@ -461,9 +579,10 @@ def _duplicates(names: Iterable[str]) -> list[str]:
     return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
 
 
-def _unknown_variables(variables: Mapping[str, str]) -> list[str]:
-    unknown = [key for key in sorted(variables) if key not in KNOWN_VARIABLES]
-    return [f"{key} is not a setting of Nexus{_nearest_hint(key, KNOWN_VARIABLES) or '.'}" for key in unknown]
+def _unknown_variables(variables: Mapping[str, str], settings: Settings) -> list[str]:
+    known = (*KNOWN_VARIABLES, *map(token_variable, settings.mcp))
+    unknown = [key for key in sorted(variables) if key not in known]
+    return [f"{key} is not a setting of Nexus{_nearest_hint(key, known) or '.'}" for key in unknown]
 
 
 def _model_warnings(settings: Settings) -> list[str]:
@@ -490,6 +609,17 @@ def _budget_warnings(settings: Settings) -> list[str]:
         )
     return found + [
         _too_small_sentence(budget, settings) for budget in settings.budgets if _too_small(budget, settings)
+    ]
+
+
+def _server_warnings(settings: Settings) -> list[str]:
+    slugs = {agent.slug for agent in settings.agents}
+    known = ", ".join(sorted(slugs))
+    return [
+        f"The MCP server {name} is set for the agent {agent}, which there is not: set one of {known}."
+        for name, server in settings.mcp.items()
+        for agent in server.agents
+        if agent not in slugs
     ]
 
 
@@ -563,6 +693,7 @@ def _error_sentence(error: ValidationError, variables: Mapping[str, str], config
             "retrieval": RetrievalSettings,
             "prices": PriceSettings,
             "budgets": BudgetSettings,
+            "mcp": McpSettings,
         }
         tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
         return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)

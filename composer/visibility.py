@@ -253,6 +253,20 @@ def readable_in_room(conversation: Conversation) -> Readable:
     return _make_readable(conversation, (conversation.namespace,), (), ())
 
 
+def reads_private(access: AccessContext) -> bool:
+    """Whether what is read here may hold words that not everybody of the organisation may read: in a DM, a session, a
+    private room and an isolated project, and where the pool of its project has a private room or a session."""
+    project = effective_project(access)
+    if not _is_room(access.conversation) or access.conversation.private:
+        return True
+    return project is not None and (project.isolated or any(map(_is_private_part, project.members)))
+
+
+def is_of_organisation(access: AccessContext) -> bool:
+    """Whether the organisation's own people are answered here, and nobody else reads it."""
+    return access.trust is Trust.MEMBER and not access.outsiders
+
+
 def participants(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
     """The people whose shared profiles belong in a room's prompt: the asker and then `speakers`, at most 16.
 
@@ -471,6 +485,10 @@ def _is_room(conversation: Conversation) -> bool:
 def _require_participation(access: AccessContext) -> None:
     if not may_participate(access):
         raise NotFound(unknown_conversation_sentence(access.conversation.kind, access.conversation.name))
+
+
+def _is_private_part(member: PoolMember) -> bool:
+    return _is_pooled(member) and (member.private or member.kind is ConversationKind.SESSION)
 
 
 def _is_pooled(member: PoolMember) -> bool:

@@ -83,6 +83,7 @@ async def doctor(
             checks.append(await _check("transcription", probe.transcription(stored=reachable)))
         elif settings.transcription_model:
             checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
+        checks += [await _tool_server(probe, settings, name, live=live) for name in settings.mcp]
     return checks + await _platforms(settings, slack_url, live=live)
 
 
@@ -100,6 +101,21 @@ async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool
         else:
             checks.append(Check(title, None, f"{agent.model}: {NOT_ASKED}"))
     return checks
+
+
+async def _tool_server(probe: Doctor, settings: Settings, name: str, *, live: bool) -> Check:
+    """A tool server: whether any of its tools is offered anywhere. Only `live` connects to it."""
+    title, server = f"mcp server {name}", settings.mcp[name]
+    unused = ""
+    if not server.tools:
+        unused = f"none of its tools is offered: name them in tools of [mcp.{name}] in nexus.toml"
+    elif not server.tenants and not server.rooms:
+        unused = f"it is offered nowhere: name tenants or rooms in [mcp.{name}] in nexus.toml"
+    if not live:
+        place = f"{server.command or server.url}, {counted(len(server.tools), 'tool')}"
+        return Check(title, False if unused else None, unused or f"{place}: {NOT_ASKED}")
+    found = await _check(title, probe.tool_server(name))
+    return Check(title, False, f"{found.detail}; {unused}") if found.ok and unused else found
 
 
 async def _jobs(probe: Doctor, settings: Settings) -> list[Check]:

@@ -32,6 +32,9 @@ class Metrics:
         self._tokens = Counter(
             "nexus_model_tokens", "Tokens of calls of models", ["kind", "model", "direction"], registry=registry
         )
+        self._servers = Counter(
+            "nexus_tool_server_calls", "Calls of tools of servers", ["server", "outcome"], registry=registry
+        )
         self._jobs = Counter(
             "nexus_job_runs", "Runs of jobs that this process ended", ["job", "state"], registry=registry
         )
@@ -64,6 +67,10 @@ class Metrics:
             ("cached", usage.cached_tokens),
         ):
             self._tokens.labels(kind.value, name, direction).inc(tokens)
+
+    def server_called(self, server: str, outcome: str) -> None:
+        """Count a call. Servers are named by the settings."""
+        self._servers.labels(server, outcome).inc()
 
     def job_ended(self, job: str, state: str) -> None:
         """Count a run."""

@@ -29,22 +29,27 @@ from composer.stores.configured import (
     configured_embedder,
     configured_extraction,
     configured_transcriber,
+    server_rules,
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.erased_ids import find_ids
 from composer.stores.installation_keys import key_ring, latest_keys
+from composer.stores.mcp_server import McpServer
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
+from composer.text.cleaning import clean_line
 from composer.text.counts import counted
+from composer.turn.tool_servers import offered_tools
 from composer.usage.budgets import states
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.transcription import TranscriptionMeter
 
+MAX_SHOWN_TOOLS: Final = 20  # of a tool server, besides those that are allowed
 PROBE_REPLY_TOKENS: Final = 1_024
 SILENCE_SECONDS: Final = 0.5
 _RATE: Final = 8_000  # samples a second, of two bytes each
@@ -194,6 +199,28 @@ class Doctor:
             return f"{model.name} answers"
         finally:
             await model.close()
+
+    async def tool_server(self, name: str) -> str:
+        """Connect to a tool server and list its tools. Raises Unavailable, Misconfigured, and NotFound for an allowed
+        tool that it has not."""
+        settings = self._settings.mcp[name]
+        server = McpServer(name, settings)
+        try:
+            listed = await server.tools()
+        finally:
+            await server.close()
+        known = {clean_line(each.name) for each in listed}
+        offered = offered_tools(server_rules(name, settings, TenantDirectory(self._settings)), listed)
+        called = {tool.name for tool in offered}
+        missing = [own for called_by, own in settings.offered_tools(name).items() if called_by not in called]
+        others = sorted(known - set(settings.tools))
+        shown = f"; it also has {', '.join(others[:MAX_SHOWN_TOOLS])}" if others else ""
+        if missing:
+            raise NotFound(
+                f"{server.place} answers, but it has no {', '.join(missing)} that can be offered: change tools of "
+                f"[mcp.{name}] in nexus.toml{shown}"
+            )
+        return f"{server.place} answers; allowed: {', '.join(settings.tools) or 'no tool'}{shown}"
 
     def _probes(self, database: PostgresDatabase) -> CallLedger:
         """The ledger for what the doctor asks itself: of no tenant, and in no budget."""

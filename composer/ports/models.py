@@ -94,17 +94,20 @@ class Image:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A function that a model may call. `arguments` are texts, (name, what it is) each; those in `optional` may be left
-    out."""
+    out. A tool of a server has a JSON schema of them instead, as text: `parameters`."""
 
     name: str
     description: str
-    arguments: tuple[tuple[str, str], ...]
+    arguments: tuple[tuple[str, str], ...] = ()
     optional: frozenset[str] = frozenset()
+    parameters: str = ""
 
     @property
     def words(self) -> str:
         """All that a model is told of it, to count its tokens."""
-        return " ".join((self.name, self.description, *(word for each in self.arguments for word in each)))
+        return " ".join(
+            (self.name, self.description, *(word for each in self.arguments for word in each), self.parameters)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""What a process tells those who watch it: how turns, calls of models and jobs ended. Ids, times and counts alone."""
+"""What a process tells those who watch it: how turns, calls of models and tool servers, and jobs ended.
+
+Ids, times and counts alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,6 +55,10 @@ class Observer(Protocol):
         """A call of a model has ended."""
         ...
 
+    def server_called(self, server: str, outcome: str) -> None:
+        """A tool of a tool server was called: answered or failed."""
+        ...
+
     def job_ended(self, job: str, state: str) -> None:
         """A run of a job has ended: done, failed or late."""
         ...
@@ -65,6 +71,9 @@ class NoObserver:
         """Ignore it."""
 
     def model_called(self, kind: WorkKind, model: str, outcome: CallOutcome, usage: Usage) -> None:
+        """Ignore it."""
+
+    def server_called(self, server: str, outcome: str) -> None:
         """Ignore it."""
 
     def job_ended(self, job: str, state: str) -> None:

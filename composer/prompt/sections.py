@@ -25,6 +25,8 @@ FOUND: Final = "found"
 NOTHING: Final = "nothing"
 REFUSED: Final = "refused"
 STORED: Final = "stored"
+ANSWERED: Final = "answered"  # by a server
+FAILED: Final = "failed"  # the server says so, or it did not answer
 
 COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
@@ -78,8 +80,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class UsedTool:
-    """A memory tool that the model called: with which arguments (JSON text as the model wrote it), the source marks of
-    what came back, and `outcome`: FOUND, NOTHING, REFUSED or STORED."""
+    """A tool that the model called: with which arguments (JSON text as the model wrote it), the source marks of what
+    came back, and `outcome`: FOUND, NOTHING, REFUSED or STORED, and of a server's tool ANSWERED, FAILED or REFUSED."""
 
     name: str
     arguments: str
@@ -92,7 +94,7 @@ class Prompt:
     """What is sent to the model, and why each part is there.
 
     `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
-    `image_notices` are sentences for the asker about images that are not sent. `used_tools` are the memory tools that
+    `image_notices` are sentences for the asker about images that are not sent. `used_tools` are the tools that
     the model called; their calls and results are the end of `role_messages`.
     """
 
@@ -105,6 +107,11 @@ class Prompt:
     images: tuple[SelectedImage, ...] = ()
     image_notices: tuple[str, ...] = ()
     used_tools: tuple[UsedTool, ...] = ()
+
+    @property
+    def asked_servers(self) -> bool:
+        """Whether a server was asked by one of its tools: the answer may repeat what it said."""
+        return any(used.outcome in (ANSWERED, FAILED) for used in self.used_tools)
 
     def as_json(self) -> dict[str, Any]:
         """The prompt in the format of `--json` (docs/command-line.md); `/nexus why` reads the same object."""

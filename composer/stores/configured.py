@@ -7,13 +7,16 @@ from functools import partial
 from typing import Final
 
 from composer.errors import Misconfigured
-from composer.ingest.tenants import configured_agent
+from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.memory.index import Extraction
+from composer.ports.clock import Clock
 from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
+from composer.ports.observer import Observer
 from composer.server_urls import ServerUrl
-from composer.settings import LOCAL_EMBEDDER, AgentSettings, Settings, configure_mem0
+from composer.settings import LOCAL_EMBEDDER, AgentSettings, McpSettings, Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.mcp_server import McpServer
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.model_router import ModelRouter
@@ -23,6 +26,8 @@ from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.openai_transcriber import OpenAITranscriber
 from composer.stores.postgres import SERVICE_ROLE
 from composer.stores.tokens import tokenizer_for
+from composer.turn.tool_servers import ServerRules, ToolServers
+from composer.workspace import room_id, tenant_id
 
 TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -108,6 +113,45 @@ def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:
     secret = _key(settings) if key is None and own is None else "" if key is None else key.get_secret_value()
     url = own or settings.openai_base_url or DEFAULT_BASE_URL
     return OpenAITranscriber(url, secret, settings.transcription_model, TRANSCRIPTION_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredServers:
+    """The tool servers of the settings: with their rules for answers, and to be closed."""
+
+    tools: ToolServers
+    servers: tuple[McpServer, ...]
+
+    async def close(self) -> None:
+        """End all connections, and the processes of commands."""
+        await asyncio.gather(*(server.close() for server in self.servers))
+
+
+def configured_servers(
+    settings: Settings, directory: TenantDirectory, clock: Clock, observer: Observer
+) -> ConfiguredServers:
+    """The tool servers. None is connected to before it is used."""
+    servers = {name: McpServer(name, each) for name, each in settings.mcp.items()}
+    rules = [(server_rules(name, settings.mcp[name], directory), server) for name, server in servers.items()]
+    return ConfiguredServers(ToolServers(rules, clock, observer), tuple(servers.values()))
+
+
+def server_rules(name: str, settings: McpSettings, directory: TenantDirectory) -> ServerRules:
+    """Where a server may be used, by ids."""
+    rooms = []
+    for listed in settings.rooms:
+        platform, _, rest = listed.partition(":")
+        workspace, _, room = rest.partition("/")
+        rooms.append(room_id(directory.workspace(platform, workspace), room))
+    return ServerRules(
+        name,
+        settings.offered_tools(name),
+        frozenset(settings.agents),
+        frozenset(map(tenant_id, settings.tenants)),
+        frozenset(rooms),
+        settings.private,
+        settings.guests,
+    )
 
 
 def _key(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -260,7 +261,9 @@ def _wire_message(message: ChatMessage) -> dict[str, Any]:
 def _function(tool: Tool) -> dict[str, Any]:
     properties = {name: {"type": "string", "description": words} for name, words in tool.arguments}
     required = [name for name, _ in tool.arguments if name not in tool.optional]
-    parameters = {"type": "object", "properties": properties, "required": required}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    if tool.parameters:
+        parameters = json.loads(tool.parameters)
     return {
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": parameters},

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ import structlog
 from composer.errors import Unavailable
 from composer.ingest.receive import unnumbered_seq
 from composer.memory.forget import RETRACTED
-from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id, other_owners
+from composer.model import Agent, Conversation, Message, Trust, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, Tokenizer
 from composer.ports.working_cache import Appended, WorkingCache
@@ -86,6 +86,8 @@ class AnswerStore:
             if draft.failure is None:
                 text = RETRACTED if retracted else draft.text
                 reply = _reply(turn, agent, question, row.conversation, text, row.last_seq + 1, self._clock.now())
+                if prompt is not None and prompt.asked_servers:
+                    reply = replace(reply, trust=Trust.TOOL)  # if anything is ever made of it, that has to be approved
             answer = Answer(
                 turn=turn,
                 prompt=None if prompt is None or erased else prompt.as_text(),

@@ -19,7 +19,7 @@ from composer.summaries.compaction import Compactor, Plan, compaction_item
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.timing import timed
-from composer.visibility import Readable
+from composer.visibility import AccessContext, Readable
 
 logger = structlog.get_logger()
 
@@ -30,7 +30,7 @@ class ComposedPrompt:
 
     `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt.
     `asker_accounts` are all the accounts of the asker, who may have linked several. `readable` is what its viewer could
-    read when it was composed.
+    read when it was composed, and `access` the facts that this was judged by.
     """
 
     prompt: Prompt
@@ -39,6 +39,7 @@ class ComposedPrompt:
     counted_tokens: int
     asker_accounts: tuple[uuid.UUID, ...]
     readable: Readable
+    access: AccessContext
 
 
 class Composer:
@@ -78,6 +79,7 @@ class Composer:
             uncorrected(tokenizer, prompt.tokens),
             material.access.linked_users(request.asker),
             material.readable,
+            material.access,
         )
 
     async def compact(self, request: PromptRequest) -> Compaction | None:

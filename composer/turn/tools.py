@@ -1,13 +1,15 @@
-"""The tools that a model may call while it answers a turn: recall, read_more, remember, set_fact, remind.
+"""The tools that a model may call while it answers a turn: recall, read_more, remember, set_fact, remind, and those of
+tool servers.
 
 A call reads with the rights of the turn: what its viewer could read when the prompt was composed, and still can. What
 comes back is data, in the frame of RECALL, and a source of the answer like everything else in its prompt. Writing is in
-composer/turn/tool_writes.py; nothing may be written once a tool has brought somebody's words.
+composer/turn/tool_writes.py; nothing may be written once a tool has brought somebody's words. Servers are asked in
+composer/turn/tool_servers.py.
 """
 
 import re
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Final
@@ -18,21 +20,35 @@ from composer.ports.clock import Clock
 from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, Tokenizer, Tool, ToolCall
 from composer.prompt.borders import said_here
 from composer.prompt.lines import recall_line
-from composer.prompt.sections import FOUND, NOTHING, RECALL, REFUSED, STORED, TOOLS, Section, UsedTool
+from composer.prompt.sections import (
+    ANSWERED,
+    FAILED,
+    FOUND,
+    NOTHING,
+    RECALL,
+    REFUSED,
+    STORED,
+    TOOLS,
+    Section,
+    UsedTool,
+)
 from composer.repositories.database import Database
 from composer.turn.compose import ComposedPrompt
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
 from composer.turn.tool_reminders import ToolReminders
+from composer.turn.tool_servers import OutsideTools, ToolServers
 from composer.turn.tool_writes import ToolWriter, Written
 
 MAX_STEPS: Final = 4  # answers of the model that may call tools, in one turn
 MAX_QUERY_CHARS: Final = 500
 AROUND: Final = 5  # messages before and after the one that is read around
 MIN_TOKENS: Final = 200  # for results; with less room no tools are offered
+MIN_RESULT_TOKENS: Final = 50  # for one result of a server; with less room it is not asked
 WINDOW_SHARE: Final = 0.95  # of the window that prompt, tools and answer may fill: our counts are estimates
 MAY_HAVE_STORED: Final = "I may have stored something for you just before. To see what is yours: /nexus share"
 MAY_HAVE_SET: Final = "I may have set a reminder for you just before. To see yours: /nexus remind list"
+CUT: Final = "\n[cut: there is no room for the rest]"
 LAST_STEP: Final = "You can call nothing more: answer now."
 _MARK: Final = re.compile(r"s?([1-9]\d{0,3})", re.ASCII)
 
@@ -93,11 +109,13 @@ class MemoryTools:
         takes_tools: Callable[[Agent], bool],
         clock: Clock,
         zone: Callable[[uuid.UUID], tzinfo],
+        servers: ToolServers,
     ) -> None:
         """`takes_tools`: whether an agent's model can call functions, as far as is known. `zone` gives a tenant's time
         zone."""
         self._database, self._reader, self._clock = database, reader, clock
         self._tokenizer, self._takes_tools, self._zone = tokenizer, takes_tools, zone
+        self._servers = servers
 
     async def open(self, request: PromptRequest, turn: Turn, composed: ComposedPrompt) -> "ToolSession | None":
         """The tools of a turn whose prompt was composed; None where they are switched off, where its model can't call
@@ -108,14 +126,15 @@ class MemoryTools:
         tokenizer = self._tokenizer(agent)
         defined = _defined(tokenizer.count, (*READING, *WRITING, REMIND_TOOL))
         room = int(agent.window * WINDOW_SHARE) - 2 * agent.reply_tokens - composed.prompt.tokens - defined
-        tokens = min(agent.tool_tokens, room)
-        if tokens < MIN_TOKENS:
+        if min(agent.tool_tokens, room) < MIN_TOKENS:
             return None
+        outside = await self._servers.open(agent, request.message, composed.access)
+        tokens = min(agent.tool_tokens, _made_to_fit(outside, room, tokenizer.count))
         writer = ToolWriter(self._database, self._clock, turn, request.message, composed.conversation)
         place = composed.conversation
         reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
         notices = [*await writer.begin(), *await reminders.begin()]
-        session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, tokens)
+        session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, tokens)
         session.tell(notices, notices)
         return session
 
@@ -132,11 +151,12 @@ class ToolSession:
         tokenizer: Tokenizer,
         writer: ToolWriter,
         reminders: ToolReminders,
+        outside: OutsideTools,
         tokens: int,
     ) -> None:
         self._reader, self._request, self._composed = reader, request, composed
         self._count, self._writer, self._reminders = tokenizer.count, writer, reminders
-        self._tokens = tokens
+        self._outside, self._tokens = outside, tokens
         self._here = said_here(composed.conversation)
         shown = next((s.sources for s in composed.prompt.sections if s.name == RECALL), ())
         self._first = len(shown)
@@ -154,9 +174,10 @@ class ToolSession:
         if self._steps >= MAX_STEPS or self._tokens <= 0:
             return ()
         if self._has_read:  # what was read may ask for it
-            return READING
+            return (*READING, *self._outside.offered())
         writing = WRITING if self._writer.allowed else ()
-        return (*READING, *writing, *((REMIND_TOOL,) if self._reminders.allowed else ()))
+        reminding = (REMIND_TOOL,) if self._reminders.allowed else ()
+        return (*READING, *writing, *reminding, *self._outside.offered())
 
     def tell(self, notices: Sequence[str], wordless_notices: Sequence[str]) -> None:
         """Add what the asker is told, and the same without the words of what was written."""
@@ -220,9 +241,19 @@ class ToolSession:
                     return await self._write(self._writer.set_fact(text_of(given, "key"), value_of(given, "value")))
                 case REMIND_TOOL.name:
                     return await self._remind(text_of(given, "when"), text_of(given, "text"))
+            if self._outside.has(name):
+                return await self._ask_server(name, given)
             raise BadInput(f"There is no function of that name; there are {_names(self.offered() or READING)}.")
         except (BadInput, Refused, NotFound) as error:
             return _Result(str(error), REFUSED)
+
+    async def _ask_server(self, name: str, given: Mapping[str, object]) -> _Result:
+        if self._tokens < MIN_RESULT_TOKENS:
+            raise Refused("There is no room left for a result.")
+        self._has_read = True
+        answer = await self._outside.call(name, given)
+        text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
+        return _Result(text, FAILED if answer.failed else ANSWERED)
 
     async def _recall(self, query: str, when: str) -> _Result:
         words = " ".join(filter(None, (query[:MAX_QUERY_CHARS], when[:MAX_QUERY_CHARS])))
@@ -301,6 +332,30 @@ class ToolSession:
 def _defined(count: Callable[[str], int], tools: Sequence[Tool]) -> int:
     """Tokens of the definitions of tools."""
     return sum(count(tool.words) + 2 * TOKENS_PER_MESSAGE for tool in tools)
+
+
+def _made_to_fit(outside: OutsideTools, room: int, count: Callable[[str], int]) -> int:
+    """Leave out tools of servers whose definitions are too long for the room. Returns the tokens that are left."""
+    kept = []
+    for tool in outside.offered():
+        cost = _defined(count, (tool,))
+        if room - cost >= MIN_TOKENS:
+            kept.append(tool)
+            room -= cost
+    outside.keep(kept)
+    return room
+
+
+def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
+    """A text of at most so many tokens, with a note if it was longer."""
+    counted = count(text)
+    if counted <= tokens:
+        return text
+    tokens -= count(CUT)
+    while counted > tokens and text:
+        text = text[: int(len(text) * tokens / counted * 0.98)]
+        counted = count(text)
+    return f"{text}{CUT}"
 
 
 def _names(tools: Sequence[Tool]) -> str:

@@ -1,4 +1,5 @@
-"""Nothing leaves the machine but what Nexus sends to its model, its database, its cache and its platforms."""
+"""Nothing leaves the machine but what Nexus sends to its model, its database, its cache, its platforms and its tool
+servers."""
 
 import signal
 import subprocess
@@ -6,17 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
-from composer.settings import AgentSettings, Settings
+from composer.server_urls import ServerUrl
+from composer.settings import AgentSettings, McpSettings, Settings
 from tests.support import no_network
 from tests.support.addresses import reached
 from tests.support.discord.harness import on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.harness import open_harness
-from tests.support.model_server import ModelServer
+from tests.support.mcp_office import Wiki, at, serving
+from tests.support.model_server import ModelServer, Say
 from tests.support.program import ROOT
 from tests.support.slack.harness import office_on
+from tests.support.tool_office import call
 from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
@@ -89,4 +94,43 @@ async def test_the_model_is_the_only_address_of_answers_and_extraction(settings:
                 assert harness.app.extractions is not None
                 await harness.app.extractions.extract_due(harness.workspace().tenant_id)
             assert len(model.requests) > 1
+    assert hosts == LOCAL
+
+
+async def test_a_tool_server_is_reached_at_its_address_only_where_it_may_be_used(settings: Settings) -> None:
+    """Under a name of its own, it is told apart from the model, the database and the cache."""
+    async with serving(Wiki().add("search", "Here.")) as wiki, ModelServer() as model:
+        server = at(wiki, "search").model_copy(update={"url": ServerUrl(wiki.url.replace("127.0.0.1", "localhost"))})
+        ours = {"openai_base_url": model.url, "agents": (AgentSettings(model="m"),), "mcp": {"wiki": server}}
+        async with open_harness(settings.model_copy(update=ours)) as harness:
+            with reached() as hosts:
+                await harness.ask("alice", "hello", dm="nexus")
+            assert "localhost" not in hosts, "not where it may not be used"
+            model.script.extend((call("wiki__search", query="x"), Say(("Done.",))))
+            with reached() as hosts:
+                await harness.ask("alice", "@nexus hello", room="general")
+            assert wiki.calls
+            assert hosts - LOCAL - {"::1"} == {"localhost"}
+
+
+async def test_a_server_that_sends_a_call_elsewhere_is_not_followed(settings: Settings) -> None:
+    async def moved(request: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": f"http://elsewhere.invalid{request.path}"})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", moved)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    [(_, port, *_)] = runner.addresses
+    server = McpSettings(url=ServerUrl(f"http://127.0.0.1:{port}/mcp"), tools=("search",), tenants=("acme",))
+    try:
+        async with ModelServer() as model:
+            ours = {"openai_base_url": model.url, "agents": (AgentSettings(model="m"),), "mcp": {"wiki": server}}
+            with reached() as hosts:
+                async with open_harness(settings.model_copy(update=ours)) as harness:
+                    assert (await harness.ask("alice", "@nexus hello", room="general")).text == "Hello there."
+    finally:
+        await runner.cleanup()
     assert hosts == LOCAL

@@ -3,6 +3,7 @@
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,6 +14,7 @@ from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.backup import DatabaseBackup
 from tests.support.harness import START, AppHarness, ManualClock
+from tests.support.mcp_office import Wiki, at, serving
 from tests.support.model_server import Fail, ModelServer
 
 pytestmark = pytest.mark.integration
@@ -129,3 +131,32 @@ def _backup_of(home: Path, at: datetime) -> None:
     file = home / "backups" / "nexus-20260501T060000Z.backup"
     file.touch()
     os.utime(file, (at.timestamp(), at.timestamp()))
+
+
+@pytest.mark.parametrize(
+    ("given", "live", "ok", "said"),
+    [
+        ({}, False, None, ", 1 tool: not asked; nexus doctor --live does"),
+        ({}, True, True, " answers; allowed: search; it also has erase"),
+        ({"tools": ()}, False, False, "none of its tools is offered: name them in tools of [mcp.wiki] in nexus.toml"),
+        ({"tools": ()}, True, False, "allowed: no tool; it also has erase, search; none of its tools is offered"),
+        ({"tenants": ()}, False, False, "it is offered nowhere: name tenants or rooms in [mcp.wiki] in nexus.toml"),
+        ({"tools": ("serch",)}, True, False, "it has no serch that can be offered: change tools of [mcp.wiki] in"),
+        ({"token": SecretStr("zqwrong")}, True, False, "refused the token (401). Check token or headers."),
+        ({"url": ServerUrl("http://127.0.0.1:1/mcp")}, True, False, "can't be reached (ConnectError)"),
+    ],
+)
+async def test_tool_servers_are_connected_to_only_live(
+    harness: AppHarness, settings: Settings, given: dict[str, Any], live: bool, ok: bool | None, said: str
+) -> None:
+    async with serving(Wiki().add("search").add("erase")) as wiki:
+        wiki.token = "right"
+        server = at(wiki, "search", token=SecretStr("right")).model_copy(update=given)
+        checks = await doctor(
+            settings.model_copy(update={"mcp": {"wiki": server}}), live=live, slack_url="http://127.0.0.1:1/"
+        )
+        [found] = [each for each in checks if each.name == "mcp server wiki"]
+        assert (found.ok, wiki.headers != []) == (ok, live and "url" not in given)
+    assert said in found.detail
+    assert "right" not in found.detail
+    assert "zqwrong" not in found.detail

@@ -16,6 +16,7 @@ from composer.settings import (
     KNOWN_VARIABLES,
     AgentSettings,
     BudgetSettings,
+    McpSettings,
     PriceSettings,
     RetrievalSettings,
     Settings,
@@ -32,6 +33,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "tenants": TenantSettings,
     "prices": PriceSettings,
     "budgets": BudgetSettings,
+    "mcp": McpSettings,
 }
 EVENTS: dict[str, type[BaseModel]] = {
     "message": events.MessageEvent,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from composer.errors import Misconfigured
 from composer.operations.doctor import Doctor
-from composer.settings import KNOWN_VARIABLES, AgentSettings, load_settings
+from composer.settings import KNOWN_VARIABLES, AgentSettings, Settings, load_settings
 
 
 @pytest.fixture
@@ -293,3 +293,81 @@ def test_usage_is_kept_for_as_long_as_a_budget_of_a_month_counts(folder: Path) -
 def test_days_that_reach_before_the_calendar_are_refused(folder: Path, name: str) -> None:
     with pytest.raises(Misconfigured):
         load_settings({"HOME": str(folder), name: "999999"}, folder)
+
+
+def server(folder: Path, text: str, **environ: str) -> Settings:
+    """Settings with one MCP server, `wiki`."""
+    write(folder, f"[mcp.wiki]\n{text}\n")
+    return load_settings({"NEXUS_HOME": str(folder), **environ}, folder)
+
+
+def test_an_mcp_server_offers_nothing_nowhere_unless_told(folder: Path) -> None:
+    wiki = server(folder, 'url = "https://wiki.example.com/mcp"').mcp["wiki"]
+    assert (wiki.tools, wiki.tenants, wiki.rooms, wiki.private, wiki.guests, wiki.timeout) == (
+        (),
+        (),
+        (),
+        False,
+        False,
+        10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "`mcp.wiki` is wrong: a server needs an address: set url or command, and only one of them."),
+        ('url = "https://w.example/mcp"\ncommand = "w"', "a server needs an address"),
+        ('url = "ftp://w.example/zqmark"', "`mcp.wiki.url` is wrong: it must be a URL like"),
+        ('url = "https://u:zqmark@w.example/mcp"', "it may hold no login: set token or headers instead"),
+        ('url = "https://w.example/mcp"\nargs = ["a"]', "args goes with command: remove it"),
+        ('command = "w"\ntoken = "zqmark"', "token goes with url: remove it"),
+        ('url = "https://w.example/mcp"\ntoken = "zqmark\\n"', "`mcp.wiki.token` is wrong: it holds a character"),
+        ('url = "https://w.example/mcp"\nheaders = { "X Y" = "zqmark" }', "the name of a header is made of letters"),
+        ('url = "https://w.example/mcp"\nheaders = { X = "zqmark\\u00e9" }', "it holds a character that no header has"),
+        ('url = "https://w.example/mcp"\nrooms = ["general"]', "a room is named with its platform and workspace"),
+        ('url = "https://w.example/mcp"\ntimeout = 0', "`mcp.wiki.timeout` is wrong"),
+        ('url = "https://w.example/mcp"\ntool = ["a"]', "`mcp.wiki.tool` is not a key that Nexus knows; did you mean"),
+        ('url = "https://w.example/mcp"\ntools = ["a.b", "a/b"]', "has two names that a model can't tell apart"),
+    ],
+)
+def test_an_mcp_server_that_is_set_wrongly_is_refused_with_a_sentence(folder: Path, text: str, sentence: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(sentence)) as refused:
+        server(folder, text)
+    assert "zqmark" not in str(refused.value)
+
+
+def test_names_of_mcp_servers_leave_the_names_of_tools_unambiguous(folder: Path) -> None:
+    for name in ("a_b", "A", "a__b", "x" * 33):
+        write(folder, f'[mcp.{name}]\nurl = "https://w.example/mcp"\n')
+        with pytest.raises(Misconfigured, match="the name of a server is"):
+            load_settings({}, folder)
+    write(folder, '[mcp.a-1]\nurl = "https://w.example/mcp"\ntools = ["b.c", "b.c", "' + "d" * 100 + '"]\n')
+    offered = load_settings({}, folder).mcp["a-1"].offered_tools("a-1")
+    assert offered == {"a-1__b_c": "b.c", "a-1__" + "d" * 59: "d" * 100}
+
+
+def test_the_token_of_an_mcp_server_may_come_from_the_environment(folder: Path) -> None:
+    write(folder, '[mcp.my-wiki]\nurl = "https://w.example/mcp"\n')
+    settings = load_settings({"NEXUS_MCP_MY_WIKI_TOKEN": "zqtoken", "NEXUS_MCP_MY_WIKY_TOKEN": "zqother"}, folder)
+    token = settings.mcp["my-wiki"].token
+    assert token is not None
+    assert token.get_secret_value() == "zqtoken"
+    assert settings.warnings == (
+        "NEXUS_MCP_MY_WIKY_TOKEN is not a setting of Nexus; did you mean NEXUS_MCP_MY_WIKI_TOKEN?",
+    )
+
+
+def test_what_may_be_a_secret_of_an_mcp_server_is_one(folder: Path) -> None:
+    text = 'url = "https://w.example/zqpath?key=zqquery"\ntoken = "zqtoken"\nheaders = { X-Key = "zqheader-0123456" }'
+    settings = server(folder, text)
+    assert settings.secrets == {"https://w.example/zqpath?key=zqquery", "zqtoken", "zqheader-0123456"}
+    assert "zq" not in repr(settings.mcp)
+    command = server(folder, 'command = "w"\nenv = { KEY = "zqkey-0123456789", MODE = "read" }')
+    assert command.secrets == {"zqkey-0123456789"}
+    assert "zq" not in repr(command.mcp)
+
+
+def test_an_mcp_server_for_an_agent_that_there_is_not_is_pointed_out(folder: Path) -> None:
+    (warning,) = server(folder, 'url = "https://w.example/mcp"\nagents = ["sage"]').warnings
+    assert warning == "The MCP server wiki is set for the agent sage, which there is not: set one of nexus."
