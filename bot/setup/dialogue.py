@@ -76,7 +76,11 @@ class Dialogue:
         )
 
     def ask_slack(self, known: Answers) -> Answers:
-        """Ask for the two tokens of the Slack app."""
+        """Ask for the two tokens of the Slack app, and before the first time, whether there is to be one: the link that
+        makes it is longer than a screen."""
+        names = (given.SLACK_BOT_TOKEN, given.SLACK_APP_TOKEN, given.SLACK_SIGNING_SECRET)
+        if known.secrets.keys().isdisjoint(names) and not typer.confirm("Connect Slack?", default=False):
+            return known
         self._say(f"Slack: make the app from our manifest (docs/slack.md), by pasting {MANIFEST}", None)
         self._say(f"at {SLACK_APPS}, or by opening {slack_app_link()}", None)
 
@@ -86,7 +90,6 @@ class Dialogue:
                 secrets = self._ask_secret(secrets, given.SLACK_APP_TOKEN, "App token (xapp-…)")
             return replace(before, secrets=secrets)
 
-        names = (given.SLACK_BOT_TOKEN, given.SLACK_APP_TOKEN, given.SLACK_SIGNING_SECRET)
         return self._checked(known, ask, check_slack, replace(known, secrets=_without(known.secrets, *names)))
 
     def _checked(

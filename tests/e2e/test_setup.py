@@ -157,7 +157,7 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
         answer("Type it again, keep it as it is, or skip this", "again")
         answer("Base URL", "-")
         answer("Discord token (Enter for none)", "")
-        answer("Bot token (xoxb-…) (Enter for none)", "")
+        answer("Connect Slack?", "n")
         answer("Write this?", "y")
         dialogue.expect(pexpect.EOF)
         screen.append(str(dialogue.before))
@@ -167,7 +167,7 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
     shown = "".join(screen)
     assert KEY not in shown
     assert "no model API answers at that base URL" in shown
-    assert "manifest_yaml=" in shown
+    assert "manifest_yaml=" not in shown, "it is for those who want Slack"
     assert f"Next: export NEXUS_HOME={program.folder / 'mine'}" in shown
     assert files_of(program) == ["mine/nexus.toml"]
 
