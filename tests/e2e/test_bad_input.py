@@ -510,3 +510,10 @@ def test_a_full_disk_loses_nothing_and_nexus_continues_when_space_is_free(tmp_pa
         assert (again.status, again.sentences) == (0, [])
         texts = stored(disk / "home", "w")
         assert (len(texts), texts.count("before")) == (21, 1)
+
+
+def test_a_chat_on_a_platform_is_refused_with_what_to_do_instead(program: Program) -> None:
+    ran = program.run("chat", "--platform", "slack", input="hello\n")
+    assert ran.status == 2
+    (sentence,) = ran.sentences
+    assert "nexus compose --platform slack" in sentence

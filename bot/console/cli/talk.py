@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -37,6 +37,11 @@ from composer.text.offline import answered_by
 from composer.workspace import Workspace
 
 cli = typer.Typer()
+# docs/decisions/0025
+NO_PLATFORM: Final = (
+    "nexus chat talks in the terminal's own rooms alone; to see what an answer on a platform would be made of: "
+    'nexus compose --platform slack -w T… --as U… --room C… "text"'
+)
 
 
 @cli.command()
@@ -49,11 +54,14 @@ def chat(
     sample: Annotated[
         bool, typer.Option("--sample", help="Use a sample workspace with a few days of history.")
     ] = False,
+    platform: Annotated[str | None, typer.Option("--platform", hidden=True)] = None,
 ) -> None:
     """Talk to the agent in the terminal.
 
     /as, /room, /dm, /session and /quit change who you are and where; every other /… is a Nexus command (see /help).
     """
+    if platform not in (None, PLATFORM):
+        fail(BadInput(NO_PLATFORM))
     settings = load_settings(tracebacks=False)
     place = chosen_place(settings, room, dm, session)
 
