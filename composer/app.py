@@ -214,7 +214,7 @@ async def open_app(
         uses_models = model is not None or settings.has_model_api
         meter = Meter(calls, chat, tokenizer_for, time, uses_models=uses_models)
         embedding = EmbeddingMeter(embedder, calls, tokenizer_for)
-        summariser = Summariser(embedding, meter)
+        summariser = Summariser(embedding, meter, directory.zone)
         compactor = Compactor(database, summariser)
         reader = Reader(database, cache, embedding, tokenizer, directory.retrieval, directory.zone, directory.agents)
         composer = Composer(reader, compactor)

@@ -1,8 +1,10 @@
 """The summariser: has a model write a summary, or extracts one when there is no model, or it fails or is too slow."""
 
 import asyncio
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from functools import partial
 from typing import Final
 
@@ -42,11 +44,18 @@ class Summariser:
     """Writes summaries. Has no state beside its embedder and model."""
 
     def __init__(
-        self, embedder: MeteredEmbedder, model: MeteredModel | None, timeout: float = MODEL_TIMEOUT_SECONDS
+        self,
+        embedder: MeteredEmbedder,
+        model: MeteredModel | None,
+        zone: Callable[[uuid.UUID], tzinfo] = lambda _: UTC,
+        timeout: float = MODEL_TIMEOUT_SECONDS,
     ) -> None:
-        """`timeout`: seconds that the model may take for one part. Without a `model` all summaries are extractive."""
+        """`zone` gives a tenant's time zone: a model copies the times that it is shown, and people read them in
+        digests. `timeout`: seconds that the model may take for one part. Without a `model` all summaries are
+        extractive."""
         self._embedder = embedder
         self._model = model
+        self._zone = zone
         self._timeout = timeout
 
     async def summarise(
@@ -108,8 +117,11 @@ class Summariser:
         self, asked: MeteredModel, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work
     ) -> tuple[str, str]:
         """The text, and the model that wrote its last part."""
-        agent, written_by = work.agent, ""
-        lines = [attributed_line(source.author, source.text, f" ({source.at:%Y-%m-%d %H:%M})") for source in inputs]
+        agent, written_by, zone = work.agent, "", self._zone(work.tenant_id)
+        lines = [
+            attributed_line(source.author, source.text, f" ({source.at.astimezone(zone):%Y-%m-%d %H:%M})")
+            for source in inputs
+        ]
         max_tokens = max(int(agent.window * PART_SHARE), MIN_PART_TOKENS)
         parts = await off_loop(sum(map(len, lines)) // COUNTED_PER_READ, partial(_parts, lines, max_tokens, tokenizer))
         part_budget = max(budget // len(parts), 1)

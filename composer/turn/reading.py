@@ -385,8 +385,9 @@ def _context(access: AccessContext, question: Message, recent: Sequence[Message]
         lines.append(f"People in this conversation: {', '.join(people)}.")
     if conversation.kind is ConversationKind.DM and not access.reads_rooms:
         lines.append(ROOMS_CLOSED if project is None else PROJECT_ROOMS_CLOSED)
-    place = "" if str(now.tzinfo) == str(UTC) else f" in {now.tzinfo}"
-    lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC.")
+    here = "" if str(now.tzinfo) == str(UTC) else str(now.tzinfo)
+    place, local = (f" in {here}", f", in the text of summaries {here}") if here else ("", "")
+    lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC{local}.")
     return "[CONTEXT]\n" + "\n".join(lines)
 
 

@@ -100,7 +100,8 @@ async def test_the_date_in_a_prompt_is_the_tenants_and_is_composed_the_same_agai
         turn = await answered(harness, "@nexus what day is it?", **ROOM)
         asked = harness.delivery.replies[-1].prompt
         assert asked is not None
-        assert "Today is Tuesday, 2026-05-05 in Asia/Tokyo; times are UTC." in asked
+        assert "Today is Tuesday, 2026-05-05 in Asia/Tokyo; times are UTC, " in asked
+        assert ", in the text of summaries Asia/Tokyo." in asked
         assert (await replay_turn(harness.app, turn)).result == replaying.SAME
         await harness.say("alice", "good morning", workspace="other", **ROOM)
         other = (await harness.compose("alice", "@nexus what day is it?", workspace="other", **ROOM)).prompt.as_text()

@@ -252,7 +252,8 @@ async def test_of_a_time_without_a_summary_its_messages_are_quoted_in_their_orde
 async def test_days_of_a_question_are_those_of_the_zone_that_context_names() -> None:
     late = '- (s1) 2026-05-01 23:30 dave (in "#general"): The ferry sank by night.'
     assert await answer(prompt("what happened on 2 May?", recall=late)) == NOTHING
-    berlin = f"{SYSTEM}\n\nToday is Monday, 2026-05-04 in Europe/Berlin; times are UTC."
+    now = "2026-05-04 in Europe/Berlin; times are UTC, in the text of summaries Europe/Berlin."
+    berlin = f"{SYSTEM}\n\nToday is Monday, {now}"
     assert "The ferry sank" in await answer(prompt("what happened on 2 May?", recall=late, system=berlin))
     nowhere = berlin.replace("Europe/Berlin", "Nowhere/At_all")
     assert await answer(prompt("what happened on 2 May?", recall=late, system=nowhere)) == NOTHING

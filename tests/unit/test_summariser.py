@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -49,9 +50,11 @@ class Writer:
     def __init__(self, answer: str | None) -> None:
         self.answer = answer
         self.asked: list[str] = []
+        self.shown: list[str] = []
 
     async def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
         self.asked.append(work.agent.model)
+        self.shown.append(messages[-1].content)
         if self.answer is None:
             raise RuntimeError("out of order")
         yield Chunk(self.answer)
@@ -112,6 +115,15 @@ async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -
     written = await Summariser(EMBEDDER, Writer(long)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
+
+
+async def test_a_model_is_shown_the_times_of_the_tenants_zone() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    writer = Writer("The minutes.")
+    tokyo = Summariser(EMBEDDER, writer, lambda _: ZoneInfo("Asia/Tokyo"))
+    said = SummaryInput("dave", datetime(2026, 5, 4, 20, tzinfo=UTC), "Tea.")
+    await tokyo.summarise([said], 60, TOKENIZER, ACCOUNT, agent)
+    assert writer.shown == ["dave (2026-05-05 05:00): Tea."]
 
 
 async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
