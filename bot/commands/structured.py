@@ -30,9 +30,9 @@ from composer.rights import Act
 
 
 def fact_value(text: str) -> str:
-    """A fact's value as JSON text. Text that is not JSON is a text value, and so are numbers that JSON does not have
-    (NaN, Infinity, 1e999). Raises BadInput for a text that can't be stored (a NUL, half a surrogate pair), and for more
-    than 20 levels of lists and objects."""
+    """A fact's value as JSON text. Text that is not JSON is a text value, and so is one with numbers that JSON does not
+    have (NaN, Infinity), or that would not be stored as they are typed (1e999, 1e-400, 1.10). Raises BadInput for a
+    text that can't be stored (a NUL, half a surrogate pair), and for more than 20 levels of lists and objects."""
     try:
         value = remembering.parse_value(text)
         json.dumps(value, allow_nan=False)
@@ -46,7 +46,7 @@ _VALUE: Final[Parameter[str]] = Parameter(
     "value",
     Kind.TEXT,
     fact_value,
-    'JSON (5, true, null, "Friday", [1, 2], {"day": 5}); anything else, also NaN, is stored as text',
+    'JSON (5, true, null, "Friday", [1, 2], {"day": 5}); anything else, also NaN and 1.10, is stored as text',
 )
 _DECISION: Final = parameters.text("text", "the decision, stored exactly as written")
 _LANDMARK: Final = parameters.landmark("id", "the beginning of its id; /nexus landmark list shows the ids")

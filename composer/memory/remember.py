@@ -2,9 +2,11 @@
 cleaned them and composer/text/masking.py has masked the secrets in them. No model touches them."""
 
 import json
+import math
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from composer.errors import BadInput
@@ -65,7 +67,8 @@ async def set_fact(
 ) -> Fact:
     """Set a fact: `key` has the JSON `value` from `now` on.
 
-    Raises BadInput when `value` is not JSON or nested too deeply, or `key` is empty, too long, quoted or not one word.
+    Raises BadInput when `value` is not JSON, holds a number that can't be kept, or is nested too deeply, or `key` is
+    empty, too long, quoted or not one word.
     """
     if not is_storable(key + value):
         raise BadInput(f"The fact {UNSTORABLE}")
@@ -76,9 +79,10 @@ async def set_fact(
         raise BadInput("A fact's key is one word without quotes: join its words with _, as in deploy_day.")
     try:
         parsed = clean_value(parse_value(value))
-    except ValueError:
-        hint = json.dumps(value, ensure_ascii=False)
-        raise BadInput(f"The value {_short(value)} is not JSON. To store it as text, write {_short(hint)}.") from None
+    except ValueError as error:
+        hint, number = json.dumps(value, ensure_ascii=False), isinstance(error, InexactNumber)
+        wrong = f"has a number that can't be kept as it is: {_short(str(error))}" if number else "is not JSON"
+        raise BadInput(f"The value {_short(value)} {wrong}. To store it as text, write {_short(hint)}.") from None
     if not _is_finite(parsed):
         raise BadInput(f"The value {_short(value)} can't be stored: it must not hold NaN or infinity.")
     stored = json.dumps(_masked_value(parsed), ensure_ascii=False)
@@ -185,9 +189,10 @@ def _masked_value(value: object) -> object:
 
 
 def parse_value(text: str) -> object:
-    """The JSON value that a text is. Raises ValueError when it is none, BadInput when it is nested too deeply."""
+    """The JSON value that a text is. Raises ValueError when it is none, InexactNumber (a ValueError) when a number in
+    it can't be kept, BadInput when it is nested too deeply."""
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, parse_float=exact_float)
     except RecursionError:
         value, too_deep = None, True
     else:
@@ -195,6 +200,24 @@ def parse_value(text: str) -> object:
     if too_deep:
         raise BadInput(f"A fact's value may have lists and objects in {MAX_DEPTH} levels; this one has more.")
     return value
+
+
+class InexactNumber(ValueError):
+    """A number of JSON that would be stored as another one, or without the zeros at its end."""
+
+
+def exact_float(text: str) -> float:
+    """The number that a text is in JSON. Raises InexactNumber for 1e-400 and 0.1234567890123456789, which no float is,
+    and for 1.10, which may be a version and not 1.1."""
+    number = float(text)
+    loses_zeros = text.endswith("0") and not text.endswith(".0") and "e" not in text.lower()
+    try:
+        kept = math.isfinite(number) and not loses_zeros and Decimal(text) == Decimal(repr(number))
+    except InvalidOperation:  # an exponent of twenty digits
+        kept = False
+    if not kept:
+        raise InexactNumber(text)
+    return number
 
 
 def _within_depth(value: object, levels: int) -> bool:

@@ -181,9 +181,19 @@ def test_a_choice_accepts_other_spellings(text: str) -> None:
         ("NaN", '"NaN"'),
         ("-Infinity", '"-Infinity"'),
         ("1e999", '"1e999"'),
+        ("1e-400", '"1e-400"'),
+        ("-1e-99999999999999999999", '"-1e-99999999999999999999"'),
+        ("0.1234567890123456789", '"0.1234567890123456789"'),
+        ("1.10", '"1.10"'),
+        ("[1.10]", '"[1.10]"'),
+        ("1.5", "1.5"),
+        ("10.0", "10.0"),
+        ("1e5", "100000.0"),
+        ("1e-7", "1e-07"),
+        ("123456789012345678901234567890", "123456789012345678901234567890"),
     ],
 )
-def test_a_value_that_is_not_json_is_stored_as_text(text: str, stored: str) -> None:
+def test_a_value_that_is_not_json_or_would_change_is_stored_as_text(text: str, stored: str) -> None:
     assert COMMANDS["fact set"].arguments(f"diet {text}")[structured._VALUE] == stored
 
 

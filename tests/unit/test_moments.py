@@ -21,7 +21,8 @@ from composer.errors import BadInput
 from composer.ingest.validation import validate_message
 from composer.layers.retrieval_settings import parse_value, with_overrides
 from composer.layers.semantic import Retrieval
-from composer.memory.remember import MAX_DEPTH
+from composer.memory.remember import MAX_DEPTH, InexactNumber
+from composer.memory.remember import parse_value as parse_fact_value
 from composer.model import ConversationKind, Incoming, Place
 from composer.moments import day_of, moment, moment_of, moment_of_seconds
 from composer.summaries.periods import day_of as local_day
@@ -154,3 +155,9 @@ def test_a_facts_value_has_a_limited_depth() -> None:
         for text in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
             with pytest.raises(BadInput, match="in 20 levels; this one has more"):
                 fact_value(text)
+
+
+@pytest.mark.parametrize("text", ["1e-400", "0.1234567890123456789", "[1, 1.10]"])
+def test_a_number_that_would_change_is_no_value_of_a_fact(text: str) -> None:
+    with pytest.raises(InexactNumber):
+        parse_fact_value(text)
