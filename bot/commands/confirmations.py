@@ -19,6 +19,7 @@ LABEL: Final = "Yes, do it"
 PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
 LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
+USED: Final = "You have pressed this button before: this press did nothing. Its answer is the one to your first press."
 EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
 
 
@@ -44,6 +45,7 @@ class Confirmations:
 
     def __init__(self) -> None:
         self._waiting: LRUCache[str, _Shown] = LRUCache(_MAX_WAITING)
+        self._used: LRUCache[str, Incoming] = LRUCache(_MAX_WAITING)  # by button, what it was shown with
 
     def button(self, incoming: Incoming, answer: CommandAnswer) -> str | None:
         """The id of a button that confirms what an answer shows; None if it asks for no confirmation."""
@@ -57,10 +59,14 @@ class Confirmations:
         """Run the command of a button as whoever pressed it. Returns what was run, with its answer. If the command
         would do something else by now, or open something else, that is shown instead; how much it reaches may have
         changed. Raises Refused for a press that does not count."""
+        # Nothing is awaited until the button is used, so of two presses at once the second finds it used.
+        if (used := self._used.get(id)) is not None and _same(used, pressed):
+            raise Refused(USED)
         shown = self._waiting.get(id)
         if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
             raise Refused(EXPIRED)
         del self._waiting[id]
+        self._used[id] = shown.incoming
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
         again = await run(asked, preview=True)
         if _meaning(again) != _meaning(shown.answer):

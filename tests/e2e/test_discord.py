@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from pydantic import SecretStr
 
+from bot.commands.confirmations import USED
 from bot.console import jobs as schedule
 from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
@@ -386,9 +387,28 @@ async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
     assert "rooms: none" in listed.content, "it was only shown"
     assert "another person's" in (await answered(await server.click(shown, button, bob))).content
     assert "To undo: /nexus project unassign" in (await answered(await server.click(shown, button, ada))).content
-    assert "has expired" in (await answered(await server.click(shown, button, ada))).content
+    assert (await answered(await server.click(shown, button, ada))).content == USED
     listed = await answered(await server.invoke("nexus project list", room, ada))
     assert "rooms: none" not in listed.content
+
+
+async def test_of_two_presses_at_once_one_counts(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
+
+    async def answered(interaction: Interaction) -> Posted:
+        await server.until(lambda: interaction.original and interaction.original.content)
+        assert interaction.original is not None
+        return interaction.original
+
+    await answered(await server.invoke("nexus project create", room, ada, name="apollo"))
+    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    button = shown.components[0]["components"][0]["custom_id"]
+    both = await asyncio.gather(*(server.click(shown, button, ada) for _ in range(2)))
+    texts = sorted([(await answered(interaction)).content for interaction in both], key=USED.__eq__)
+    assert "To undo: /nexus project unassign" in texts[0]
+    assert texts[1] == USED
 
 
 async def test_pooling_a_private_channel_is_confirmed_as_it_was_asked(

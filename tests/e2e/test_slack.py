@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 import yaml
 
-from bot.commands.confirmations import EXPIRED
+from bot.commands.confirmations import EXPIRED, USED
 from bot.slack.doctor import SCOPES, inspect
 from composer.ingest.rooms import private_rooms
 from composer.settings import Settings
@@ -442,11 +442,26 @@ async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(office:
         await slack.click(general, office.bob, shown["ts"], button)
         assert "another person's" in await texts(office.bob, told + 1)
         assert "rooms: none" in await project()
-        for expected in ("To undo: /nexus project unassign", "has expired"):
+        for expected in ("To undo: /nexus project unassign", USED):
             told = len(slack.ephemerals(office.alice))
             await slack.click(general, office.alice, shown["ts"], button)
             assert expected in await texts(office.alice, told + 1)
         assert "rooms: none" not in await project()
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_of_two_presses_at_once_one_counts(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http():
+        slack, general = office.slack, office.general
+        await slack.command(general, office.alice, "project create apollo")
+        await slack.command(general, office.alice, "project assign apollo")
+        shown, told = slack.ephemerals(office.alice)[-1], len(slack.ephemerals(office.alice))
+        button = shown["blocks"][-1]["elements"][0]["action_id"]
+        await asyncio.gather(*(slack.click(general, office.alice, shown["ts"], button) for _ in range(2)))
+        await slack.wait_for(lambda: len(slack.ephemerals(office.alice)) >= told + 2)
+        texts = sorted((each["text"] for each in slack.ephemerals(office.alice)[told:]), key=USED.__eq__)
+        assert "To undo: /nexus project unassign" in texts[0]
+        assert texts[1:] == [USED]
 
 
 async def test_a_button_that_an_earlier_process_showed_is_refused_with_a_sentence(office: Office) -> None:
