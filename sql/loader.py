@@ -11,6 +11,7 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_INCLUDED = re.compile(r"\{\{(\w+)\}\}")
 # What is skipped comes first: comments, strings, quoted names, dollar-quoted strings. A parameter never follows a colon
 # (`::uuid` is a cast) or the end of an expression (`a[1:n]` is a slice).
 _TOKENS = re.compile(
@@ -91,12 +92,26 @@ def parse_query(name: str, source: str) -> Query:
 
 @cache
 def queries() -> Mapping[str, Query]:
-    """Every named statement of queries/*.sql. Raises ValueError when a name repeats."""
-    found: dict[str, Query] = {}
+    """Every named statement of queries/*.sql. One may hold others, by their names: `{{user_names}}`.
+
+    Raises ValueError when a name repeats, or is included and missing.
+    """
+    texts: dict[str, str] = {}
     for path in sorted((_HERE / "queries").glob("*.sql")):
         parts = _NAME.split(path.read_text(encoding="utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
-            if name in found:
+            if name in texts:
                 raise ValueError(f"{path.name}: the query {name} is defined twice")
-            found[name] = parse_query(name, text.strip())
-    return MappingProxyType(found)
+            texts[name] = text.strip()
+    return MappingProxyType({name: parse_query(name, with_included(text, texts)) for name, text in texts.items()})
+
+
+def with_included(text: str, texts: Mapping[str, str]) -> str:
+    """A statement with the statements that it includes. Raises ValueError for an unknown one."""
+
+    def included(name: re.Match[str]) -> str:
+        if name[1] not in texts:
+            raise ValueError(f"a query includes {name[1]}, which does not exist")
+        return texts[name[1]]
+
+    return _INCLUDED.sub(included, text)

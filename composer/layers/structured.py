@@ -2,11 +2,15 @@
 
 import json
 import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from composer.model import GLOBAL_NAMESPACE, Item
-from composer.repositories.facts import Fact, Facts
-from composer.repositories.landmarks import Landmark, Landmarks, LandmarkState
+from composer.repositories.facts import Fact
+from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.structured import Structured, StructuredRows
 from composer.text.cleaning import clean_text
 from composer.text.names import in_quotes, speaker_label
 from composer.visibility import Readable
@@ -15,11 +19,16 @@ _PLAIN_KEY = re.compile(r"[\w.\-/:@+]+")
 
 
 async def read(
-    facts: Facts, landmarks: Landmarks, readable: Readable, at: datetime
-) -> tuple[list[Fact], list[Landmark]]:
-    """The facts valid at a time, by key, and the landmarks, oldest first. Each is checked against `readable` again."""
-    found = [fact for fact in await facts.find(readable, at) if readable.admits(fact)]
-    return found, [landmark for landmark in await landmarks.find(readable, at) if readable.admits(landmark)]
+    structured: Structured, readable: Readable, at: datetime, people: Sequence[uuid.UUID] = ()
+) -> StructuredRows:
+    """The facts valid at a time, by key, and the landmarks, oldest first, each checked against `readable` again; and
+    the names of `people`."""
+    found = await structured.read(readable, at, people)
+    return replace(
+        found,
+        facts=[fact for fact in found.facts if readable.admits(fact)],
+        landmarks=[landmark for landmark in found.landmarks if readable.admits(landmark)],
+    )
 
 
 def fact_item(fact: Fact, came_from: str = "") -> Item:

@@ -31,6 +31,7 @@ from composer.repositories.recall import Recall
 from composer.repositories.reminders import Reminders
 from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.sharing import Sharing
+from composer.repositories.structured import Structured
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
@@ -70,6 +71,7 @@ class Transaction:
         self.reminders = Reminders(statements)
         self.settings = SettingOverrides(statements, self.audit)
         self.permissions = Permissions(statements)
+        self.structured = Structured(statements)
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
         self.usage = UsageLedger(statements)

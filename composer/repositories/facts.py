@@ -42,12 +42,12 @@ class Facts:
     async def find(self, readable: Readable, at: datetime, key: str | None = None) -> list[Fact]:
         """The facts that were valid at a time, of one key or of all."""
         rows = await self._sql.fetch("facts_readable", **readable_parameters(readable.without_pool()), key=key, at=at)
-        return [_fact(row) for row in rows]
+        return [fact_from_row(row) for row in rows]
 
     async def history(self, readable: Readable, key: str) -> list[Fact]:
         """Every value that a key has had, oldest first."""
         rows = await self._sql.fetch("facts_history", **readable_parameters(readable.without_pool()), key=key)
-        return [_fact(row) for row in rows]
+        return [fact_from_row(row) for row in rows]
 
     async def is_set(self, tag: AccessTag, key: str) -> bool:
         """Whether a key has a value where something with this tag is filed."""
@@ -80,7 +80,8 @@ class Facts:
         )
 
 
-def _fact(row: Row) -> Fact:
+def fact_from_row(row: Row) -> Fact:
+    """A fact as `facts_readable` returns it."""
     return Fact(
         row["id"],
         row["namespace"],

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.model import Trust, Visibility
-from composer.ports.database import Statements
+from composer.ports.database import Row, Statements
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
 from composer.visibility import Readable
@@ -71,23 +71,7 @@ class Landmarks:
             max_proposed=MAX_PROPOSED,
             lifetime=PROPOSAL_LIFETIME,
         )
-        return [
-            Landmark(
-                row["id"],
-                row["namespace"],
-                Visibility(row["visibility"]),
-                row["user_id"],
-                row["text"],
-                row["author"],
-                row["decided_at"],
-                LandmarkState(row["state"]),
-                row["settled_by"],
-                row["replaces"],
-                tuple(row["messages"]),
-                lapsed=row["lapsed"],
-            )
-            for row in rows
-        ]
+        return [landmark_from_row(row) for row in rows]
 
     async def add(self, landmarks: Sequence[Landmark]) -> None:
         """Store landmarks with their lineage. Existing ones stay unchanged."""
@@ -143,3 +127,21 @@ class Landmarks:
     async def correct(self, id: uuid.UUID, text: str) -> None:
         """Correct the text of a landmark."""
         await self._sql.execute("landmark_correct", id=id, text=text)
+
+
+def landmark_from_row(row: Row) -> Landmark:
+    """A landmark as `landmarks_readable` returns it."""
+    return Landmark(
+        row["id"],
+        row["namespace"],
+        Visibility(row["visibility"]),
+        row["user_id"],
+        row["text"],
+        row["author"],
+        row["decided_at"],
+        LandmarkState(row["state"]),
+        row["settled_by"],
+        row["replaces"],
+        tuple(row["messages"]),
+        lapsed=row["lapsed"],
+    )

@@ -133,16 +133,6 @@ class Turns:
         """Record that the platform will never accept an answer. It is not sent again."""
         await self._sql.execute("turn_refused", id=id, reason=reason)
 
-    async def last_token_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
-        """(counted, reported) tokens of a model's last prompt in a conversation:
-
-        our count and the API's; (0, 0) without one.
-        """
-        row = await self._sql.fetch_one(
-            "turn_last_token_counts", conversation_id=conversation.id, model=model, namespace=conversation.namespace
-        )
-        return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
-
     async def previous_prompt(self, turn: Turn) -> str | None:
         """The role messages (JSON text) of the agent's last prompt before this turn in its conversation."""
         row = await self._sql.fetch_one(

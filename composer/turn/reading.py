@@ -148,12 +148,7 @@ class Reader:
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
         """Read everything that one prompt is made from, as of one moment."""
         async with self._snapshot(request, timings) as snapshot:
-            prompt_input, view, readable = await self._read_layers(request, snapshot, timings)
-            tokenizer = self._tokenizer(request.agent)
-            if not tokenizer.exact:
-                counts = await snapshot.tx.turns.last_token_counts(snapshot.access.conversation, request.agent.model)
-                tokenizer = corrected(tokenizer, *counts)
-        return Material(prompt_input, view, snapshot.access, tokenizer, readable)
+            return await self._read_layers(request, snapshot, timings)
 
     async def recall(self, request: PromptRequest) -> list[Item]:
         """Search memory for the request's message, best first. Recent messages are included, unlike in a prompt.
@@ -204,37 +199,44 @@ class Reader:
             origins = await _origins(tx, access, found)
             return [replace(item, came_from=origins[item.namespace]) for item in found]
 
-    async def _read_layers(
-        self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]
-    ) -> tuple[PromptInput, View, Readable]:
+    async def _read_layers(self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]) -> Material:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
-        tx, window, question = snapshot.tx, snapshot.window, request.message
+        tx, window, question, tokenizer = snapshot.tx, snapshot.window, request.message, self._tokenizer(request.agent)
         conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
         periods = asked_periods(asked_text(question), now)  # "yesterday" is the tenant's
-        with timed(timings, "episodic"):  # one round trip, which brings the tenant's settings and linked users as well
+        with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             speakers = _speakers(question, window.recent)
             background = await episodic.read(
-                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers, periods
+                tx.recall,
+                snapshot.conversation_only,
+                conversation,
+                request.agent.id,
+                question,
+                speakers,
+                periods,
+                mentioned=_mentions(question),
+                model=None if tokenizer.exact else request.agent.model,
             )
         access = _with_linked_users(snapshot.access, background.linked)
         readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            agents, mentioned = self._agents(request.tenant_id), await _mentioned(tx, question)
+            agents, mentioned = self._agents(request.tenant_id), background.names.values()
             query = _query(request, window.recent, snapshot.vector, agents, mentioned)
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
         with timed(timings, "structured"):
-            facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
-            origins = await _origins(tx, access, (*facts, *landmarks, *recall))
+            owners = profile_owners(readable.namespaces)
+            found = await structured.read(tx.structured, readable, question.at, owners)
+            origins = _came_from(access, (*found.facts, *found.landmarks, *recall), found.names)
         prompt_input = PromptInput(
             agent=request.agent,
             context=_context(access, question, window.recent, now),
             message=question,
-            facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in facts],
-            landmarks=[structured.landmark_item(landmark, origins[landmark.namespace]) for landmark in landmarks],
+            facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in found.facts],
+            landmarks=[structured.landmark_item(each, origins[each.namespace]) for each in found.landmarks],
             summaries=summaries,
             working=view.messages,
             recall=[replace(item, came_from=origins[item.namespace]) for item in recall],
@@ -244,7 +246,9 @@ class Reader:
             candidates=window.candidates,
             here=said_here(conversation),
         )
-        return prompt_input, view, readable
+        if not tokenizer.exact:
+            tokenizer = corrected(tokenizer, *background.last_tokens)
+        return Material(prompt_input, view, snapshot.access, tokenizer, readable)
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
@@ -314,10 +318,14 @@ async def _judged(snapshot: _Snapshot, question: Message) -> tuple[AccessContext
 
 async def _origins(tx: Transaction, access: AccessContext, rows: Iterable[Tagged]) -> dict[str, str]:
     """For each namespace of some rows, the words for where they came from (see composer.prompt.borders)."""
-    namespaces = {row.namespace for row in rows}
-    owners = profile_owners(namespaces)
-    names = await tx.people.names(owners) if owners else {}
-    return {namespace: came_from(namespace, access, names) for namespace in namespaces}
+    rows = list(rows)
+    owners = profile_owners(row.namespace for row in rows)
+    return _came_from(access, rows, await tx.people.names(owners) if owners else {})
+
+
+def _came_from(access: AccessContext, rows: Iterable[Tagged], names: Mapping[uuid.UUID, str]) -> dict[str, str]:
+    """The same, with the names of those whose profiles are among the rows."""
+    return {namespace: came_from(namespace, access, names) for namespace in {row.namespace for row in rows}}
 
 
 def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:
@@ -327,8 +335,12 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
 
 async def _mentioned(tx: Transaction, question: Message) -> Collection[str]:
     """The names of the people whom a question mentions."""
-    mentions = question.mentions[: visibility.MAX_PARTICIPANTS]
+    mentions = _mentions(question)
     return (await tx.people.names(mentions)).values() if mentions else ()
+
+
+def _mentions(question: Message) -> Sequence[uuid.UUID]:
+    return question.mentions[: visibility.MAX_PARTICIPANTS]
 
 
 def _query(

@@ -66,17 +66,6 @@ WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND m.us
 ORDER BY t.queued_at DESC, t.id
 LIMIT 1
 
--- name: turn_last_token_counts
--- Get our count and the API's of the last prompt in a conversation. A prompt of a room's private time, or one cleared
--- by erasure, does not affect later ones.
-SELECT t.counted_tokens, t.prompt_tokens FROM turns AS t
-JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
-WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND t.model = :model
-      AND m.namespace = :namespace
-      AND t.prompt IS NOT NULL AND t.prompt_tokens > 0 AND t.counted_tokens > 0
-ORDER BY t.queued_at DESC, t.id
-LIMIT 1
-
 -- name: turn_previous_prompt
 -- Get an agent's last stored prompt in a conversation, apart from this turn's, to measure how much of the next prompt
 -- begins like it.

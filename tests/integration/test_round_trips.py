@@ -8,6 +8,7 @@ import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
 
 from bot.commands.table import run_command
+from bot.console.conversations import question
 from bot.script.places import incoming, place_of
 from composer.model import ConversationKind, Place
 from composer.stores.postgres import PostgresDatabase
@@ -105,3 +106,20 @@ async def test_a_command_that_changes_something_takes_two_transactions(
 async def test_a_conversation_that_is_created_is_not_locked_once_more(receiver: Receiver, calls: Counter[str]) -> None:
     await receiver(said("m1", "hello"))
     assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 1)
+
+
+async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, calls: Counter[str]) -> None:
+    for text in ("fact set --everywhere --yes timezone CET", "remember --everywhere --yes the deploy is on Friday"):
+        await harness.command("bob", f"/nexus {text}", room="general")
+    await harness.say("bob", "hello", room="general")
+    text = "when is the deploy, @bob?"
+    await harness.ask("alice", f"@nexus {text}", room="general")  # then it is known who takes part
+    await harness.compose("alice", text, room="general")
+    here, place, now = harness.workspace(), place_of("general", None, None), harness.clock.now()
+    wanted, _ = await question(harness.app, here, place, "alice", text, now, top_k=None, id="question")
+    calls.clear()
+    composed = await harness.app.composer.compose(wanted)
+    statements = ["access_context", "recall_background", "recall_search", "structured_readable"]
+    assert calls == Counter([*statements, "cache"])
+    assert "the deploy is on Friday" in repr(composed.prompt)
+    assert "bob's profile" in repr(composed.prompt)

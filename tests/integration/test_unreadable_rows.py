@@ -252,7 +252,8 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
         background = await episodic.read(tx.recall, own, scene.conversation, scene.agent, question, [])
         shown |= {"summaries": background.summaries, "compaction": background.compaction}
         shown["semantic"] = await semantic.read(tx.recall, own, query, Shown(), Retrieval(top_k=LIMIT), NOW)
-        shown["facts"], shown["landmarks"] = await structured.read(tx.facts, tx.landmarks, own, NOW)
+        found = await structured.read(tx.structured, own, NOW)
+        shown |= {"facts": found.facts, "landmarks": found.landmarks}
         shown["pending"] = await tx.quarantine.find_pending(own)
         shown["messages of sources"] = await tx.explanations.addresses(own, MESSAGE_IDS, 3)
     harness.clock.set(NOW)

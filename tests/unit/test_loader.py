@@ -145,3 +145,17 @@ async def test_only_the_transaction_supplies_the_tenant() -> None:
     assert await statements.fetch("settings_all") == [tenant]
     with pytest.raises(TypeError, match="query settings_all: :tenant_id is the transaction's own"):
         await statements.fetch("settings_all", tenant_id=uuid.uuid4())
+
+
+def test_a_statement_includes_others_by_name(folder: Path) -> None:
+    (folder / "queries" / "a.sql").write_text("-- name: both\nSELECT ARRAY(\n{{names}}\n) AS names, :at AS at\n")
+    (folder / "queries" / "b.sql").write_text("-- name: names\nSELECT name FROM users WHERE id = :id\n")
+    both = loader.queries()["both"]
+    assert both.source == "SELECT ARRAY(\nSELECT name FROM users WHERE id = :id\n) AS names, :at AS at"
+    assert both.parameters == ("id", "at")
+
+
+def test_a_statement_that_includes_an_unknown_one_is_refused(folder: Path) -> None:
+    (folder / "queries" / "a.sql").write_text("-- name: both\nSELECT ARRAY({{nmaes}})\n")
+    with pytest.raises(ValueError, match="nmaes, which does not exist"):
+        loader.queries()
