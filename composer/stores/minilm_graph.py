@@ -1,7 +1,8 @@
 """Write `minilm.onnx`, the forward pass of all-MiniLM-L6-v2 without its weights.
 
 Run `python -m composer.stores.minilm_graph` after a change here; it needs the development package `onnx`.
-The graph names each weight as the model's safetensors file does, so that `minilm.py` can supply them.
+The graph names each weight as the model's safetensors file does, so that `minilm.py` can supply them. A matrix is there
+twice over: `….int8`, transposed and rounded, and `….scale`, a factor for each of its columns.
 """
 
 from pathlib import Path
@@ -38,17 +39,19 @@ class _Graph:
         self.initializers.append(helper.make_tensor(name, TensorProto.INT64, [len(values)], values))
         return name
 
-    def weight(self, name: str, *dims: int) -> str:
-        """Declare a float tensor that is supplied when the session is created."""
-        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=dims)
+    def weight(self, name: str, *dims: int, data_type: int = TensorProto.FLOAT) -> str:
+        """Declare a tensor that is supplied when the session is created."""
+        tensor = TensorProto(name=name, data_type=data_type, dims=dims)
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="weights")
         self.initializers.append(tensor)
         return name
 
     def dense(self, source: str, output: str, module: str, outputs: int, inputs: int) -> str:
-        weights = [self.weight(f"{module}.weight", outputs, inputs), self.weight(f"{module}.bias", outputs)]
-        return self.node("Gemm", [source, *weights], output, transB=1)
+        """Multiply by a matrix of 8-bit integers. The runtime rounds `source` to 8 bits as well, with one scale."""
+        matrix = self.weight(f"{module}.weight.int8", inputs, outputs, data_type=TensorProto.INT8)
+        weights = [matrix, self.weight(f"{module}.weight.scale", outputs), "", self.weight(f"{module}.bias", outputs)]
+        return self.node("DynamicQuantizeMatMul", [source, *weights], output, domain=MICROSOFT)
 
     def normalised_sum(self, source: str, residual: str, output: str, module: str) -> str:
         weights = [self.weight(f"{module}.weight", WIDTH), self.weight(f"{module}.bias", WIDTH)]

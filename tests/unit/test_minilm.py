@@ -68,6 +68,7 @@ class Reference:
         return result
 
     def vector(self, text: str) -> Floats:
+        """The unit vector of a text."""
         ids = self.tokenizer.encode(text.encode("utf-8", "replace").decode()).ids
         at = "embeddings."
         x = self.weights[f"{at}word_embeddings.weight"][ids]
@@ -92,30 +93,52 @@ class Reference:
         return unit
 
 
+class RoundedReference(Reference):
+    """The same with matrices of 8-bit integers: what they are multiplied by is rounded as well, with one scale."""
+
+    def dense(self, x: Floats, module: str) -> Floats:
+        matrix = self.weights[f"{module}.weight"].T
+        scales = np.abs(matrix).max(axis=0) / 127
+        low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
+        step = np.float32((high - low) / 255)
+        integers = np.clip(np.rint(x / step) + np.rint(-low / step), 0, 255) - np.rint(-low / step)
+        product = integers.astype(np.int64) @ np.rint(matrix / scales).astype(np.int64)
+        result: Floats = product.astype(np.float32) * step * scales + self.weights[f"{module}.bias"]
+        return result
+
+
 @pytest.fixture(scope="module")
 def minilm() -> MiniLM:
     return MiniLM(threads=2)
 
 
-async def test_vectors_equal_those_of_the_published_model(minilm: MiniLM) -> None:
+async def test_texts_are_as_similar_as_in_the_published_model(minilm: MiniLM) -> None:
     (vector,) = await minilm.embed(["This is an example sentence"])
-    assert np.abs(vector[:5] - [0.06763, 0.06350, 0.04871, 0.07930, 0.03745]).max() < 1e-4
+    assert np.abs(vector[:5] - [0.06763, 0.06350, 0.04871, 0.07930, 0.03745]).max() < 0.01
     happy, dog, very, sunny = await minilm.embed(
         ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
     )
-    assert float(happy @ dog) == pytest.approx(0.6945, abs=1e-3)
-    assert float(happy @ very) == pytest.approx(0.9429, abs=1e-3)
-    assert float(happy @ sunny) == pytest.approx(0.2569, abs=1e-3)
+    assert float(happy @ dog) == pytest.approx(0.6945, abs=0.04)
+    assert float(happy @ very) == pytest.approx(0.9429, abs=0.04)
+    assert float(happy @ sunny) == pytest.approx(0.2569, abs=0.04)
 
 
-async def test_vectors_equal_those_of_a_plain_forward_pass(minilm: MiniLM) -> None:
-    reference = Reference()
+async def test_vectors_are_those_of_a_plain_forward_pass_with_rounded_matrices(minilm: MiniLM) -> None:
+    reference = RoundedReference()
     vectors = await minilm.embed(TEXTS)
     expected = np.stack([reference.vector(text) for text in TEXTS])
     assert vectors.shape == (len(TEXTS), minilm.width) == (20, 384)
     assert vectors.dtype == np.float32
-    assert np.abs(vectors - expected).max() < 1e-4
+    cosines = (vectors * expected).sum(axis=1)
+    assert cosines.min() > 0.997, "one that is rounded otherwise changes others"
+    assert np.median(cosines) > 0.99999
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-5
+
+
+async def test_rounding_changes_a_vector_little(minilm: MiniLM) -> None:
+    reference = Reference()
+    expected = np.stack([reference.vector(text) for text in TEXTS])
+    assert ((await minilm.embed(TEXTS)) * expected).sum(axis=1).min() > 0.97
 
 
 async def test_a_vector_is_identical_in_any_batch_and_at_any_thread_count(minilm: MiniLM) -> None:
