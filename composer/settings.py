@@ -684,6 +684,8 @@ def _error_sentence(error: ValidationError, variables: Mapping[str, str], config
     location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     variable = PREFIX + str(location[0]).upper()
+    if location[0] == "mcp" and location[-1] == "token":
+        variable = token_variable(str(location[1]))
     if variable in variables:
         return f"{variable} is wrong: {reason}."
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")

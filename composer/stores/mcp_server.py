@@ -32,7 +32,8 @@ MAX_PAGES: Final = 20
 CUT: Final = "[cut: the result was longer]"
 _CLOSE_SECONDS: Final = 8.0  # the SDK takes at most 6.5 to end a process
 _CONNECTION_CLOSED: Final = -32000  # the SDK's code for it
-_APPLICATION_ERRORS: Final = (-32601, -32602, -32603)  # of JSON-RPC: the connection is as good as before
+_APPLICATION_ERRORS: Final = (-32601, -32602, -32603)  # of JSON-RPC; the server goes on
+_PARSE_ERROR: Final = -32700  # of JSON-RPC: an answer that can't be read, or is too long
 
 
 class McpServer:
@@ -50,13 +51,14 @@ class McpServer:
 
     async def tools(self) -> Sequence[ServerTool]:
         """All of its tools. A connection that was lost since the last use is made anew, once."""
-        used_before = self._connection is not None
+        loop, used_before = asyncio.get_running_loop(), self._connection is not None
+        deadline = loop.time() + self._settings.timeout
         try:
-            return await self._use(_listed)
+            return await self._use(_listed, deadline)
         except Unavailable:
-            if not used_before:
+            if not used_before or loop.time() >= deadline:
                 raise
-        return await self._use(_listed)
+        return await self._use(_listed, deadline)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
         """Call a tool; never twice, since it may have an effect."""
@@ -69,7 +71,8 @@ class McpServer:
                     raise
                 return ToolAnswer(str(error)[:MAX_RESULT_CHARS], failed=True)  # such as: an argument is missing
 
-        return await self._use(call)
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout
+        return await self._use(call, deadline, may_be_slow=True)
 
     async def close(self) -> None:
         """End the connection, and the process of a command."""
@@ -77,20 +80,25 @@ class McpServer:
         if self._closing:
             await asyncio.wait(self._closing, timeout=_CLOSE_SECONDS)
 
-    async def _use(self, work: "Callable[[Client], Awaitable[T]]") -> T:
-        """Do something with a client, in the time that the settings give to connecting and to one call."""
+    async def _use(self, work: "Callable[[Client], Awaitable[T]]", deadline: float, *, may_be_slow: bool = False) -> T:
+        """Do something with a client, until a time of the event loop. Connecting is included.
+
+        A failure ends the connection, with what others do by it, unless it is known to be of this work alone: it
+        `may_be_slow`, or the server says what is wrong.
+        """
         if self._connection is None or self._connection.ended:
             self._connection = _Connection(lambda: _opened(self._settings))
         connection = self._connection
         try:
-            async with asyncio.timeout(self._settings.timeout):
+            async with asyncio.timeout_at(deadline):
                 return await connection.run(work)
         except NexusError:
             raise
         except asyncio.CancelledError:
             raise  # the next call of this connection is not affected
         except Exception as error:
-            if getattr(error, "code", None) not in _APPLICATION_ERRORS:
+            slow = isinstance(error, TimeoutError) and may_be_slow and connection.opened
+            if not slow and getattr(error, "code", None) not in (*_APPLICATION_ERRORS, _PARSE_ERROR):
                 self._drop(connection)
             raise self._error(error) from error
 
@@ -114,9 +122,12 @@ class McpServer:
         first = _first(error)
         if isinstance(first, PermissionError) and self._settings.url is not None:
             return Misconfigured(told, operator=f"{where} refused the token ({first.errno}). Check token or headers.")
-        if isinstance(first, FileNotFoundError | PermissionError):
+        if isinstance(first, OSError) and self._settings.command is not None and first.strerror:
             return Misconfigured(told, operator=f"{where} can't be started: {first.strerror}. Check its command.")
         code = getattr(first, "code", None)
+        if code == _PARSE_ERROR:
+            said = f"{where} gave an answer that is no MCP, or longer than {MAX_BODY_BYTES:,} bytes."
+            return Unavailable(told, operator=said)
         if code == _CONNECTION_CLOSED:
             return Unavailable(told, operator=f"{where} closed the connection.")
         if isinstance(code, int):
@@ -137,6 +148,11 @@ class _Connection:
     def ended(self) -> bool:
         """Whether it can't be used any more."""
         return self._task.done()
+
+    @property
+    def opened(self) -> bool:
+        """Whether it was connected."""
+        return self._ready.done()
 
     def end(self) -> asyncio.Task[None]:
         """Begin to close it, and return the task that does."""
@@ -212,24 +228,25 @@ def _http_client(settings: McpSettings) -> "httpx2.AsyncClient":
 
 
 async def _limit(response: "httpx2.Response") -> None:
-    """Let a response be read as far as its limit. Raises PermissionError for a refused token."""
+    """Let a response be read as far as its limit. One that is packed is not read: it could be of any length. Raises
+    PermissionError for a refused token."""
     if response.status_code in (401, 403):
         raise PermissionError(response.status_code, "refused")
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise ConnectionError("the response is packed")
-    response.stream = _limited(response.stream)
+    packed = response.headers.get("content-encoding", "identity") != "identity"
+    response.stream = _limited(response.stream, 0 if packed else MAX_BODY_BYTES)
 
 
-def _limited(stream: Any) -> "httpx2.AsyncByteStream":
+def _limited(stream: Any, left: int) -> "httpx2.AsyncByteStream":
+    """A stream that fails after so many bytes, by the error that the SDK takes for that of one answer."""
     import httpx2  # noqa: PLC0415
 
     class Limited(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = MAX_BODY_BYTES
+            read = 0
             async for part in stream:
-                left -= len(part)
-                if left < 0:
-                    raise ConnectionError("the response is too long")
+                read += len(part)
+                if read > left:
+                    raise httpx2.StreamError("the response is too long")
                 yield part
 
         async def aclose(self) -> None:

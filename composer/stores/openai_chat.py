@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import structlog
 
-from composer.errors import EmptyAnswer, NexusError, Unavailable
+from composer.errors import EmptyAnswer, NexusError, PromptTooLong, Unavailable
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection, names_system_role, reason_of, to_nexus_error
@@ -110,6 +110,7 @@ class OpenAIChat:
         self._connection, self._setting_of = OpenAIConnection(base_url, api_key, timeout), setting_of
         self._quirks: defaultdict[str, _Quirks] = defaultdict(_Quirks)
         self._took_tools: set[str] = set()  # models that have answered a request with tools
+        self._refused_tools: defaultdict[str, frozenset[Tool]] = defaultdict(frozenset)  # of servers, by model
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Stream the answer in chunks; the last ones carry the usage, one for each request that was made.
@@ -204,6 +205,8 @@ class OpenAIChat:
             original = _Quirks(system_role=True).applied(original)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connection.timeout
+        tools = [tool for tool in tools if tool not in self._refused_tools[agent.model]]
+        left_out: Sequence[Tool] = ()
         while True:
             quirks = self._quirks[agent.model]
             sent = quirks.applied(original)
@@ -215,6 +218,10 @@ class OpenAIChat:
                 cause = error.__cause__
                 offered = bool(tools) and not quirks.no_tools
                 learned = quirks.after(cause, sent, tools=offered) if _is_refusal(cause) else quirks
+                if (learned == quirks or learned.no_tools) and _may_be_of_servers(error, tools if offered else ()):
+                    left_out = [tool for tool in tools if tool.parameters]
+                    tools = [tool for tool in tools if not tool.parameters]
+                    continue
                 if learned == quirks:
                     raise
                 if learned.no_tools and not quirks.no_tools:
@@ -226,6 +233,9 @@ class OpenAIChat:
             else:
                 if tools and not quirks.no_tools:
                     self._took_tools.add(agent.model)
+                if left_out:  # so it was one of them; others of the same names are tried again
+                    logger.warning("model.refuses_server_tools", model=agent.model, tools=[t.name for t in left_out])
+                    self._refused_tools[agent.model] = frozenset(left_out)
                 return stream
 
     async def _request(
@@ -280,6 +290,13 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
 def _image_part(image: Image) -> dict[str, Any]:
     encoded = base64.b64encode(image.content).decode()
     return {"type": "image_url", "image_url": {"url": f"data:{image.type};base64,{encoded}"}}
+
+
+def _may_be_of_servers(error: NexusError, tools: Sequence[Tool]) -> bool:
+    """Whether a refusal may be of tools of servers, whose schemas are not ours."""
+    cause = error.__cause__
+    refused = _is_refusal(cause) and cause.status_code in (400, 422, 500) and not isinstance(error, PromptTooLong)
+    return refused and any(tool.parameters for tool in tools)
 
 
 def _is_refusal(error: BaseException | None) -> "TypeGuard[APIStatusError]":

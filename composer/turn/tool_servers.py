@@ -9,7 +9,7 @@ tool as well as a result is cleaned, cut and framed, and is never part of the sy
 import asyncio
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 
 from composer import visibility
-from composer.errors import Misconfigured, Unavailable, for_operator
+from composer.errors import BadInput, Misconfigured, Unavailable, for_operator
 from composer.model import Agent, Message
 from composer.ports.clock import Clock
 from composer.ports.models import Tool
@@ -148,10 +148,13 @@ class OutsideTools:
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
         """Call a tool with the arguments of the model, in which secrets are masked. Its text is framed as data. A
-        failure is an answer too."""
+        failure is an answer too. Raises BadInput for arguments that are nested too deeply."""
         server = self._servers[name]
         try:
-            given = {key: _masked(value) for key, value in arguments.items()}
+            given = {mask(key): _masked(value) for key, value in arguments.items()}
+        except ValueError as error:
+            raise BadInput("The arguments are nested too deeply.") from error
+        try:
             answer = await server.server.call(server.rules.tools[name], given)
         except (Unavailable, Misconfigured) as error:
             server.failed(error)
@@ -192,25 +195,24 @@ def _parameters(schema: Mapping[str, object]) -> str | None:
     return text if len(text) <= MAX_SCHEMA_CHARS and schema.get("type", "object") == "object" else None
 
 
-def _cleaned(value: object, depth: int = 0) -> object:
+def _cleaned(value: object) -> object:
     """A JSON value with its texts cleaned. Raises ValueError for one that is nested too deeply."""
-    if depth > MAX_DEPTH:
-        raise ValueError("too deep")
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, Mapping):
-        return {clean_text(str(key)): _cleaned(each, depth + 1) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(each, depth + 1) for each in value]
-    return value
+    return _changed(value, clean_text)
 
 
 def _masked(value: object) -> object:
-    """A JSON value with the secrets in its texts masked."""
+    """A JSON value with the secrets in its texts masked. Raises ValueError for one that is nested too deeply."""
+    return _changed(value, mask)
+
+
+def _changed(value: object, change: Callable[[str], str], depth: int = 0) -> object:
+    """A JSON value with its texts and names changed."""
+    if depth > MAX_DEPTH:
+        raise ValueError("too deep")
     if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_masked(each) for each in value]
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(key)): _changed(each, change, depth + 1) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_changed(each, change, depth + 1) for each in value]
     return value

@@ -250,7 +250,7 @@ class ToolSession:
     async def _ask_server(self, name: str, given: Mapping[str, object]) -> _Result:
         if self._tokens < MIN_RESULT_TOKENS:
             raise Refused("There is no room left for a result.")
-        self._has_read = True
+        self._has_read = True  # also if it fails: it may have said something
         answer = await self._outside.call(name, given)
         text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
         return _Result(text, FAILED if answer.failed else ANSWERED)

@@ -11,13 +11,16 @@ from structlog.testing import capture_logs
 
 from bot.script.places import incoming, place_of
 from bot.web.metrics import Metrics
+from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_shared
 from composer.model import Trust
 from composer.settings import AgentSettings, McpSettings, Settings
+from composer.stores.mcp_server import McpServer
 from tests.support.harness import open_harness
 from tests.support.mcp_office import PROGRAM, Wiki, at, failed, office_with, serving
 from tests.support.model_server import Fail, ModelServer, Say
 from tests.support.tool_office import DM, LAB, Office, call, prompt_of
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -235,6 +238,42 @@ async def test_a_slow_server_costs_a_turn_its_timeout_once(settings: Settings, w
         wiki.add("search", "Here.")
         await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
         assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."], "the next turn uses it"
+
+
+@pytest.mark.parametrize("trouble", ["slow", "huge", "packed", "stopped"])
+async def test_trouble_with_one_call_leaves_the_calls_of_others(wiki: Wiki, trouble: str) -> None:
+    """Turns of different conversations use one connection."""
+    go, begun, stuck = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def waits(_: Any) -> str:
+        begun.set()
+        await go.wait()
+        return "Here."
+
+    async def troubles(_: Any) -> str:
+        stuck.set()
+        if trouble in ("slow", "stopped"):
+            await asyncio.Event().wait()
+        return "x" * (2_000_000 if trouble == "huge" else 10)
+
+    wiki.add("search", waits).add("erase", troubles)
+    patient, hasty = McpServer("wiki", at(wiki, timeout=TIMEOUT_SECONDS)), at(wiki, timeout=0.3)
+    try:
+        first = asyncio.create_task(patient.call("search", {}))
+        await begun.wait()
+        wiki.packed = trouble == "packed"
+        patient._settings = hasty if trouble == "slow" else patient._settings
+        second = asyncio.create_task(patient.call("erase", {}))
+        await stuck.wait()
+        if trouble == "stopped":
+            second.cancel()
+        with pytest.raises(asyncio.CancelledError if trouble == "stopped" else Unavailable):
+            await second
+        wiki.packed = False
+        go.set()
+        assert (await first).text == "Here."
+    finally:
+        await patient.close()
 
 
 async def test_a_turn_that_is_stopped_leaves_the_server_usable(office: Office, wiki: Wiki) -> None:
@@ -486,6 +525,59 @@ async def test_definitions_that_leave_no_room_are_left_out(settings: Settings, w
             office = Office(harness, model)
             await harness.ask("alice", "@nexus hello there", **LAB)
             assert outside(office) == ["wiki__search"], "the one that fits"
+
+
+async def test_a_server_of_the_older_protocol_is_used_also_after_its_restart(settings: Settings) -> None:
+    older = Wiki(legacy=True).add("search", "Here.")
+    async with serving(older) as wiki, office_with(settings, wiki=at(wiki, "search")) as office:
+        for _ in range(2):
+            await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
+            assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."]
+        sessions = {headers["mcp-session-id"] for headers in wiki.headers if "mcp-session-id" in headers}
+        assert len(sessions) == 1
+        port = wiki.port
+        await wiki.stop()
+        await wiki.start(port)
+        await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
+        assert "can't be used now" in office.last_results[0], "its session is gone; a call is not repeated"
+        await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
+        assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."]
+        await wiki.stop()
+        await wiki.start(port)
+        office.harness.clock.tick(300)
+        await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
+        assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."], "listing connected anew"
+
+
+async def test_a_model_that_refuses_a_tool_of_a_server_keeps_its_own_tools(office: Office, wiki: Wiki) -> None:
+    """A schema that an API refuses must not take the memory tools away."""
+    refusal = Fail(
+        400, "Invalid schema for function 'wiki__search': 'query' is not valid.", "invalid_function_parameters"
+    )
+    for _ in range(2):  # a changed one is tried again
+        office.server.script.append(refusal)
+        with capture_logs() as logs:
+            office.server.script.append(Say(("Fine.",)))
+            assert (await office.harness.ask("alice", "@nexus hello there", **LAB)).text == "Fine."
+        assert office.offered() == OWN
+        assert [log["tools"] for log in logs if log["event"] == "model.refuses_server_tools"] == [["wiki__search"]]
+        requests = len(office.server.requests)
+        await office.harness.ask("alice", "@nexus hello again", **LAB)
+        assert (outside(office), len(office.server.requests)) == ([], requests + 1), "it is not sent again"
+        wiki.add("search", "Here.", description=f"Changed {wiki.listings}.")
+        office.harness.clock.tick(300)
+    await office.harness.ask("alice", "@nexus hello there", **LAB)
+    assert outside(office) == ["wiki__search"]
+
+
+@pytest.mark.parametrize("depth", [40, 900])
+async def test_arguments_that_are_nested_too_deeply_are_refused(office: Office, wiki: Wiki, depth: int) -> None:
+    deep = '{"query": ' + "[" * depth + "]" * depth + "}"
+    reply = await office.ask("alice", "@nexus hello there", Say((), calls=[("wiki__search", deep)]), **LAB)
+    assert reply.text == "Done."
+    assert wiki.calls == []
+    assert "nested too deeply" in office.last_results[0] or "JSON object" in office.last_results[0]
+    assert outside(office) == ["wiki__search"]
 
 
 async def test_a_program_is_spoken_to_by_its_streams_and_ends_with_nexus(settings: Settings) -> None:

@@ -43,6 +43,8 @@ class Wiki:
     headers: list[dict[str, str]] = field(default_factory=list)
     listings: int = 0
     token: str | None = None
+    legacy: bool = False  # it knows only the protocol before 2026-07-28, with sessions, and answers by events
+    packed: bool = False  # it says that its answers are packed
     url: str = ""
     _uvicorn: "_Quiet | None" = None
     _serving: "asyncio.Task[None] | None" = None
@@ -81,9 +83,11 @@ class Wiki:
     async def start(self, port: int = 0) -> None:
         """Serve at a port of this machine."""
         listening = socket.create_server(("127.0.0.1", port))
-        app = self.server().streamable_http_app(stateless_http=True, json_response=True)
+        app = self.server().streamable_http_app(stateless_http=not self.legacy, json_response=not self.legacy)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-        self._uvicorn = _Quiet(uvicorn.Config(self._noting(app), log_config=None, timeout_graceful_shutdown=1))
+        self._uvicorn = _Quiet(
+            uvicorn.Config(self._noting(app), log_config=None, log_level="critical", timeout_graceful_shutdown=1)
+        )
         self._serving = asyncio.create_task(self._uvicorn.serve(sockets=[listening]))
         await until(lambda: self._uvicorn is not None and self._uvicorn.started)
 
@@ -104,12 +108,27 @@ class Wiki:
                 headers = {name.decode(): value.decode() for name, value in scope["headers"]}
                 self.headers.append(headers)
                 if self.token is not None and headers.get("authorization") != f"Bearer {self.token}":
-                    await send({"type": "http.response.start", "status": 401, "headers": []})
-                    await send({"type": "http.response.body", "body": b"who are you?"})
+                    await _refuse(send, 401)
                     return
-            await app(scope, receive, send)
+                if self.legacy and headers.get("mcp-protocol-version", "") >= "2026":
+                    await _refuse(send, 400)
+                    return
+            await app(scope, receive, self._packing(send) if scope["type"] == "http" else send)
 
         return noted
+
+    def _packing(self, send: Any) -> Any:
+        async def packing(event: Any) -> None:
+            if event["type"] == "http.response.start" and self.packed:
+                event = {**event, "headers": [*event["headers"], (b"content-encoding", b"gzip")]}
+            await send(event)
+
+        return packing
+
+
+async def _refuse(send: Any, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b"no"})
 
 
 class _Quiet(uvicorn.Server):

@@ -1,6 +1,7 @@
 """Rules about the source code: one module decides who may read what, one reads the environment, one owns the clock."""
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,3 +208,13 @@ def test_no_module_is_named_like_a_package_that_it_could_import() -> None:
     }
     for path, _ in modules(*PACKAGES):
         assert Path(path).stem not in known - {"__init__", "__main__"}, path
+
+
+def test_nothing_loads_the_sdk_of_tool_servers_before_one_is_used() -> None:
+    """It takes a second and 65 MB."""
+    heavy = (
+        "{'mcp', 'mcp_types', 'starlette', 'uvicorn', 'jsonschema'} & {name.partition('.')[0] for name in sys.modules}"
+    )
+    program = f"import sys, bot.console.main, bot.console.operations, composer.app; sys.exit(str({heavy} or ''))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

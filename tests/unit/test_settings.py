@@ -358,6 +358,11 @@ def test_the_token_of_an_mcp_server_may_come_from_the_environment(folder: Path) 
     )
 
 
+def test_a_wrong_token_of_the_environment_is_refused_by_its_variable(folder: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"^NEXUS_MCP_WIKI_TOKEN is wrong: it holds a character that no header has"):
+        server(folder, 'url = "https://w.example/mcp"', NEXUS_MCP_WIKI_TOKEN="zq\u00e9")
+
+
 def test_what_may_be_a_secret_of_an_mcp_server_is_one(folder: Path) -> None:
     text = 'url = "https://w.example/zqpath?key=zqquery"\ntoken = "zqtoken"\nheaders = { X-Key = "zqheader-0123456" }'
     settings = server(folder, text)
