@@ -604,6 +604,17 @@ CREATE TABLE public.model_usage (
 
 ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.posted_files (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    user_id uuid NOT NULL,
+    due boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE ONLY public.posted_files FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.project_members (
     tenant_id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -979,6 +990,9 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.model_usage
     ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
 
+ALTER TABLE ONLY public.posted_files
+    ADD CONSTRAINT posted_files_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
+
 ALTER TABLE ONLY public.project_members
     ADD CONSTRAINT project_members_pkey PRIMARY KEY (tenant_id, project_id, user_id);
 
@@ -1118,6 +1132,8 @@ CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conver
 
 CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
 
+CREATE INDEX posted_files_by_user ON public.posted_files USING btree (tenant_id, user_id);
+
 CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
 
 CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id, id);
@@ -1254,6 +1270,9 @@ ALTER TABLE ONLY public.memories
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.posted_files
+    ADD CONSTRAINT posted_files_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.project_members
     ADD CONSTRAINT project_members_tenant_id_project_id_fkey FOREIGN KEY (tenant_id, project_id) REFERENCES public.projects(tenant_id, id) ON DELETE CASCADE;
 
@@ -1363,6 +1382,8 @@ ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_usage ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.posted_files ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.projects ENABLE ROW LEVEL SECURITY;
@@ -1442,6 +1463,8 @@ CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenan
 CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.model_usage USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.posted_files USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
 
@@ -1593,6 +1616,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.posted_files TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
 

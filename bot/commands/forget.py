@@ -83,10 +83,11 @@ async def _forget(call: Call) -> CommandAnswer:
             found = await _own(tx, call, target)
             people = await _identities(tx, call.user)
             others = await _other_names(tx, people)
+            posted = await tx.posted_files.count(people)
         if target.scope is ForgetScope.MATCHING and not found.count:
             return CommandAnswer(str(forgetting.Receipt()))
         exported = _with_exports(call, lambda home: count_exports(home, people))
-        return call.unconfirmed(_confirmation(target, found, others, exported))
+        return call.unconfirmed(_confirmation(target, found, others, exported + posted))
     async with call.changing() as tx:
         found, people = await _own(tx, call, target), await _identities(tx, call.user)
         everything = target.scope is ForgetScope.EVERYTHING
@@ -233,12 +234,13 @@ async def _erase(
     """Erase messages and items, with the names and the exported files of people, and record a receipt.
 
     An exported file holds what was there when it was made, so it goes with any part of that. Files are deleted before
-    the commit: a command that is interrupted between is run again.
+    the commit: a command that is interrupted between is run again. Those in DMs are deleted after it, by the adapter.
     """
     names = await blanking.names_of(tx, names_of)
     blanked = await blanking.blank_names(tx, names_of, names, call.now) if names_of else forgetting.Receipt()
     receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
     exported = _with_exports(call, lambda home: remove_exports(home, exports_of))
+    exported += await tx.posted_files.withdraw(exports_of)
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": exported})
     return await forgetting.record(tx, receipt, secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES), call.now)
 

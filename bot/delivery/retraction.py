@@ -1,9 +1,11 @@
 """Retracts answers on their platform:
 
-replaces each posted part by one sentence, and retries while the platform is down.
+replaces each posted part by one sentence, deletes files for people who have forgotten something, and retries while the
+platform is down.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -24,7 +26,12 @@ BATCH_SIZE: Final = 100
 class Retraction:
     """Edits the posted parts of retracted answers. `run` it beside the adapter of the platform."""
 
-    def __init__(self, app: App, platform: str, outbox: Outbox) -> None:
+    def __init__(
+        self, app: App, platform: str, outbox: Outbox, delete_files: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`delete_files` deletes the files that are to be deleted, where the platform has files in DMs. It raises
+        Unavailable."""
+        self._delete_files = delete_files
         self._app = app
         self._platform = platform
         self._outbox = outbox
@@ -59,6 +66,8 @@ class Retraction:
                         await tx.deliveries.complete_retraction(part)
                 if len(due) < BATCH_SIZE:
                     break
+        if self._delete_files is not None:
+            await self._delete_files()
 
     async def _retract(self, part: Retractable) -> None:
         try:

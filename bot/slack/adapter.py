@@ -37,6 +37,7 @@ from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import Message, SlackCommands
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
+from bot.slack.files import SlackFiles
 from bot.slack.history import SlackHistory
 from bot.slack.images import SlackImages
 from bot.slack.inbox import SlackInbox
@@ -127,11 +128,12 @@ class SlackAdapter:
         self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
         self._delivery = SlackDelivery(app, self.outbox, self.directory)
-        self._retraction = Retraction(app, PLATFORM, self.outbox)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self._on_question)
-        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
+        posted = SlackFiles(app, self._slack, self.directory, self.inbox)
+        self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
+        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)

@@ -18,8 +18,9 @@ from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack, SlackRefused
 from bot.slack.directory import HIDDEN_CHANNEL, SlackDirectory
+from bot.slack.files import SlackFiles
 from bot.slack.inbox import SlackInbox
-from bot.slack.links import permalink, upload_text
+from bot.slack.links import permalink
 from bot.slack.reading import PLATFORM, SlackMessage, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
@@ -41,11 +42,12 @@ Respond = Callable[[Message], Awaitable[None]]
 class SlackCommands:
     """Runs commands, and shows their answers to the caller alone."""
 
-    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox) -> None:
+    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox, files: SlackFiles) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
+        self._files = files
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
 
@@ -186,8 +188,7 @@ class SlackCommands:
             button = self._confirmations.button(incoming, answer)
             return _parts(answer.text or DONE, button, incoming.place.thread or "")
         try:
-            dm = await self._directory.dm(incoming.user)
-            await upload_text(self._slack, dm, answer.file.name, answer.file.text)
+            await self._files.send(incoming.user, answer.file)
         except NexusError as error:
             return _parts(f"{answer.text}\nI could not send you the file {answer.file.name}: {error}")
         return _parts(f"{answer.text}\nThe file {answer.file.name} is in our direct messages.")

@@ -25,6 +25,7 @@ from composer.repositories.notices import Notices
 from composer.repositories.own_data import OwnData
 from composer.repositories.people import People
 from composer.repositories.permissions import Permissions
+from composer.repositories.posted_files import PostedFiles
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.recall import Recall
@@ -64,6 +65,7 @@ class Transaction:
         self.messages = Messages(statements)
         self.notices = Notices(statements)
         self.people = People(statements, self.audit)
+        self.posted_files = PostedFiles(statements)
         self.projects = Projects(statements, self.audit)
         self.sharing = Sharing(statements, self.audit)
         self.quarantine = Quarantine(statements)

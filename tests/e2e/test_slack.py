@@ -336,6 +336,30 @@ async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(of
         assert office.model.prompts[0][:200] in file.decode()
 
 
+async def test_an_exported_file_is_deleted_once_its_person_forgets(office: Office) -> None:
+    def files() -> list[str]:
+        return [str(about["name"]) for about, _ in office.slack.world.files.values()]
+
+    async with office.socket() as running:
+        for user in (office.alice, office.bob):
+            await office.slack.post(office.general, user, "the launch code is heron")
+        await running.settle()
+        for user in (office.alice, office.bob):
+            exported = await office.slack.command(office.general, user, "export")
+            assert "is in our direct messages" in exported.ack["text"]
+        assert files() == ["nexus-export.json"] * 2
+        asked = await office.slack.command(office.general, office.alice, "forget everything")
+        shown = "\n".join([asked.ack["text"], *(each["text"] for each in office.slack.ephemerals(office.alice))])
+        assert "It deletes 1 exported file of yours too." in shown
+        assert len(files()) == 2, "it was only shown"
+        forgotten = await office.slack.command(office.general, office.alice, "forget everything --yes")
+        assert "1 exported file" in forgotten.ack["text"]
+        await office.slack.wait_for(lambda: len(files()) == 1)
+        again = await office.slack.command(office.general, office.alice, "forget everything --yes")
+        assert "exported file" not in again.ack["text"]
+        assert len(files()) == 1, "Bob's stays"
+
+
 async def test_a_mark_in_an_answer_links_to_the_message(office: Office) -> None:
     office.model.pieces = ("It is heron ", "(s1), as Bob said.")
     async with office.socket() as running:

@@ -373,6 +373,13 @@ class WebApi:
             raise SlackError("file_not_found")
         return {"file": found[0], "comments": [], "response_metadata": {"next_cursor": ""}}
 
+    def do_files_delete(self, token: Token, team: Team, a: Args) -> Json:
+        """Delete a file; the message that shared it goes with it."""
+        file = a.need("file")[0]
+        if self.world.files.pop(file, None) is None:
+            raise SlackError("file_not_found")
+        return {}
+
     def do_files_getUploadURLExternal(self, token: Token, team: Team, a: Args) -> Json:
         (name, length), file = a.need("filename", "length"), self.world.id("F")
         self.world.uploads[file] = (name, int(length), b"")

@@ -1,0 +1,25 @@
+-- name: posted_file_insert
+-- Record a file that is put into a person's DM, before anybody can see it there.
+INSERT INTO posted_files (tenant_id, platform, workspace, external_id, user_id)
+VALUES (:tenant_id, :platform, :workspace, :external_id, :user_id)
+ON CONFLICT DO NOTHING
+
+-- name: posted_files_count
+-- Count the files that were put into the DMs of these users and are not to be deleted yet.
+SELECT count(*) FROM posted_files WHERE tenant_id = :tenant_id AND user_id = ANY (:users::uuid[]) AND NOT due
+
+-- name: posted_files_withdraw
+-- Have the files in the DMs of these users deleted.
+UPDATE posted_files SET due = true WHERE tenant_id = :tenant_id AND user_id = ANY (:users::uuid[]) AND NOT due
+RETURNING external_id
+
+-- name: posted_files_due
+-- List the files that are to be deleted in a workspace.
+SELECT external_id FROM posted_files
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due
+ORDER BY external_id LIMIT :limit
+
+-- name: posted_file_delete
+-- A file is deleted on its platform, or never will be.
+DELETE FROM posted_files
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
