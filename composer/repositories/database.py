@@ -30,6 +30,7 @@ from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.recall import Recall
 from composer.repositories.reminders import Reminders
+from composer.repositories.scheduled import Scheduled
 from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.sharing import Sharing
 from composer.repositories.structured import Structured
@@ -71,6 +72,7 @@ class Transaction:
         self.quarantine = Quarantine(statements)
         self.recall = Recall(statements, embedder)
         self.reminders = Reminders(statements)
+        self.scheduled = Scheduled(statements)
         self.settings = SettingOverrides(statements, self.audit)
         self.permissions = Permissions(statements)
         self.structured = Structured(statements)

@@ -11,6 +11,7 @@ from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.digests import Digest, DigestPeriod
 from composer.repositories.reminders import Position
+from composer.repositories.scheduled import PostKind
 from composer.scheduled.due import NotYet
 from composer.scheduled.posts import Post, store_post
 from composer.summaries.periods import Period, day_of, week_of
@@ -29,6 +30,8 @@ def digest_times(period: DigestPeriod, hour: int) -> Repeat:
 
 class DueDigests:
     """The digests that are due (composer.scheduled.due.Source)."""
+
+    kind: Final = PostKind.DIGESTS
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from composer.model import Turn
 from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
 from composer.repositories.reminders import Position
+from composer.repositories.scheduled import PostKind
 from composer.turn.worker import TurnWorker
 
 logger = structlog.get_logger()
@@ -25,6 +26,11 @@ class NotYet(Exception):
 
 class Source(Protocol[D]):
     """A kind of post, such as reminders."""
+
+    @property
+    def kind(self) -> PostKind:
+        """Which kind. `take` is called only where something of it is due."""
+        ...
 
     async def take(
         self,
@@ -65,14 +71,26 @@ class DuePosts:
         posted = 0
         tenants = [id for id, _ in await self._database.tenants()] if tenant is None else [tenant]
         for each in tenants:
+            try:
+                async with self._database.transaction(each, snapshot=True) as tx:
+                    kinds = await tx.scheduled.due(self._clock.now(), self._turns.adapters, position)
+            except Unavailable as error:
+                logger.warning("posts.postponed", tenant=str(each), error=for_operator(error))
+                continue
             for source in self._sources:
-                try:
-                    posted += await self._post_due(source, each, position)
-                except Unavailable as error:
-                    logger.warning("posts.postponed", tenant=str(each), error=for_operator(error))
-                except Exception:
-                    logger.exception("posts.failed", tenant=str(each))
+                if source.kind in kinds:
+                    posted += await self._post_of(source, each, position)
         return posted
+
+    async def _post_of(self, source: Source[Any], tenant: uuid.UUID, position: Position | None) -> int:
+        """How many posts of one source were started. What fails is logged."""
+        try:
+            return await self._post_due(source, tenant, position)
+        except Unavailable as error:
+            logger.warning("posts.postponed", tenant=str(tenant), error=for_operator(error))
+        except Exception:
+            logger.exception("posts.failed", tenant=str(tenant))
+        return 0
 
     async def _post_due(self, source: Source[D], tenant: uuid.UUID, position: Position | None) -> int:
         posted, now, left = 0, self._clock.now(), list[uuid.UUID]()

@@ -10,6 +10,7 @@ from composer.model import Agent, Turn
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Position, RefusedReminder
+from composer.repositories.scheduled import PostKind
 from composer.scheduled.posts import Post, store_post
 from composer.text.names import in_quotes
 
@@ -18,6 +19,8 @@ WHAT_NEXT: Final = "Ask somebody to add me there or to open it, and then set the
 
 class RefusedReminders:
     """The reminders that were refused and whose person is still to be told (composer.scheduled.due.Source)."""
+
+    kind: Final = PostKind.REFUSALS
 
     def __init__(self, locks: ProcessLocks, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
         """`agents` gives a tenant's agents."""

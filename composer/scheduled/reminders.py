@@ -10,6 +10,7 @@ from composer.model import Agent, ConversationKind, Trust, Turn
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import DueReminder, Position
+from composer.repositories.scheduled import PostKind
 from composer.scheduled.posts import Post, store_post
 from composer.text.dates.repeats import Repeat
 from composer.text.names import in_quotes, speaker_label
@@ -19,6 +20,8 @@ LATE: Final = timedelta(minutes=5)  # after which a reminder says that it is lat
 
 class DueReminders:
     """The reminders that are due (composer.scheduled.due.Source)."""
+
+    kind: Final = PostKind.REMINDERS
 
     def __init__(
         self,

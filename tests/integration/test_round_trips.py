@@ -123,3 +123,15 @@ async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, 
     assert calls == Counter([*statements, "cache"])
     assert "the deploy is on Friday" in repr(composed.prompt)
     assert "bob's profile" in repr(composed.prompt)
+
+
+async def test_a_look_for_what_is_due_takes_one_statement_where_nothing_is(
+    harness: AppHarness, calls: Counter[str], transactions: list[uuid.UUID]
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    await harness.command("alice", "/nexus remind me tomorrow 9:00 stretch", room="general")
+    calls.clear()
+    transactions.clear()
+    assert await harness.app.due_posts.post_due() == 0
+    assert calls == Counter(["tenant_list", "posts_due"])
+    assert len(transactions) == 1
