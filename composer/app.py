@@ -240,7 +240,16 @@ async def open_app(
         voice_notes = VoiceNotes(database, meter_of_speech, indexer.due, locks)
         asker = ModelAsker(meter, tools, priority)
         responder = Responder(database, composer, asker, answers, ImageLoader(), time, voice_notes)
-        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority, watching)
+        turns = TurnWorker(
+            database,
+            locks,
+            responder,
+            directory.agents_by_id,
+            indexer.due,
+            priority,
+            watching,
+            concurrent=settings.concurrent_answers,
+        )
         extractions = None
         if extraction is Extraction.MEM0:
             extractor = configured_extractor(settings, embedding, meter)

@@ -254,6 +254,7 @@ class Settings(_Table):
     openai_api_key: SecretStr | None = None
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0, le=86_400)
+    concurrent_answers: int = Field(default=32, ge=1, le=1_000)
     embedder: str = LOCAL_EMBEDDER
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     extraction_model: str | None = None

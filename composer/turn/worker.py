@@ -20,7 +20,6 @@ from composer.turn.respond import Responder
 
 logger = structlog.get_logger()
 
-MAX_CONCURRENT_TURNS: Final = 8  # turns that are being answered; a turn that waits for its next attempt does not count
 RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
 MAX_RETRY_SECONDS: Final = 15.0
 
@@ -37,8 +36,10 @@ class TurnWorker:
         on_answered: Callable[[uuid.UUID], None],
         priority: InteractivePriority,
         observer: Observer,
+        concurrent: int,
     ) -> None:
-        """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn."""
+        """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn.
+        At most `concurrent` turns are answered at once; one that waits for its next attempt does not count."""
         self._database = database
         self._locks = locks
         self._responder = responder
@@ -50,7 +51,7 @@ class TurnWorker:
         self._queues: dict[uuid.UUID, deque[Turn]] = {}  # by conversation
         self._queued: set[uuid.UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_TURNS)
+        self._slots = asyncio.Semaphore(concurrent)
 
     @property
     def open(self) -> int:

@@ -23,6 +23,7 @@ from tests.bench import (
     own_data,
     start,
     summaries,
+    turns,
 )
 
 BENCHES: Final = {
@@ -35,6 +36,7 @@ BENCHES: Final = {
     "jobs": jobs.measure,
     "backup": backup.measure,
     "own_data": own_data.measure,
+    "turns": turns.measure,
 }
 # Benches that read logs of real conversations: without logs, one uses generated words and the other is skipped.
 OF_TALK: Final = {"long_talk": long_talk.measure, "summaries": summaries.measure}

@@ -11,8 +11,9 @@ from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
 from composer.signals import InteractivePriority
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
-from composer.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
+from composer.turn.worker import TurnWorker
 
+CONCURRENT = 3
 TENANT = uuid.UUID(int=1)
 AGENT = Agent(uuid.UUID(int=2), "nexus", "Nexus", "", "", 8_000)
 
@@ -80,10 +81,11 @@ async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
         lambda tenant: None,
         InteractivePriority(),
         NoObserver(),
+        concurrent=CONCURRENT,
     )
     worker.serve("broken", cast(Delivery, broken))
     worker.serve("healthy", cast(Delivery, SilentDelivery()))
-    stuck = [turn(number, "broken") for number in range(100, 100 + MAX_CONCURRENT_TURNS)]
+    stuck = [turn(number, "broken") for number in range(100, 100 + CONCURRENT)]
     for each in stuck:
         worker.start(each)
     await broken.all_delayed(len(stuck))
@@ -98,3 +100,41 @@ async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
     await worker.settle()
     assert set(responder.answered) == {healthy.id, *(each.id for each in stuck)}
     assert len(broken.delayed) == len(stuck), "each delay is reported once"
+
+
+class SlowResponder:
+    """Answers turns when told to, and notes how many are being answered at once."""
+
+    def __init__(self) -> None:
+        self.working = self.most = 0
+        self.go_on = asyncio.Event()
+
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
+        self.working += 1
+        self.most = max(self.most, self.working)
+        await self.go_on.wait()
+        self.working -= 1
+        return TurnReport(turn, TurnOutcome.DELIVERED)
+
+
+async def test_as_many_turns_are_answered_at_once_as_the_setting_allows() -> None:
+    responder = SlowResponder()
+    worker = TurnWorker(
+        cast(Any, None),
+        FreeLocks(),
+        cast(Responder, responder),
+        agents,
+        lambda tenant: None,
+        InteractivePriority(),
+        NoObserver(),
+        concurrent=CONCURRENT,
+    )
+    worker.serve("slow", cast(Delivery, SilentDelivery()))
+    for number in range(100, 110):
+        worker.start(turn(number, "slow"))
+    for _ in range(100):  # steps of the event loop
+        await asyncio.sleep(0)
+    assert responder.working == CONCURRENT
+    responder.go_on.set()
+    await worker.settle()
+    assert (responder.most, worker.open) == (CONCURRENT, 0)
