@@ -53,6 +53,7 @@ _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for wo
 
 _ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
 _WORD: Final = re.compile(r"\w+")
+_GOES_ON: Final = re.compile(r"[\w-]")  # after a name: it is the beginning of a longer one
 _DIGIT: Final = re.compile(r"\d")
 _NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
 # A question without its mark: one short sentence that begins as questions do.
@@ -157,8 +158,8 @@ def _unaddressed(text: str, agents: Collection[str]) -> str:
     """A text in lower case without mentions of these agents. "@nobody" mentions no agent called No."""
     plain = text[:MAX_COMPARED_CHARS].casefold()
     for name in {name.casefold() for name in agents}:
-        if f"@{name}" in plain:
-            plain = re.sub(rf"@{re.escape(name)}(?![\w-])", " ", plain)
+        first, *rest = plain.split(f"@{name}")
+        plain = first + "".join(f"@{name}{each}" if _GOES_ON.match(each) else f" {each}" for each in rest)
     return plain
 
 
