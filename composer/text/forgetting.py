@@ -2,11 +2,14 @@
 
 Such a message is offered the command, so a wrong yes costs a line and erases nothing. "Forget it" and "forget about
 that" say "never mind", and "forget that meeting" names something else, so they are no requests.
+Requests in German, French and Spanish are read by composer/text/forgetting_elsewhere.py.
 """
 
 import re
 from enum import StrEnum
 from typing import Final
+
+from composer.text import forgetting_elsewhere as elsewhere
 
 MAX_CHARS: Final = 2_000  # of a message in which a request is looked for
 FEW_WORDS: Final = 2  # besides the request: more, and the message may speak of itself
@@ -61,15 +64,17 @@ _WORD: Final = re.compile(r"@?[^\W_]+(?:'[^\W_]+)?")
 def asked_to_forget(text: str) -> Forgetting | None:
     """What a message asks to forget; None if it asks for nothing of that."""
     said = text[:MAX_CHARS].casefold().replace("\u2019", "'")
-    if _ALL.search(said):
+    if _ALL.search(said) or elsewhere.EVERYTHING.search(said):
         return Forgetting.EVERYTHING
-    if _BEFORE.search(said):
+    if _BEFORE.search(said) or elsewhere.BEFORE.search(said):
         return Forgetting.BEFORE
-    found = _THAT.search(said) or _NOT_KEPT.search(said)
+    found = _THAT.search(said) or _NOT_KEPT.search(said) or elsewhere.THAT.search(said)
     if found is None or _is_recollection(found, said):
         return None
     words = _WORD.findall(f"{said[: found.start()]} {said[found.end() :]}")
-    others = [word for word in words if not word.startswith("@") and word not in _POLITE]
+    others = [
+        word for word in words if not word.startswith("@") and word not in _POLITE and word not in elsewhere.POLITE
+    ]
     return Forgetting.BEFORE if len(others) <= FEW_WORDS else Forgetting.THIS
 
 

@@ -85,6 +85,12 @@ async def test_nothing_is_set_but_what_the_message_asks(
     assert await office.rows(OPEN) == []
 
 
+async def test_it_can_be_asked_for_in_german(office: Office) -> None:
+    asked = "@nexus erinnere mich in 20 Minuten an die Blumen"
+    await office.ask("alice", asked, call("remind", when="in 20 minutes", text="die Blumen"), **LAB)
+    assert await office.rows(OPEN) == [("die Blumen", "open")]
+
+
 async def test_it_is_offered_only_where_it_may_be_set(office: Office) -> None:
     await office.harness.ask("alice", "@nexus hello there", **LAB)
     assert office.offered() == ["recall", "read_more"]

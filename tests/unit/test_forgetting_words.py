@@ -77,3 +77,68 @@ def test_everything(text: str) -> None:
 )
 def test_what_only_sounds_so(text: str) -> None:
     assert asked_to_forget(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vergiss das",
+        "@nexus lösch das bitte",
+        "Kannst du das bitte wieder löschen?",
+        "Merk dir das nicht!",
+        "Vergiss, was ich dir gerade gesagt habe",
+        "lösche meine letzte Nachricht",
+        "oublie ça",
+        "Peux-tu effacer ça ?",
+        "N\u2019enregistre pas ça, s'il te plaît",
+        "oublie ce que je viens de dire",
+        "supprime mon dernier message",
+        "olvida eso",
+        "¿Puedes borrar esto?",
+        "por favor, no guardes eso",
+        "olvida lo que te dije",
+        "borra mi último mensaje",
+    ],
+)
+def test_what_was_said_before_in_german_french_and_spanish(text: str) -> None:
+    assert asked_to_forget(text) is Forgetting.BEFORE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Meine PIN ist 1234, speichere das bitte nicht.",
+        "Le code est 9911, ne retiens pas ça",
+        "Mi clave es 1234. Borra eso",
+    ],
+)
+def test_what_a_german_french_or_spanish_message_says_itself(text: str) -> None:
+    assert asked_to_forget(text) is Forgetting.THIS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("vergiss alles", "Lösche alles, was du über mich weißt"),
+        *("oublie tout", "Efface tout ce que tu sais sur moi"),
+        *("olvida todo", "borra todo lo que sabes de mí"),
+    ],
+)
+def test_everything_in_german_french_and_spanish(text: str) -> None:
+    assert asked_to_forget(text) is Forgetting.EVERYTHING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("vergiss es", "Vergiss das nicht!", "vergiss das bitte nicht", "vergiss das Meeting", "das vergesse ich"),
+        *("vergiss nicht, was ich gesagt habe", "Vergiss meine letzte Nachricht nicht", "wie lösche ich das?"),
+        *("vergiss das, was er sagte", "löschen Sie das nicht", "das habe ich vergessen"),
+        *("laisse tomber", "n'oublie pas ça", "oublie pas ça", "je ne retiens pas ça", "oublie le rendez-vous"),
+        *("j'oublie ça tout le temps", "il oublie tout", "comment supprimer ça ?"),
+        *("olvídalo", "no olvides eso", "no te olvides de eso", "siempre olvida eso", "él olvida todo"),
+        *("olvida eso de la fiesta", "borra el archivo", "¿cómo borro eso?"),
+    ],
+)
+def test_what_only_sounds_so_in_german_french_and_spanish(text: str) -> None:
+    assert asked_to_forget(text) is None
