@@ -5,7 +5,7 @@
 `Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, and reads the
 layers with `Reader` (composer/turn/reading.py). `ModelAsker` (composer/turn/asking.py) asks the model, which may search
 and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the answer. Adapters show it by
-`Delivery` (composer/turn/delivery.py).
+`Delivery` (composer/turn/delivery.py), which each adapter implements.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
 there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
@@ -43,9 +43,9 @@ from composer.turn.timing import milliseconds, timed
 
 logger = structlog.get_logger()
 
-# When a prompt is too long for the model, the next one has at most this share of its tokens.
+# When a prompt is too long for the model, a second one is made, with at most this share of the tokens of the first.
 RETRY_PROMPT_SHARE: Final = 0.5
-STOPPED: Final = "Stopped: this answer is not stored."
+STOPPED: Final = "Stopped: this answer is not stored."  # delivered, and stored as the reason for there being none
 
 
 class Responder:
@@ -133,7 +133,7 @@ class Responder:
             prompt=answer.prompt,
             timings_ms=draft.timings_ms,
             failed=answer.failure is not None,
-            operator=draft.operator,
+            operator=draft.operator,  # the reason in detail; only the terminal of whoever runs Nexus shows it
         )
 
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
@@ -147,7 +147,7 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
-            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # with their text
+            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # with what they say
             request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
@@ -174,27 +174,29 @@ class Responder:
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
         if draft.failure is not None and draft.wordless_notices:
-            # The model's tools have stored something, although there is no answer. Say so without its words: a failure
-            # is no message, so forgetting would not reach them.
+            # The model's tools have stored something, although there is no answer. Say that, but do not quote what was
+            # stored: a failure is no message, so `/nexus forget` could not take the quotation back.
             draft.failure = "\n".join((draft.failure, *draft.wordless_notices))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
     async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
         """Ask the model with the draft's prompt. One that is too long for it is composed once more, for half the
-        tokens, and asked without tools: they ran already, and what they bring makes a prompt longer."""
+        tokens, and asked without tools: they may have run already, and what they bring makes a prompt longer.
+        Afterwards the answer is in the draft."""
         try:
             await self._asker.ask(request, turn, draft, delivery)
         except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
             assert draft.composed is not None
             tokens = draft.composed.prompt.tokens
             logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-            # The composer gets a smaller window, the model is asked with the full one. The summary by which this prompt
-            # becomes shorter is not stored: what the model refused may have been long for this question alone.
+            # The composer fills MAX_PROMPT_SHARE of a window, so it gets a smaller one; the model gets the full one.
+            # The summary by which this prompt becomes shorter is not stored: perhaps only this question was too long,
+            # or what a tool brought for it.
             agent = request.agent
             smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-            if draft.usage != Usage():  # it counts tokens of the first prompt too, so compare none (see `_compose`)
+            if draft.usage != Usage():  # the model's count includes the first prompt: do not compare it (`_compose`)
                 draft.composed = replace(draft.composed, counted_tokens=0)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
 
@@ -207,13 +209,14 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            # Later token estimates are corrected by comparing ours with what the model reports. Ours leaves out images,
+            # We estimate tokens, and correct later estimates by what the model reports. Our estimate leaves out images,
             # so 0 says: do not compare this one.
             draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
-        """The reply with the messages that it cites; without them when the database is unavailable. Only sources that
-        the asker may still read are looked up."""
+        """The reply with the messages that it cites; without them when the database is unavailable. `cited_messages`
+        resolves the viewer anew, by who asked, where, and who sees the reply: a source that may not be read there any
+        more is left out."""
         if reply.failed or not cites(reply.text):
             return reply
         try:
@@ -227,8 +230,9 @@ class Responder:
     async def _deliver(self, reply: Reply, delivery: Delivery) -> TurnOutcome:
         """Deliver a reply and mark its turn as sent; returns how the turn ended.
 
-        A reply that was retracted in the message log while it was delivered is delivered again, with its new text. When
-        the platform refuses a reply permanently, the turn counts as sent, and the reason is stored.
+        If somebody forgets a source of the reply while it is delivered, a notice takes the place of its text in the
+        message log, and is delivered in the same way. When the platform refuses a reply permanently, the turn counts as
+        sent, and the reason is stored.
         """
         turn = reply.turn
         while True:
@@ -244,7 +248,7 @@ class Responder:
                 stored = await tx.turns.get(turn.id)
                 posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
                 # `posted` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
-                # finds no turn, and the adapter has retracted what it posted (see `Delivery.deliver`).
+                # changes nothing, and the adapter has taken back what it posted.
                 if posted is None or posted.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     if stored is None:
