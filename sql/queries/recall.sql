@@ -15,13 +15,15 @@
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
 -- a subquery a look-up by key for each row.
+-- ltrim() reads a whole text, so only those that begin with what it takes away are given to it.
 -- A message's text is followed by what is spoken in its voice notes.
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
 -- already. Rows before `since` and after `until` are neither found nor counted. `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
 -- from 0 to 3.
 WITH question AS MATERIALIZED (
-    SELECT :vector::vector AS vector
+    SELECT :vector::vector AS vector, (:weights::bit varying[])[1] AS lower_bits,
+           (:weights::bit varying[])[2] AS higher_bits
     WHERE :vector::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
 ), scope AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS inverse_mean_length FROM recall_index
@@ -43,19 +45,19 @@ WITH question AS MATERIALIZED (
             ORDER BY distance, id
             LIMIT (SELECT greatest(1000, items / 15) FROM scope) + cardinality(:exclude::uuid[])
         ) AS nearest_by_signs
-        WHERE id <> ALL (:exclude::uuid[])
+        WHERE id NOT IN (SELECT unnest(:exclude::uuid[]))
         ORDER BY distance, id
         LIMIT (SELECT greatest(1000, items / 15) FROM scope)
     ) AS nearest_by_signs
-    ORDER BY 2 * bit_count(differs & (:weights::bit varying[])[1]) + 4 * bit_count(differs & (:weights::bit varying[])[2])
-             - bit_count((differs # magnitude) & (:weights::bit varying[])[1])
-             - 2 * bit_count((differs # magnitude) & (:weights::bit varying[])[2]), id
+    ORDER BY 2 * bit_count(differs & (SELECT lower_bits FROM question))
+             + 4 * bit_count(differs & (SELECT higher_bits FROM question))
+             - bit_count((differs # magnitude) & (SELECT lower_bits FROM question))
+             - 2 * bit_count((differs # magnitude) & (SELECT higher_bits FROM question)), id
     LIMIT (SELECT greatest(200, items / 125) FROM scope)
 ), by_meaning AS (
-    SELECT nearest.id, r.embedding <=> (SELECT vector FROM question) AS distance FROM nearest
-    CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = :tenant_id
-        AND id = nearest.id OFFSET 0) AS r
-    ORDER BY distance, nearest.id
+    SELECT id, embedding <=> (SELECT vector FROM question) AS distance FROM recall_index
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM nearest))
+    ORDER BY distance, id
     LIMIT :limit
 ), term_matches AS MATERIALIZED (
     SELECT item_id, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
@@ -96,7 +98,8 @@ WITH question AS MATERIALIZED (
     ) AS best_rows
     CROSS JOIN LATERAL (
         SELECT message.conversation_id, message.at, message.seq, message.external_id, message.user_id,
-               lower(message.author) AS author
+               length(lower(message.author)) AS author_length,
+               ARRAY[lower(message.author) || ':', lower(message.author) || ',', lower(message.author) || ' '] AS addressed
         FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
         WHERE e.tenant_id = :tenant_id AND e.id = best_rows.id OFFSET 0
     ) AS target
@@ -142,8 +145,8 @@ WITH question AS MATERIALIZED (
             LIMIT 60
         ) AS following
         WHERE following.reply_to = target.external_id OR target.user_id = ANY (following.mentions)
-              OR lower(left(ltrim(following.text, '@'), length(target.author) + 1)) IN
-                 (target.author || ':', target.author || ',', target.author || ' ')
+              OR lower(left(CASE WHEN starts_with(following.text, '@') THEN ltrim(following.text, '@')
+                                 ELSE following.text END, target.author_length + 1)) = ANY (target.addressed)
         ORDER BY following.at, following.seq
         LIMIT 3
     ) AS message
