@@ -88,12 +88,15 @@ def rank(
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
-    reasons = _reasons(relevant, question, now, strategy, agents)
+    asks = [is_question(candidate.item.text) for candidate in relevant]
+    reasons = _reasons(relevant, asks, question, now, strategy, agents)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
-    asked = [_asks_agent(candidate.item, (*agents, *all_agents)) for candidate in relevant]
     if _ABOUT_QUESTIONS.search(question[:MAX_COMPARED_CHARS]) is not None:
         asked = [False for _ in relevant]
+    else:
+        names = (*agents, *all_agents)
+        asked = [asks[n] and _asks_agent(candidate.item, names) for n, candidate in enumerate(relevant)]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
         named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
         yield replace(relevant[n].item, score=scores[n], reasons=named)
@@ -197,9 +200,14 @@ def _relevant(candidates: Sequence[Candidate], matching: Collection[str]) -> lis
 
 
 def _reasons(
-    candidates: Sequence[Candidate], question: str, now: datetime, strategy: str, agents: Collection[str]
+    candidates: Sequence[Candidate],
+    asks: Sequence[bool],
+    question: str,
+    now: datetime,
+    strategy: str,
+    agents: Collection[str],
 ) -> list[tuple[float, ...]]:
-    """The parts of each candidate's score, in the order of REASONS."""
+    """The parts of each candidate's score, in the order of REASONS. `asks`: whether each is a question."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
     words = _scale([c.words for c in candidates], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
@@ -228,10 +236,10 @@ def _reasons(
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
                 lengths[position],
                 TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_COMPARED_CHARS]) else 0.0,
-                DATE_WEIGHT * _date_share(item.at, days),
+                DATE_WEIGHT * _date_share(item.at, days) if days else 0.0,
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
-                -QUESTION_PENALTY if is_question(item.text) else 0.0,
+                -QUESTION_PENALTY if asks[n] else 0.0,
                 -AGENT_PENALTY if item.kind == "episode" and item.author in agents else 0.0,
             )
         )
@@ -240,6 +248,8 @@ def _reasons(
 
 def _answered(candidate: Candidate, previous: Mapping[str, str], matches: Mapping[str, float]) -> float:
     """How well the best of the messages that a candidate answers matches. That of the one just before counts anyway."""
+    if not candidate.reply_to:
+        return 0.0
     before = previous.get(candidate.item.id)
     return max((matches.get(id, 0.0) for id in candidate.reply_to if id != before), default=0.0)
 
@@ -253,7 +263,8 @@ def authors_named(authors: Iterable[str], question: str) -> set[str]:
 def _length(item: Item) -> float:
     if item.kind != "episode":
         return 0.0
-    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(item.text[:MAX_COMPARED_CHARS].split()), FULL_LENGTH_WORDS)]
+    words = item.text[:MAX_COMPARED_CHARS].split(None, FULL_LENGTH_WORDS)  # more are not counted
+    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(words), FULL_LENGTH_WORDS)]
 
 
 def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) -> float:

@@ -25,6 +25,7 @@ logger = structlog.get_logger()
 
 MAX_SUMMARIES_OF_A_PERIOD: Final = 7  # of each tier; the days of a week
 MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
+_VISIBILITIES: Final = {str(visibility): visibility for visibility in Visibility}  # faster than to construct one a row
 REEMBEDDED: Final = (
     "The stored vectors belong to another embedder since nexus reembed: "
     "set NEXUS_EMBEDDER to that one and restart this process."
@@ -335,6 +336,7 @@ def _episode(row: Row) -> Item:
 
 
 def _candidate(row: Row) -> Candidate:
+    vendors, before, after, reply_to = row["vendors"], row["before"], row["after"], row["reply_to"]
     item = Item(
         "semantic",
         row["detail"] if row["kind"] == "memory" else row["kind"],
@@ -342,14 +344,20 @@ def _candidate(row: Row) -> Candidate:
         row["text"] or "",
         row["at"],
         row["namespace"],
-        Visibility(row["visibility"]),
+        _VISIBILITIES[row["visibility"]],
         row["user_id"],
-        ("*",) if row["vendors"] is None else tuple(row["vendors"]),
+        ("*",) if vendors is None else tuple(vendors),
         row["author"],
         tuple(row["messages"]),
         starts_at=row["starts_at"],
         by_agent=row["by_agent"],
     )
-    before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
-    reply_to = tuple(str(id) for id in row["reply_to"] or ())
-    return Candidate(item, row["meaning"], row["words"], before, after, row["matched"], reply_to)
+    return Candidate(
+        item,
+        row["meaning"],
+        row["words"],
+        None if before is None else str(before),
+        None if after is None else str(after),
+        row["matched"],
+        tuple(map(str, reply_to)) if reply_to else (),
+    )
