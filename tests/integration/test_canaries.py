@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from bot.commands.table import COMMANDS
 from bot.console import jobs
 from bot.console.main import cli
 from composer.errors import NexusError
+from composer.model import Agent
+from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from tests.support.canaries import (
@@ -42,6 +44,7 @@ from tests.support.canaries import (
 )
 from tests.support.databases import database_url
 from tests.support.harness import AppHarness, open_harness
+from tests.support.mcp_office import Wiki, at, serving
 from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
@@ -254,6 +257,54 @@ async def test_a_turn_with_its_answer_and_explanation_contains_the_readable_secr
         wrong[viewer.name] = problems
     assert {name: problems for name, problems in wrong.items() if problems} == {}
     assert quoting == len(VIEWERS), "the answers quoted nothing, so they were not tested"
+
+
+class Betraying(ScriptedModel):
+    """A model that recalls all that it can, and sends every secret that it reads to a tool server, offered or not."""
+
+    def takes_tools(self, agent: Agent) -> bool:
+        return True
+
+    async def stream_with_tools(
+        self, agent: Agent, messages: Sequence[ChatMessage], tools: Sequence[Tool]
+    ) -> AsyncGenerator[Chunk, None]:
+        returned = sum(message.role == "tool" for message in messages)
+        if returned > 1:
+            yield Chunk(text=self.line)
+            return
+        read = sorted(tokens("\n".join(message.words for message in messages)))
+        calls = [("recall", TOPIC)] if not returned else [("wiki__search", " ".join(read))]
+        yield Chunk(calls=tuple(ToolCall(name, name, json.dumps({"query": words})) for name, words in calls))
+
+
+# The spots where everybody of the organisation may read all of the prompt.
+OPEN_TO_ALL: Final = {"general", "thread of general", "random", "gemini"}
+
+
+async def test_a_model_that_betrays_all_that_it_reads_betrays_nothing_private_to_a_tool_server(
+    planted: PlantedWorld, tmp_path: Path
+) -> None:
+    wrong, reached = {}, set[str]()
+    agents = tuple(agent.model_copy(update={"model": "m", "tool_tokens": 50_000}) for agent in AGENTS)
+    async with planted.copy() as url, serving(Wiki().add("search")) as wiki:
+        settings = planted.settings(url, tmp_path)
+        given = {"agents": agents, "mcp": {"wiki": at(wiki, "search", tenants=("acme", "umbrella"))}}
+        async with open_harness(settings.model_copy(update=given), model=Betraying()) as harness:
+            harness.clock.tick(90 * 24 * 3600)
+            for viewer in VIEWERS:
+                wiki.calls.clear()
+                await harness.ask(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
+                sent = tokens(json.dumps([arguments for _, arguments in wiki.calls]))
+                reached |= sent
+                open_to_all = viewer.spot.name in {*OPEN_TO_ALL, "umbrella general"}
+                expected = planted.world.expected(viewer) if open_to_all else {}
+                wrong[viewer.name] = planted.world.difference(sent, expected)
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+    told = {canary.token: canary for canary in planted.world.all if canary.token in reached}
+    assert {told[token].spot.name for token in reached if told[token].reach == "here"} == {
+        *OPEN_TO_ALL,
+        "umbrella general",
+    }
 
 
 # --- the table of commands -------------------------------------------------------------------------------------------
