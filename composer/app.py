@@ -64,6 +64,7 @@ from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
+from composer.turn.tool_servers import ToolServers
 from composer.turn.tools import MemoryTools
 from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
@@ -99,6 +100,7 @@ class App:
     responder: Responder
     turns: TurnWorker
     voice_notes: VoiceNotes
+    tool_servers: ToolServers
     due_posts: DuePosts
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -272,6 +274,7 @@ async def open_app(
             responder=responder,
             turns=turns,
             voice_notes=voice_notes,
+            tool_servers=tool_servers.tools,
             due_posts=DuePosts(
                 database,
                 turns,

@@ -26,6 +26,7 @@ from bot.commands import (
     structured,
     usage,
 )
+from bot.commands.access import access_context
 from bot.commands.command import (
     ANYWHERE,
     CONFIRM,
@@ -197,11 +198,23 @@ def _who(command: Command) -> str:
 
 
 async def _agents(call: Call) -> CommandAnswer:
+    servers = await _tool_servers(call)
     lines = [
         f"@{agent.slug}  {agent.name}, {agent.model or 'offline (no model configured)'}, window {agent.window:,} tokens"
+        f"{servers.get(agent.slug, '')}"
         for agent in call.agents
     ]
     return CommandAnswer("\n".join(lines))
+
+
+async def _tool_servers(call: Call) -> dict[str, str]:
+    """What to know of the agents, by slug, that may send what they read here to tool servers."""
+    if not call.app.settings.mcp:
+        return {}
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        access = await access_context(tx, call)
+    used = {agent.slug: call.app.tool_servers.used_in(agent, access) for agent in call.agents if agent.tools}
+    return {slug: f", may ask the tool servers {', '.join(names)} here" for slug, names in used.items() if names}
 
 
 _DECLARED: Final[Sequence[Command]] = (

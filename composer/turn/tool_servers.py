@@ -59,11 +59,10 @@ class ServerRules:
     private: bool = False
     guests: bool = False
 
-    def offered_to(self, agent: Agent, question: Message, access: AccessContext) -> bool:
-        """Whether an agent may use it to answer a question. Never for one that is not stored: who opted out of being
-        stored here has not agreed to be stored elsewhere."""
+    def used_in(self, agent: Agent, access: AccessContext) -> bool:
+        """Whether an agent may use it to answer somebody in a conversation."""
         here = access.conversation
-        if (self.agents and agent.slug not in self.agents) or question.ephemeral:
+        if self.agents and agent.slug not in self.agents:
             return False
         if here.tenant_id not in self.tenants and (here.room_id or here.id) not in self.rooms:
             return False
@@ -115,12 +114,18 @@ class ToolServers:
         self._servers = [_KnownServer(rules, server, clock) for rules, server in servers]
         self._observer = observer
 
+    def used_in(self, agent: Agent, access: AccessContext) -> tuple[str, ...]:
+        """The names of the servers that an agent may use to answer somebody in a conversation."""
+        return tuple(each.rules.name for each in self._used_in(agent, access))
+
+    def _used_in(self, agent: Agent, access: AccessContext) -> list[_KnownServer]:
+        return [each for each in self._servers if each.rules.tools and each.rules.used_in(agent, access)]
+
     async def open(self, agent: Agent, question: Message, access: AccessContext) -> "OutsideTools":
         """The tools of servers that an agent may use to answer a question. Servers are asked for them side by side, and
-        one that fails has none."""
-        allowed = [
-            each for each in self._servers if each.rules.tools and each.rules.offered_to(agent, question, access)
-        ]
+        one that fails has none. None is asked for a question that is not stored: who opted out of being stored here has
+        not agreed to be stored elsewhere."""
+        allowed = [] if question.ephemeral else self._used_in(agent, access)
         listed = await asyncio.gather(*(each.tools() for each in allowed))
         found = [(tool, server) for server, tools in zip(allowed, listed, strict=True) for tool in tools]
         return OutsideTools(found, self._observer)

@@ -20,7 +20,7 @@ from tests.support.harness import open_harness
 from tests.support.mcp_office import PROGRAM, Wiki, at, failed, office_with, serving
 from tests.support.model_server import Fail, ModelServer, Say
 from tests.support.tool_office import DM, LAB, Office, call, prompt_of
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -176,6 +176,14 @@ async def test_two_agents_have_their_own_servers(settings: Settings, wiki: Wiki)
             assert outside(office) == ["wiki__search", "docs__erase"]
 
 
+async def test_people_see_which_servers_their_agents_may_ask_here(office: Office) -> None:
+    assert (await office.harness.command("alice", "/nexus agents", **LAB)).text.endswith(
+        " tokens, may ask the tool servers wiki here"
+    )
+    for place in (DM, {"room": "cave", "private": True}):
+        assert (await office.harness.command("alice", "/nexus agents", **place)).text.endswith(" tokens")
+
+
 async def test_a_server_that_is_down_is_left_out_and_said_once(office: Office, wiki: Wiki) -> None:
     port = wiki.port
     await wiki.stop()
@@ -260,11 +268,11 @@ async def test_trouble_with_one_call_leaves_the_calls_of_others(wiki: Wiki, trou
     patient, hasty = McpServer("wiki", at(wiki, timeout=TIMEOUT_SECONDS)), at(wiki, timeout=0.3)
     try:
         first = asyncio.create_task(patient.call("search", {}))
-        await begun.wait()
+        await until(begun.is_set)
         wiki.packed = trouble == "packed"
         patient._settings = hasty if trouble == "slow" else patient._settings
         second = asyncio.create_task(patient.call("erase", {}))
-        await stuck.wait()
+        await until(stuck.is_set)
         if trouble == "stopped":
             second.cancel()
         with pytest.raises(asyncio.CancelledError if trouble == "stopped" else Unavailable):
@@ -291,7 +299,7 @@ async def test_a_turn_that_is_stopped_leaves_the_server_usable(office: Office, w
         harness.workspace(), place_of("lab", None, None), "alice", "@nexus hello", harness.clock.tick(), id="q"
     )
     received = await harness.app.receive(harness.workspace(), [question])
-    await asked.wait()
+    await until(asked.is_set)
     assert harness.app.responder.stop_answers(received.turns[0].conversation_id)
     await harness.app.turns.settle()
     assert "Stopped" in harness.delivery.replies[-1].text
