@@ -45,7 +45,7 @@ logger = structlog.get_logger()
 
 # When a prompt is too long for the model, a second one is made, with at most this share of the tokens of the first.
 RETRY_PROMPT_SHARE: Final = 0.5
-STOPPED: Final = "Stopped: this answer is not stored."  # delivered, and stored as the reason for there being none
+STOPPED: Final = "Stopped: this answer is not stored."  # the sentence itself is stored, as other failures are
 
 
 class Responder:
@@ -95,7 +95,7 @@ class Responder:
             question = await tx.messages.get(turn.message_id)
             reply_message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
         if stored is None or question is None:
-            await delivery.abandon(turn)
+            await delivery.abandon(turn)  # an earlier attempt may have shown a part of its answer
             return TurnReport(turn, TurnOutcome.ERASED)
         if stored.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ALREADY_ANSWERED)
@@ -113,7 +113,7 @@ class Responder:
 
     async def _end_without_reply(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
         """End a turn whose draft was not stored, because the turn was erased meanwhile or another process answered it.
-        That process delivers its answer with the same key, so it edits what was shown of this draft."""
+        That process delivers its answer with the same key, the turn's id, so it edits what was shown of this draft."""
         outcome = TurnOutcome.ALREADY_ANSWERED
         if await self._is_erased(turn):
             outcome = TurnOutcome.ERASED
@@ -147,7 +147,7 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
-            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # with what they say
+            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # adds what it says
             request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
@@ -190,9 +190,9 @@ class Responder:
             assert draft.composed is not None
             tokens = draft.composed.prompt.tokens
             logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-            # The composer fills MAX_PROMPT_SHARE of a window, so it gets a smaller one; the model gets the full one.
-            # The summary by which this prompt becomes shorter is not stored: perhaps only this question was too long,
-            # or what a tool brought for it.
+            # The composer fills MAX_PROMPT_SHARE of a window, so a smaller window makes a shorter prompt. The model is
+            # asked with its full window. The summary by which this prompt becomes shorter is not stored: perhaps only
+            # this question was too long, or what a tool brought for it, and later prompts need no shorter view.
             agent = request.agent
             smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
@@ -246,15 +246,16 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
-                posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                # `posted` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
-                # changes nothing, and the adapter has taken back what it posted.
-                if posted is None or posted.text == reply.text:
+                logged = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+                # `logged` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
+                # changes nothing, and no `abandon` is needed: after posting, `deliver` looks whether the turn is still
+                # there, and takes back what it posted if not.
+                if logged is None or logged.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     if stored is None:
                         return TurnOutcome.ERASED
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
-            reply = replace(reply, text=posted.text, prompt=None, cited={})
+            reply = replace(reply, text=logged.text, prompt=None, cited={})
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""

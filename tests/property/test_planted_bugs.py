@@ -243,7 +243,7 @@ BUGS: Final = (
     Bug(
         "a memory joins two scopes",
         _memories_with(lambda memory, last: replace(memory, text=f"{memory.text}. {last.text}")),
-        {TWINS: 300_011, REFERENCE: 300_014},
+        {TWINS: 300_040, REFERENCE: 300_014},
     ),
     Bug(
         "a memory of one scope is labelled as of another",
@@ -299,7 +299,7 @@ BUGS: Final = (
             without_predicate(1),
             replacing("LIMIT (SELECT greatest(1000, items / 15) FROM scope) +", "LIMIT 8 +"),
         ),
-        {TWINS: 401_045},
+        {TWINS: 401_125},
     ),
     Bug("ids are counted", _ids_are_sequential, {TWINS: 300_004}),
     Bug(
@@ -344,24 +344,24 @@ BUGS: Final = (
     Bug(
         "a DM reads the rooms that its person has left",
         in_sql("rooms_joined", replacing("AND m.left_at IS NULL", "")),
-        {REFERENCE: 300_001},
+        {REFERENCE: 300_067},
     ),
     Bug(
         "a DM reads rooms that nobody opened to it",
         in_sql("access_context", replacing("(SELECT u.reads_rooms FROM users", "(SELECT true FROM users")),
         {TWINS: 300_001, REFERENCE: 300_001},
     ),
-    Bug("a DM reads rooms of isolated projects", _rooms_by(lambda now: now.joined_rooms), {REFERENCE: 300_001}),
+    Bug("a DM reads rooms of isolated projects", _rooms_by(lambda now: now.joined_rooms), {REFERENCE: 300_038}),
     Bug(
         "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_001, REFERENCE: 300_056}
     ),
-    Bug("who has left is still here", _people_who_left_are_participants, {REFERENCE: 300_107}),
+    Bug("who has left is still here", _people_who_left_are_participants, {REFERENCE: 300_158}),
     Bug(
         "a room that is opened keeps its past",
         lambda patch: patch.setattr(
             "composer.ingest.room_privacy.room_namespace", lambda room, generation=0: f"room:{room}"
         ),
-        {TWINS: 300_007, REFERENCE: 300_007},
+        {TWINS: 300_007, REFERENCE: 300_124},
     ),
     Bug(
         "what is said by who opted out is kept",
@@ -397,7 +397,7 @@ BUGS: Final = (
         in_sql("users_unlink", replacing("(id = :user_id OR id IN (SELECT id FROM others))", "false")),
         {REFERENCE: 500_066, TWINS: 500_879},
     ),
-    Bug("an account forgets nothing of the other one", _an_account_forgets_alone, {REFERENCE: 500_066}),
+    Bug("an account forgets nothing of the other one", _an_account_forgets_alone, {REFERENCE: 500_085}),
     Bug(
         "one account opts out, and the other is recorded",
         in_sql(
