@@ -71,9 +71,9 @@ def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
     return {AGENT.id: AGENT}
 
 
-async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
-    responder, broken = OutageResponder(), SilentDelivery()
-    worker = TurnWorker(
+def worker_of(responder: object) -> TurnWorker:
+    """A worker that answers so many turns at once."""
+    return TurnWorker(
         cast(Any, None),
         FreeLocks(),
         cast(Responder, responder),
@@ -83,6 +83,11 @@ async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
         NoObserver(),
         concurrent=CONCURRENT,
     )
+
+
+async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
+    responder, broken = OutageResponder(), SilentDelivery()
+    worker = worker_of(responder)
     worker.serve("broken", cast(Delivery, broken))
     worker.serve("healthy", cast(Delivery, SilentDelivery()))
     stuck = [turn(number, "broken") for number in range(100, 100 + CONCURRENT)]
@@ -119,16 +124,7 @@ class SlowResponder:
 
 async def test_as_many_turns_are_answered_at_once_as_the_setting_allows() -> None:
     responder = SlowResponder()
-    worker = TurnWorker(
-        cast(Any, None),
-        FreeLocks(),
-        cast(Responder, responder),
-        agents,
-        lambda tenant: None,
-        InteractivePriority(),
-        NoObserver(),
-        concurrent=CONCURRENT,
-    )
+    worker = worker_of(responder)
     worker.serve("slow", cast(Delivery, SilentDelivery()))
     for number in range(100, 110):
         worker.start(turn(number, "slow"))
