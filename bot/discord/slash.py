@@ -290,7 +290,8 @@ async def resume(app: App, client: discord.Client, workspace: Workspace) -> None
 
 
 async def _answer_late(client: discord.Client, command: InterruptedCommand, answer: CommandAnswer) -> None:
-    """Answer where the command was given; in a DM if Discord no longer takes that."""
+    """Answer where the command was given; in a DM if Discord no longer takes that. There no file is put, since what
+    stands in a DM stays: what the person forgets would stay in it."""
     data: Any = {"id": int(command.address["application"]), "type": 3, "token": command.address["token"]}
     try:
         await _show(discord.Webhook.from_state(data=data, state=client._connection), answer)
@@ -299,10 +300,9 @@ async def _answer_late(client: discord.Client, command: InterruptedCommand, answ
         logger.info("discord.interaction_expired", interaction=command.incoming.id, error=str(error))
     try:
         dm = await client.create_dm(discord.Object(int(command.incoming.user)))
-        for part in split(answer.text, MAX_MESSAGE_CHARS):
+        again = "" if answer.file is None else f"\nFor the file {answer.file.name} give the command again."
+        for part in split(f"{answer.text}{again}", MAX_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
-        if answer.file is not None:
-            await dm.send(file=_file(answer.file))
     except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))
 
