@@ -17,7 +17,7 @@ from composer.model import Trust
 from composer.settings import AgentSettings, McpSettings, Settings
 from composer.stores.mcp_server import McpServer
 from tests.support.harness import open_harness
-from tests.support.mcp_office import PROGRAM, Wiki, at, failed, office_with, serving
+from tests.support.mcp_office import PROGRAM, Wiki, at, failed, hasty, office_with, serving
 from tests.support.model_server import Fail, ModelServer, Say
 from tests.support.tool_office import DM, LAB, Office, call, prompt_of
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -222,7 +222,7 @@ async def test_one_server_that_is_down_leaves_the_others(settings: Settings, wik
         assert "lake" in office.last_results[0]
 
 
-async def test_a_slow_server_costs_a_turn_its_timeout_once(settings: Settings, wiki: Wiki) -> None:
+async def test_a_slow_server_costs_a_turn_its_timeout_once(office: Office, wiki: Wiki) -> None:
     never = asyncio.Event()
 
     async def slow(_: Any) -> str:
@@ -231,21 +231,21 @@ async def test_a_slow_server_costs_a_turn_its_timeout_once(settings: Settings, w
 
     wiki.add("search", slow)
     search = Say((), calls=[("wiki__search", {"query": "a"}), ("wiki__search", {"query": "b"})])
-    async with office_with(settings, wiki=at(wiki, "search", timeout=0.5)) as office:
-        with capture_logs() as logs:
-            reply = await office.ask("alice", "@nexus hello there", search, **LAB)
-        assert reply.text == "Done."
-        assert len(wiki.calls) == 1, "it is not asked again in this turn"
-        assert office.last_results[0] == (
-            "[RESULT] data of wiki__search, which failed:\n  | The server wiki can't be used now."
-        )
-        assert "no function of that name" in office.last_results[1]
-        assert outside(office) == []
-        [said] = [log for log in logs if log["event"].startswith("tool_server")]
-        assert "did not answer within 0.5 seconds" in said["error"]
-        wiki.add("search", "Here.")
-        await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
-        assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."], "the next turn uses it"
+    await office.harness.ask("alice", "@nexus hello there", **LAB)  # so that it is connected
+    with capture_logs() as logs, hasty(office):
+        reply = await office.ask("alice", "@nexus hello there", search, **LAB)
+    assert reply.text == "Done."
+    assert len(wiki.calls) == 1, "it is not asked again in this turn"
+    assert office.last_results[0] == (
+        "[RESULT] data of wiki__search, which failed:\n  | The server wiki can't be used now."
+    )
+    assert "no function of that name" in office.last_results[1]
+    assert outside(office) == []
+    [said] = [log for log in logs if log["event"].startswith("tool_server")]
+    assert "did not answer within 0.2 seconds" in said["error"]
+    wiki.add("search", "Here.")
+    await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
+    assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."], "the next turn uses it"
 
 
 @pytest.mark.parametrize("trouble", ["slow", "huge", "packed", "stopped"])
@@ -265,12 +265,12 @@ async def test_trouble_with_one_call_leaves_the_calls_of_others(wiki: Wiki, trou
         return "x" * (2_000_000 if trouble == "huge" else 10)
 
     wiki.add("search", waits).add("erase", troubles)
-    patient, hasty = McpServer("wiki", at(wiki, timeout=TIMEOUT_SECONDS)), at(wiki, timeout=0.3)
+    patient, quick = McpServer("wiki", at(wiki)), at(wiki, timeout=0.2)
     try:
         first = asyncio.create_task(patient.call("search", {}))
         await until(begun.is_set)
         wiki.packed = trouble == "packed"
-        patient._settings = hasty if trouble == "slow" else patient._settings
+        patient._settings = quick if trouble == "slow" else patient._settings
         second = asyncio.create_task(patient.call("erase", {}))
         await until(stuck.is_set)
         if trouble == "stopped":
@@ -589,7 +589,9 @@ async def test_arguments_that_are_nested_too_deeply_are_refused(office: Office, 
 
 
 async def test_a_program_is_spoken_to_by_its_streams_and_ends_with_nexus(settings: Settings) -> None:
-    program = McpSettings(**PROGRAM, tools=("echo", "environment", "number", "end"), tenants=("acme",), timeout=60)
+    program = McpSettings(
+        **PROGRAM, tools=("echo", "environment", "number", "end"), tenants=("acme",), timeout=TIMEOUT_SECONDS
+    )
     async with office_with(settings, program=program) as office:
         asked = Say(
             (), calls=[("program__echo", {"query": "hi"}), ("program__environment", {}), ("program__number", {})]

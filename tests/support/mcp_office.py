@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 from composer.server_urls import ServerUrl
 from composer.settings import McpSettings, Settings
 from tests.support.tool_office import Office, opened
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 TEXT = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 Answer = str | types.CallToolResult
@@ -126,6 +126,18 @@ class Wiki:
         return packing
 
 
+@contextlib.contextmanager
+def hasty(office: Office) -> Iterator[None]:
+    """Let calls of the first server wait for a moment only. What is connected and listed stays so."""
+    server: Any = office.harness.app.tool_servers._servers[0].server
+    before = server._settings
+    server._settings = before.model_copy(update={"timeout": 0.2})
+    try:
+        yield
+    finally:
+        server._settings = before
+
+
 async def _refuse(send: Any, status: int) -> None:
     await send({"type": "http.response.start", "status": status, "headers": []})
     await send({"type": "http.response.body", "body": b"no"})
@@ -151,8 +163,8 @@ async def serving(wiki: Wiki) -> AsyncIterator[Wiki]:
 
 def at(wiki: Wiki, *tools: str, **given: Any) -> McpSettings:
     """The settings of a server whose tools are offered in every public room of acme, unless `given` says otherwise."""
-    where = {} if "rooms" in given else {"tenants": ("acme",)}
-    return McpSettings(url=ServerUrl(wiki.url), tools=tools, **{**where, **given})
+    usual: dict[str, Any] = {"timeout": TIMEOUT_SECONDS} | ({} if "rooms" in given else {"tenants": ("acme",)})
+    return McpSettings(url=ServerUrl(wiki.url), tools=tools, **{**usual, **given})
 
 
 PROGRAM: dict[str, Any] = {"command": sys.executable, "args": ("-m", "tests.support.mcp_office")}
