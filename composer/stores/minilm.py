@@ -41,6 +41,8 @@ TEXTS_PER_STEP = 8  # of a list, that one thread embeds before the event loop he
 BACKGROUND_NICENESS = 10  # of the threads that embed lists: a question goes first
 
 INT8_MAX = 127
+JOINED_PARTS = ("query", "key", "value")  # side by side one matrix: one product takes less time than three
+JOINED = "+".join(JOINED_PARTS)
 WORDS = "embeddings.word_embeddings.weight"
 POSITIONS = "embeddings.position_embeddings.weight"
 TYPES = "embeddings.token_type_embeddings.weight"
@@ -132,6 +134,9 @@ class _Model:
                 values[f"{name}.int8"], values[f"{name}.scale"] = self._weights.rounded(name)
             elif name.startswith(("embeddings.LayerNorm", "encoder.")):
                 values[name] = tensor
+        for first in [name for name in values if f".{JOINED_PARTS[0]}." in name]:
+            parts = [values.pop(first.replace(JOINED_PARTS[0], part)) for part in JOINED_PARTS]
+            values[first.replace(JOINED_PARTS[0], JOINED)] = np.concatenate(parts, axis=-1)
         return values
 
     def vector(self, text: str) -> NDArray[np.float32]:

@@ -2,13 +2,16 @@
 
 Run `python -m composer.stores.minilm_graph` after a change here; it needs the development package `onnx`.
 The graph names each weight as the model's safetensors file does, so that `minilm.py` can supply them. A matrix is there
-twice over: `….int8`, transposed and rounded, and `….scale`, a factor for each of its columns.
+twice over: `….int8`, transposed and rounded, and `….scale`, a factor for each of its columns. Those of query, key and
+value are one matrix, side by side.
 """
 
 from pathlib import Path
 
 import onnx
 from onnx import TensorProto, helper
+
+from composer.stores.minilm import JOINED, JOINED_PARTS
 
 GRAPH_FILE = Path(__file__).with_name("minilm.onnx")
 
@@ -53,6 +56,13 @@ class _Graph:
         weights = [matrix, self.weight(f"{module}.weight.scale", outputs), "", self.weight(f"{module}.bias", outputs)]
         return self.node("DynamicQuantizeMatMul", [source, *weights], output, domain=MICROSOFT)
 
+    def split(self, source: str, outputs: list[str]) -> list[str]:
+        """Split columns into equal parts."""
+        made = helper.make_node("Split", [source], outputs, name=f"{source}_split")
+        made.attribute.extend([helper.make_attribute("axis", 1), helper.make_attribute("num_outputs", len(outputs))])
+        self.nodes.append(made)
+        return outputs
+
     def normalised_sum(self, source: str, residual: str, output: str, module: str) -> str:
         weights = [self.weight(f"{module}.weight", WIDTH), self.weight(f"{module}.bias", WIDTH)]
         return self.node(
@@ -62,10 +72,9 @@ class _Graph:
     def encoder_layer(self, number: int, source: str) -> str:
         """Add one transformer layer over rows of tokens [t, WIDTH], and return the name of its output."""
         module, at = f"encoder.layer.{number}", f"layer{number}_"
-        heads = []
-        for part in ("query", "key", "value"):
-            rows = self.dense(source, f"{at}{part}_rows", f"{module}.attention.self.{part}", WIDTH, WIDTH)
-            heads.append(self.node("Reshape", [rows, "shape"], f"{at}{part}"))
+        joined = self.dense(source, f"{at}joined", f"{module}.attention.self.{JOINED}", 3 * WIDTH, WIDTH)
+        rows = self.split(joined, [f"{at}{part}_rows" for part in JOINED_PARTS])
+        heads = [self.node("Reshape", [name, "shape"], name.removesuffix("_rows")) for name in rows]
         mixed = self.node("MultiHeadAttention", heads, f"{at}attention", domain=MICROSOFT, num_heads=HEADS)
         mixed = self.node("Reshape", [mixed, "rows"], f"{at}attention_rows")
         mixed = self.dense(mixed, f"{at}attention_dense", f"{module}.attention.output.dense", WIDTH, WIDTH)
