@@ -47,7 +47,7 @@ class JobRun:
 async def reconcile(run: JobRun) -> None:
     """Adopt the turns and voice notes of dead processes, index what was never indexed, and delete old runs from the
     ledger."""
-    run.report(await run.app.turns.adopt() + await run.app.voice_notes.adopt())
+    run.report(await run.app.turns.adopt() + await run.app.voice_notes.adopt(run.app.turns.served))
     await embed(run)
     await run.app.ledger.prune(run.now - RUN_RETENTION)
 

@@ -29,8 +29,8 @@ class Retraction:
     def __init__(
         self, app: App, platform: str, outbox: Outbox, delete_files: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """`delete_files` deletes the files that are to be deleted, where the platform has files in DMs. It raises
-        Unavailable."""
+        """Retracts where the process serves the platform: in all of it, or in one workspace. `delete_files` deletes the
+        files that are to be deleted, where the platform has files in DMs. It raises Unavailable."""
         self._delete_files = delete_files
         self._app = app
         self._platform = platform
@@ -56,18 +56,23 @@ class Retraction:
 
     async def catch_up(self) -> None:
         """Retract all that is due now. Raises Unavailable if the database or the platform does not answer."""
+        for served in self._app.turns.served:
+            if served.partition(":")[0] == self._platform:
+                await self._catch_up(served)
+        if self._delete_files is not None:
+            await self._delete_files()
+
+    async def _catch_up(self, served: str) -> None:
         for tenant, _ in await self._app.database.tenants():
             while True:
                 async with self._app.database.transaction(tenant, snapshot=True) as tx:
-                    due = await tx.deliveries.pending_retractions(self._platform, BATCH_SIZE)
+                    due = await tx.deliveries.pending_retractions(served, BATCH_SIZE)
                 for part in due:
                     await self._retract(part)
                     async with self._app.database.transaction(tenant) as tx:
                         await tx.deliveries.complete_retraction(part)
                 if len(due) < BATCH_SIZE:
                     break
-        if self._delete_files is not None:
-            await self._delete_files()
 
     async def _retract(self, part: Retractable) -> None:
         try:

@@ -140,7 +140,7 @@ class SlackAdapter:
         self._identified = False
         self._socket: SocketModeClient | None = None
         self.caught_up = 0  # how often the history was read completely
-        app.turns.serve(PLATFORM, self._delivery)
+        app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
         files = SlackImages(self._slack, self.directory)
         app.responder.images.register_source(PLATFORM, files)
         app.voice_notes.register_source(PLATFORM, files)
@@ -255,10 +255,12 @@ class SlackAdapter:
             await self._backoff.retry(self._members.all_again, "slack.members_retrying", on=NexusError)
 
     async def _resume(self) -> None:
-        """Answer the commands and post the notices that an earlier process did not finish, however long the database is
-        unavailable."""
+        """Answer the questions and commands and post the notices that an earlier process of this workspace did not
+        finish, however long the database is unavailable."""
 
         async def resume() -> None:
+            await self._app.turns.adopt()
+            await self._app.voice_notes.adopt(self._app.turns.served)
             await self.commands.resume()
             await self._privacy_notices.resume(await self.inbox.workspace())
 

@@ -110,6 +110,7 @@ class SlackDirectory:
         self._slack = slack
         self._clock = clock
         self._me: CachedLookup[BotIdentity] = CachedLookup(self._look_up_me, monotonic)
+        self._team: str | None = None
         self._people: CachedLookup[Person] = CachedLookup(self._look_up_person, monotonic)
         self._rooms: CachedLookup[Room] = CachedLookup(self._look_up_room, monotonic)
         self._dms: CachedLookup[str] = CachedLookup(self._look_up_dm, monotonic)
@@ -117,6 +118,11 @@ class SlackDirectory:
     async def me(self) -> BotIdentity:
         """The bot's own ids. Raises Unavailable while Slack does not answer."""
         return await self._me.get("", max_age=NO_MAX_AGE)
+
+    @property
+    def known_team(self) -> str | None:
+        """The id of our workspace; None until Slack has told it."""
+        return self._team
 
     def forget_me(self) -> None:
         """The token was revoked: look up the bot's ids again."""
@@ -246,6 +252,7 @@ class SlackDirectory:
 
     async def _look_up_me(self, _: str) -> BotIdentity:
         found = await self._slack.call("auth.test")
+        self._team = found["team_id"]
         bot, name, url = (str(found.get(key, "")) for key in ("bot_id", "user", "url"))
         return BotIdentity(found["team_id"], found["user_id"], bot, name, url, str(found.get("enterprise_id") or ""))
 

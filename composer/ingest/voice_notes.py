@@ -68,14 +68,15 @@ class VoiceNotes:
             self._tasks[message] = task
         return asyncio.shield(task)
 
-    async def adopt(self) -> int:
-        """Begin to transcribe what dead processes were interrupted in. Returns how many messages."""
+    async def adopt(self, served: Sequence[str]) -> int:
+        """Begin to transcribe what dead processes were interrupted in, where this one serves (`TurnWorker.served`).
+        Returns how many messages."""
         if self._meter is None:
             return 0
         count = 0
         for tenant, _ in await self._database.tenants():
             async with self._database.transaction(tenant) as tx:
-                taken, given_up = await tx.voice_notes.adopt(self._locks.number, sorted(self._sources))
+                taken, given_up = await tx.voice_notes.adopt(self._locks.number, served)
             for message in given_up:
                 logger.warning("voice_note.not_transcribed", message=str(message), error="It was interrupted.")
             for message, adapter in taken:

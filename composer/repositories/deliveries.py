@@ -94,11 +94,11 @@ class Deliveries:
             "retractions_queue", reply_ids=list(replies), question_ids=list(questions), but_in=list(but_in)
         )
 
-    async def pending_retractions(self, platform: str, limit: int) -> list[Retractable]:
-        """Queued retractions of a platform."""
+    async def pending_retractions(self, served: str, limit: int) -> list[Retractable]:
+        """Queued retractions of a platform, or of one workspace of it (`slack:T123`)."""
         return [
             Retractable(row["turn_id"], row["external_id"], destination_from_row(row))
-            for row in await self._sql.fetch("retractions_pending", platform=platform, limit=limit)
+            for row in await self._sql.fetch("retractions_pending", served=served, limit=limit)
         ]
 
     async def complete_retraction(self, retraction: Retractable) -> None:

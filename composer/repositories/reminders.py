@@ -100,14 +100,14 @@ class Reminders:
         return [_reminder(row) for row in rows if owned.admits(row["user_id"])]
 
     async def take_due(
-        self, now: datetime, platforms: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+        self, now: datetime, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
     ) -> DueReminder | None:
-        """The earliest reminder that is due on these platforms and that no other process holds, `but` for some, locked
-        until the transaction ends. With a `position`, one that is posted there, or in a DM of who is there."""
+        """The earliest reminder that is due where this process delivers and that no other one holds, `but` for some,
+        locked until the transaction ends. With a `position`, one that is posted there, or in a DM of who is there."""
         row = await self._sql.fetch_one(
             "reminder_take_due",
             now=now,
-            platforms=list(platforms),
+            served=list(served),
             but_ids=list(but),
             position_id=None if position is None else position.conversation_id,
             position_user_id=None if position is None else position.user_id,
@@ -127,13 +127,13 @@ class Reminders:
         await self._sql.execute("reminders_refuse", turn_id=turn)
 
     async def take_refused(
-        self, platforms: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+        self, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
     ) -> RefusedReminder | None:
-        """The earliest reminder that was refused on these platforms, whose person is to be told, and that no other
-        process holds, `but` for some, locked until the transaction ends. With a `position`, only of who is there."""
+        """The earliest reminder that was refused where this process delivers, whose person is to be told, and that no
+        other one holds, `but` for some, locked until the transaction ends. With a `position`, only of who is there."""
         row = await self._sql.fetch_one(
             "reminder_take_refused",
-            platforms=list(platforms),
+            served=list(served),
             but_ids=list(but),
             position_user_id=None if position is None else position.user_id,
         )

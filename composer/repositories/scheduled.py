@@ -22,13 +22,13 @@ class Scheduled:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def due(self, now: datetime, platforms: Sequence[str], position: Position | None = None) -> set[PostKind]:
-        """The kinds of which something is due on these platforms; with a `position`, there. Another process may be
-        posting it."""
+    async def due(self, now: datetime, served: Sequence[str], position: Position | None = None) -> set[PostKind]:
+        """The kinds of which something is due where this process delivers; with a `position`, there. Another process
+        may be posting it."""
         row = await self._sql.fetch_one(
             "posts_due",
             now=now,
-            platforms=list(platforms),
+            served=list(served),
             position_id=None if position is None else position.conversation_id,
             position_user_id=None if position is None else position.user_id,
         )

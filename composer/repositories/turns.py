@@ -72,9 +72,10 @@ class Turns:
             at=[at for _, at in turns],
         )
 
-    async def adopt(self, process: int, adapters: Sequence[str]) -> int:
-        """Take over unfinished turns of processes that have ended. Returns how many."""
-        return len(await self._sql.fetch("turns_adopt", process=process, adapters=list(adapters)))
+    async def adopt(self, process: int, served: Sequence[str]) -> int:
+        """Take over unfinished turns of processes that have ended, where this one delivers (`TurnWorker.served`).
+        Returns how many."""
+        return len(await self._sql.fetch("turns_adopt", process=process, served=list(served)))
 
     async def unfinished(self, process: int) -> list[tuple[Turn, str]]:
         """A process's unfinished turns with their states, oldest first."""

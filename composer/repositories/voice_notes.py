@@ -24,10 +24,10 @@ class StoredVoiceNotes:
         """The transcription of a message has ended, with its text or without."""
         await self._sql.execute("voice_note_delete", id=message)
 
-    async def adopt(self, process: int, adapters: Sequence[str]) -> tuple[list[tuple[uuid.UUID, str]], list[uuid.UUID]]:
-        """Take over what processes that have ended were interrupted in: the messages with their adapters, and those
-        that are given up, since MAX_TRIES processes have begun them."""
-        whose = {"process": process, "adapters": list(adapters), "max_tries": MAX_TRIES}
+    async def adopt(self, process: int, served: Sequence[str]) -> tuple[list[tuple[uuid.UUID, str]], list[uuid.UUID]]:
+        """Take over what processes that have ended were interrupted in, where this one serves (`TurnWorker.served`):
+        the messages with their adapters, and those that are given up, since MAX_TRIES processes have begun them."""
+        whose = {"process": process, "served": list(served), "max_tries": MAX_TRIES}
         given_up = await self._sql.fetch("voice_notes_give_up", **whose)
         taken = await self._sql.fetch("voice_notes_adopt", **whose)
         return [(row["message_id"], row["adapter"]) for row in taken], [row["message_id"] for row in given_up]

@@ -49,12 +49,12 @@ class DueDigests:
         self,
         tx: Transaction,
         now: datetime,
-        adapters: Sequence[str],
+        served: Sequence[str],
         position: Position | None,
         but: Sequence[uuid.UUID],
     ) -> Digest | None:
         """The earliest digest that is due."""
-        return await tx.digests.take_due(now, adapters, None if position is None else position.conversation_id, but)
+        return await tx.digests.take_due(now, served, None if position is None else position.conversation_id, but)
 
     def id_of(self, due: Digest) -> uuid.UUID:
         """The room's id."""

@@ -36,7 +36,7 @@ class Source(Protocol[D]):
         self,
         tx: Transaction,
         now: datetime,
-        adapters: Sequence[str],
+        served: Sequence[str],
         position: Position | None,
         but: Sequence[uuid.UUID],
     ) -> D | None:
@@ -73,7 +73,7 @@ class DuePosts:
         for each in tenants:
             try:
                 async with self._database.transaction(each, snapshot=True) as tx:
-                    kinds = await tx.scheduled.due(self._clock.now(), self._turns.adapters, position)
+                    kinds = await tx.scheduled.due(self._clock.now(), self._turns.served, position)
             except Unavailable as error:
                 logger.warning("posts.postponed", tenant=str(each), error=for_operator(error))
                 continue
@@ -99,7 +99,7 @@ class DuePosts:
             try:
                 async with self._database.transaction(tenant) as tx:
                     await tx.erasure.block()  # until this transaction ends; before any conversation is locked
-                    due = await source.take(tx, now, self._turns.adapters, position, left)
+                    due = await source.take(tx, now, self._turns.served, position, left)
                     if due is None:
                         return posted
                     turn = await source.store(tx, tenant, due, now)

@@ -31,12 +31,12 @@ class RefusedReminders:
         self,
         tx: Transaction,
         now: datetime,
-        adapters: Sequence[str],
+        served: Sequence[str],
         position: Position | None,
         but: Sequence[uuid.UUID],
     ) -> RefusedReminder | None:
         """The earliest reminder that was refused."""
-        return await tx.reminders.take_refused(adapters, position, but)
+        return await tx.reminders.take_refused(served, position, but)
 
     def id_of(self, due: RefusedReminder) -> uuid.UUID:
         """The reminder's id."""

@@ -38,12 +38,12 @@ class DueReminders:
         self,
         tx: Transaction,
         now: datetime,
-        adapters: Sequence[str],
+        served: Sequence[str],
         position: Position | None,
         but: Sequence[uuid.UUID],
     ) -> DueReminder | None:
         """The earliest reminder that is due."""
-        return await tx.reminders.take_due(now, adapters, position, but)
+        return await tx.reminders.take_due(now, served, position, but)
 
     def id_of(self, due: DueReminder) -> uuid.UUID:
         """The reminder's id."""

@@ -48,6 +48,7 @@ class TurnWorker:
         self._priority = priority
         self._observer = observer
         self._deliveries: dict[str, Delivery] = {}
+        self._workspaces: dict[str, Callable[[], str | None]] = {}  # of adapters of one workspace
         self._queues: dict[uuid.UUID, deque[Turn]] = {}  # by conversation
         self._queued: set[uuid.UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -59,20 +60,29 @@ class TurnWorker:
         return len(self._queued)
 
     @property
-    def adapters(self) -> list[str]:
-        """The adapters whose answers this process delivers."""
-        return sorted(self._deliveries)
+    def served(self) -> list[str]:
+        """Where this process delivers answers: a platform, such as `discord`, or one workspace: `slack:T123`."""
+        served = []
+        for adapter in sorted(self._deliveries):
+            if (workspace := self._workspaces.get(adapter)) is None:
+                served.append(adapter)
+            elif (name := workspace()) is not None:
+                served.append(f"{adapter}:{name}")
+        return served
 
-    def serve(self, adapter: str, delivery: Delivery) -> None:
-        """Answer the turns that came through `adapter`, and deliver the answers through `delivery`."""
+    def serve(self, adapter: str, delivery: Delivery, workspace: Callable[[], str | None] | None = None) -> None:
+        """Answer the turns that came through `adapter`, and deliver the answers through `delivery`. An adapter of one
+        workspace says which, or None while it does not know: until then nothing of an earlier process is taken over."""
         self._deliveries[adapter] = delivery
+        if workspace is not None:
+            self._workspaces[adapter] = workspace
 
     async def adopt(self) -> int:
         """Take over and start the turns that dead processes left unanswered. Returns how many."""
         adopted = 0
         for tenant, _ in await self._database.tenants():
             async with self._database.transaction(tenant) as tx:
-                adopted += await tx.turns.adopt(self._locks.number, self.adapters)
+                adopted += await tx.turns.adopt(self._locks.number, self.served)
             await self.start_claimed(tenant)
         if adopted:
             logger.warning("turns.adopted", count=adopted)

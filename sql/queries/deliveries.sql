@@ -18,10 +18,10 @@ WHERE t.tenant_id = :tenant_id
 ON CONFLICT DO NOTHING
 
 -- name: retractions_pending
--- List queued retractions of a platform.
+-- List queued retractions of a platform, or of one workspace of it (`slack:T123`).
 SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id,
     NULL::timestamptz AS since
-FROM retractions WHERE tenant_id = :tenant_id AND platform = :platform
+FROM retractions WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace)
 ORDER BY workspace, turn_id, external_id LIMIT :limit
 
 -- name: retraction_done

@@ -5,9 +5,12 @@ SELECT :tenant_id, id, adapter, :process FROM unnest(:ids::uuid[], :adapters::te
 ON CONFLICT DO NOTHING
 
 -- name: voice_notes_adopt
--- Take over the messages whose process has ended, each at most `max_tries` times in all.
-UPDATE voice_notes SET claimed_by = :process, tries = tries + 1
-WHERE tenant_id = :tenant_id AND claimed_by <> :process AND adapter = ANY (:adapters::text[]) AND tries < :max_tries
+-- Take over the messages whose process has ended, where this process serves, each at most `max_tries` times in all.
+UPDATE voice_notes AS v SET claimed_by = :process, tries = tries + 1
+WHERE tenant_id = :tenant_id AND claimed_by <> :process AND tries < :max_tries
+      AND EXISTS (SELECT FROM messages AS m JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+                  WHERE m.tenant_id = :tenant_id AND m.id = v.message_id
+                        AND ARRAY[v.adapter, v.adapter || ':' || c.workspace] && :served::text[])
       AND claimed_by NOT IN (SELECT live_processes())
 RETURNING message_id, adapter
 
@@ -17,7 +20,10 @@ DELETE FROM voice_notes WHERE tenant_id = :tenant_id AND message_id = :id
 
 -- name: voice_notes_give_up
 -- Delete what as many processes as are allowed have begun, and none has ended.
-DELETE FROM voice_notes
-WHERE tenant_id = :tenant_id AND claimed_by <> :process AND adapter = ANY (:adapters::text[]) AND tries >= :max_tries
+DELETE FROM voice_notes AS v
+WHERE tenant_id = :tenant_id AND claimed_by <> :process AND tries >= :max_tries
+      AND EXISTS (SELECT FROM messages AS m JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+                  WHERE m.tenant_id = :tenant_id AND m.id = v.message_id
+                        AND ARRAY[v.adapter, v.adapter || ':' || c.workspace] && :served::text[])
       AND claimed_by NOT IN (SELECT live_processes())
 RETURNING message_id

@@ -154,6 +154,9 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
         assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"
     async with harness.app.database.transaction(tenant, snapshot=True) as tx:
         assert [part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10)] == ["p0"]
+        own, another = f"{PLATFORM}:{harness.workspace().name}", f"{PLATFORM}:another"
+        assert len(await tx.deliveries.pending_retractions(own, 10)) == 1
+        assert not await tx.deliveries.pending_retractions(another, 10), "its token can't edit here"
     assert model.gate is not None
     model.gate.set()
     await harness.app.turns.settle()

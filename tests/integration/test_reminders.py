@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.console import jobs
+from bot.script.places import PLATFORM
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
 from composer.memory.reminding import MAX_OPEN, MAX_TEXT_CHARS
@@ -109,6 +110,20 @@ async def test_a_reminder_is_one_line_of_a_person_and_never_the_agents_words(
     (shown,) = [message for message in prompt.role_messages if "hunter2" in message.content]
     assert shown.role == "user"
     assert any(line.startswith("Nexus (") and line.endswith(post) for line in shown.content.splitlines())
+
+
+async def test_what_is_posted_in_another_workspace_is_left_to_its_process(harness: AppHarness) -> None:
+    """Each Slack workspace has a process of its own: only that one's token can post there."""
+    turns, known = harness.app.turns, ["another"]
+    turns.serve(PLATFORM, harness.delivery, lambda: known[0] if known else None)
+    await harness.command("alice", "/nexus remind here in 20 minutes open the vault", **GENERAL)
+    await harness.command("alice", "/nexus digest daily", **GENERAL)
+    assert await posted(harness, 30 * 60) == []
+    known.clear()
+    assert turns.served == [], "it is not known yet which one it is"
+    assert await posted(harness) == []
+    known.append(harness.workspace().name)
+    assert [line.startswith("Reminder") for line in await posted(harness)] == [True]
 
 
 async def test_a_late_reminder_says_when_it_was_due(harness: AppHarness) -> None:

@@ -169,6 +169,13 @@ async def test_a_process_adopts_only_turns_that_its_adapters_can_deliver(receive
     assert await adopt(receiver.database, PROCESS + 1, "discord", PLATFORM) == 1
 
 
+async def test_a_process_of_one_workspace_adopts_no_turns_of_another(receiver: Receiver) -> None:
+    """Each Slack workspace has a process of its own, whose token the others don't have."""
+    await queued(receiver, "one")
+    assert await adopt(receiver.database, PROCESS + 1, f"{PLATFORM}:another") == 0
+    assert await adopt(receiver.database, PROCESS + 1, f"{PLATFORM}:{HERE.name}") == 1
+
+
 async def test_a_process_number_of_sixty_two_bits_is_recognised_as_live(receiver: Receiver, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345

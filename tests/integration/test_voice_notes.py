@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.script.places import incoming, place_of
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.errors import Unavailable
 from composer.ingest import voice_notes
 from composer.model import Attachment, Message, Place, Turn
@@ -241,8 +241,8 @@ async def interrupted(office: Spoken, monkeypatch: pytest.MonkeyPatch, process: 
     await office.rows(f"UPDATE voice_notes SET claimed_by = {process}, tries = {tries}")
 
 
-async def adopted(office: Spoken) -> int:
-    count = await office.harness.app.voice_notes.adopt()
+async def adopted(office: Spoken, *served: str) -> int:
+    count = await office.harness.app.voice_notes.adopt(served or office.harness.app.turns.served)
     await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
     return count
 
@@ -252,6 +252,7 @@ async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next
 ) -> None:
     office.server.spoken.append(SPOKEN)
     await interrupted(office, monkeypatch)
+    assert await adopted(office, f"{PLATFORM}:another") == 0, "a process of another workspace can't load it"
     assert await adopted(office) == 1
     assert "heron" in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
