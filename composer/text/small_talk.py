@@ -1,4 +1,4 @@
-"""Short answers to what asks for nothing that is remembered: thanks, "ok", and how to forget or be reminded."""
+"""Short answers to what asks for nothing that is remembered: thanks, "ok", and what a command does."""
 
 import re
 import unicodedata
@@ -12,6 +12,9 @@ FORGET: Final = (
     "To have me forget something of yours for good: /nexus forget WORDS. It shows first what it would erase."
 )
 REMIND: Final = "To be reminded of something: /nexus remind me tomorrow 9:00 call the printer."
+REMEMBER: Final = "To have me remember something: /nexus remember the printer is on the second floor."
+HELP: Final = "I answer from what was said where you may read it. For all that I can do: /nexus help."
+SUM_UP: Final = "To be told what was said in a room: /nexus catch-up there. In a DM: /nexus recall WORDS."
 
 MAX_CHARS: Final = 200  # of a message that may be small talk
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -34,6 +37,21 @@ _REMIND = re.compile(
     r"(?:please )?(?:(?:can|could|will|would) you (?:please )?|how (?:do|can) (?:i|we) (?:make|get|have|tell|ask) you "
     r"(?:to )?)?remind (?:me|us|everyone)(?! (?:what|when|where|who|whom|which|why|how|whether)\b)(?: .*)?"
 )
+_REMEMBER = re.compile(
+    r"(?:please )?(?:(?:(?:can|could|will|would) you (?:please )?)?(?:remember|note|keep in mind) that"
+    r"|remember(?! (?:what|when|where|who|whom|which|why|how|whether|if)\b)|note down|make a note) .+"
+)
+_HELP = re.compile(
+    r"(?:please )?(?:(?:help|can you help|i need help)(?: me)?(?: please)?"
+    r"|(?:who|what) are you|what (?:can|do) you do|what can i (?:do|ask)(?: you)?|how (?:does this|do you) work"
+    r"|how (?:do|can) (?:i|we) use (?:you|this)|(?:what|which) commands (?:are there|do you (?:know|have)))"
+)
+_SUM_UP = re.compile(
+    r"(?:please )?(?:(?:can|could|will|would) you (?:please )?)?"
+    r"(?:(?:summari[sz]e|sum up|recap)|(?:give|write|make) (?:me |us )?an? (?:summary|recap) of)"
+    r"(?: (?:this|the|our|whole|entire|last))*(?: (?:conversation|chat|discussion|thread|room|channel|dm|messages))?"
+    r"(?: (?:so far|here|please|for me))*"
+)
 
 
 def small_talk(text: str, own_name: Collection[str]) -> str | None:
@@ -54,4 +72,8 @@ def small_talk(text: str, own_name: Collection[str]) -> str | None:
         return ALL_RIGHT
     if _FORGET.fullmatch(said):
         return FORGET
-    return REMIND if _REMIND.fullmatch(said) else None
+    asks = text.rstrip().endswith(("?", "\uff1f"))
+    for command, sentence in ((_REMIND, REMIND), (_HELP, HELP), (_SUM_UP, SUM_UP)):
+        if command.fullmatch(said):
+            return sentence
+    return REMEMBER if _REMEMBER.fullmatch(said) and (not asks or "you" in words[:2]) else None

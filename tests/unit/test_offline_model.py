@@ -12,7 +12,7 @@ from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.stores.offline_model import HELLO, NOTHING, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
 from composer.text.offline import OFFLINE
-from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, REMIND, WELCOME
+from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER, REMIND, SUM_UP, WELCOME
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
@@ -124,6 +124,20 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
         *((text, ALL_RIGHT) for text in ("ok", "Okay, great", "\U0001f44d", "\U0001f44d\U0001f3fd @nexus")),
         *((text, FORGET) for text in ("how do I make you forget something?", "please forget what I said")),
         *((text, REMIND) for text in ("remind me tomorrow to call bob", "can you remind us at 9?")),
+        *(
+            (text, REMEMBER)
+            for text in (
+                "remember that my locker code is 4711",
+                "please note that the vpn is down",
+                "@nexus remember the vpn is down",
+                "can you remember that the vpn is down?",
+            )
+        ),
+        *((text, HELP) for text in ("help", "@nexus help!", "what can you do?", "who are you", "how do you work?")),
+        *(
+            (text, SUM_UP)
+            for text in ("summarize this conversation", "can you summarise the chat so far?", "Sum up, please")
+        ),
     ],
 )
 async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(message: str, said: str) -> None:
@@ -132,13 +146,25 @@ async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(messa
 
 
 @pytest.mark.parametrize(
-    "message", ["thanks, when do we deploy?", "remind me when we deploy?", "ok so when do we deploy?"]
+    "message",
+    ["thanks, when do we deploy?", "remind me when we deploy?", "ok so when do we deploy?", "remember when we deploy?"],
 )
 async def test_a_question_with_small_talk_is_answered(message: str) -> None:
     assert "Thursday" in await answer(prompt(message))
 
 
-@pytest.mark.parametrize("message", ["?", "12", "did we forget the swallow?", "what is fine about a swallow?"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "?",
+        "12",
+        "did we forget the swallow?",
+        "what is fine about a swallow?",
+        "remember the swallow?",
+        "summarize what a swallow is",
+        "who are you and bob's swallow?",
+    ],
+)
 async def test_what_is_no_small_talk_is_not_answered_as_such(message: str) -> None:
     assert await answer(prompt(message)) == NOTHING
 
