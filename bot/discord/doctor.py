@@ -1,5 +1,6 @@
 """What `nexus doctor` says of Discord: whether the token works and the needed intents are switched on."""
 
+import re
 from typing import Final
 
 import discord
@@ -12,6 +13,10 @@ BAD_TOKEN: Final = (
     "Discord does not accept the token: set NEXUS_DISCORD_TOKEN to the one that the developer portal shows under Bot "
     "(Reset Token), and start Nexus again."
 )
+NO_TOKEN: Final = (
+    "that is no Discord token, which has three parts with dots between them: in the developer portal, under Bot, press "
+    "Reset Token and copy what it shows"
+)
 MISSING_INTENTS: Final = (
     "Discord withholds the text of messages: in the developer portal, under Bot, switch on Message Content Intent and "
     "Server Members Intent."
@@ -22,6 +27,8 @@ PERMISSIONS: Final = discord.Permissions(
     view_channel=True, send_messages=True, send_messages_in_threads=True, read_message_history=True
 )
 SCOPES: Final = ("bot", "applications.commands")
+# https://discord.com/developers/docs/reference#authentication: the bot's id, a time and a signature, in base64
+_TOKEN: Final = re.compile(r"[\w=-]{16,}\.[\w=-]{4,}\.[\w=-]{20,}", re.ASCII)
 
 
 async def inspect(settings: Settings) -> list[tuple[bool, str]]:
@@ -35,6 +42,11 @@ async def inspect(settings: Settings) -> list[tuple[bool, str]]:
 def invitation(application: int) -> str:
     """The address at which an admin of a server lets the bot of this application in, with the rights that it needs."""
     return discord.utils.oauth_url(application, permissions=PERMISSIONS, scopes=SCOPES)
+
+
+def may_be_token(text: str) -> bool:
+    """Whether a text has the form of a bot's token, so that it is worth a call."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 async def look_up(token: str) -> tuple[list[tuple[bool, str]], int | None]:

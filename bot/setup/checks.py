@@ -70,10 +70,14 @@ def _some(names: list[str]) -> str:
 
 
 async def check_discord(settings: Settings) -> Checked:
-    """Look up the token's application: the token works and the intents are on. The link invites the bot."""
+    """Look up the token's application: the token works and the intents are on. The link invites the bot. What can't be
+    a token is sent nowhere."""
     if settings.discord_token is None:
         return Checked(())
-    found, application = await discord.look_up(settings.discord_token.get_secret_value())
+    token = settings.discord_token.get_secret_value()
+    if not discord.may_be_token(token):
+        return Checked(((False, discord.NO_TOKEN),))
+    found, application = await discord.look_up(token)
     return Checked(tuple(found), discord.invitation(application) if application else "")
 
 

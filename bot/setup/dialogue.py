@@ -112,11 +112,20 @@ class Dialogue:
                 self._say(f"Invite the bot to your server: {checked.link}", None)
             if checked.ok:
                 return found
-            choice = typer.prompt(f"Type it {AGAIN}, {KEEP} it as it is, or {SKIP} this", default=AGAIN)
-            if choice.startswith("k"):
+            choice = self._choice()
+            if choice == KEEP:
                 return found
-            if choice.startswith("s"):
+            if choice == SKIP:
                 return skipped
+
+    def _choice(self) -> str:
+        """What to do about an answer that does not work; asked until it is one of the three."""
+        while True:
+            typed = typer.prompt(f"Type it {AGAIN}, {KEEP} it as it is, or {SKIP} this", default=AGAIN).strip().lower()
+            for choice in (AGAIN, KEEP, SKIP):
+                if typed in (choice, choice[0]):
+                    return choice
+            self._say(f"Answer {AGAIN}, {KEEP} or {SKIP}.", False)
 
     def _ask(self, question: str, default: str) -> str:
         return require_one_line(question, typer.prompt(question, default=default, show_default=bool(default)))

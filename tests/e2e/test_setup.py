@@ -9,7 +9,7 @@ import pexpect
 import pytest
 from pydantic import SecretStr
 
-from bot.discord.doctor import BAD_TOKEN
+from bot.discord.doctor import BAD_TOKEN, NO_TOKEN, may_be_token
 from bot.setup.checks import check_all, check_discord, check_model, check_slack
 from composer import __version__
 from composer.server_urls import ServerUrl
@@ -114,11 +114,21 @@ async def test_a_server_that_is_no_model_api_is_said_so(settings: Settings) -> N
 async def test_a_discord_token_is_looked_up_and_its_application_invited(
     settings: Settings, server: DiscordServer
 ) -> None:
+    server.token = f"{'A1b2' * 6}.Xy_9-z.{'C3d4' * 7}"
     good = await check_discord(settings.model_copy(update={"discord_token": SecretStr(server.token)}))
     assert good.ok
     assert "client_id=" in good.link
-    bad = await check_discord(settings.model_copy(update={"discord_token": SecretStr("another")}))
+    bad = await check_discord(settings.model_copy(update={"discord_token": SecretStr(server.token[:-1] + "5")}))
     assert (bad.found, bad.link) == (((False, BAD_TOKEN),), "")
+
+
+@pytest.mark.parametrize(
+    "text", ["n", "discord-test-token", "an.other.word", "https://discord.com/api/webhooks/1/a.b.c"]
+)
+async def test_what_cannot_be_a_discord_token_is_sent_nowhere(text: str, settings: Settings) -> None:
+    assert not may_be_token(text)
+    found = await check_discord(settings.model_copy(update={"discord_token": SecretStr(text)}))
+    assert found.found == ((False, NO_TOKEN),), "without a server it would be: Discord can't be reached"
 
 
 async def test_slack_tokens_are_asked_whose_they_are(settings: Settings) -> None:
@@ -154,9 +164,15 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
         answer("Base URL", "http://127.0.0.1:1/v1")
         answer("API key (Enter for none)", KEY)
         answer("Name of the model", "gpt-x")
+        answer("Type it again, keep it as it is, or skip this", "n")
+        answer("Answer again, keep or skip.", "AGAIN")
+        answer("Base URL", "http://127.0.0.1:1/v1")
+        answer("API key", "n")
+        answer("Name of the model", "gpt-x")
         answer("Type it again, keep it as it is, or skip this", "again")
         answer("Base URL", "-")
-        answer("Discord token (Enter for none)", "")
+        answer("Discord token (Enter for none)", "no token at all")
+        answer("Type it again, keep it as it is, or skip this", "skip")
         answer("Connect Slack?", "n")
         answer("Write this?", "y")
         dialogue.expect(pexpect.EOF)
@@ -166,7 +182,8 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
     assert dialogue.exitstatus == 0
     shown = "".join(screen)
     assert KEY not in shown
-    assert "no model API answers at that base URL" in shown
+    assert shown.count("no model API answers at that base URL") == 2, "an n is no secret"
+    assert f"\u2717 {NO_TOKEN}" in shown
     assert "manifest_yaml=" not in shown, "it is for those who want Slack"
     assert f"Next: export NEXUS_HOME={program.folder / 'mine'}" in shown
     assert files_of(program) == ["mine/nexus.toml"]

@@ -18,7 +18,7 @@ from bot.setup import files, weights
 from bot.setup.answers import SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError
 from composer.secrets_file import parse_secrets
-from composer.settings import PREFIX, Settings, environment
+from composer.settings import MIN_SECRET_CHARS, PREFIX, Settings, environment
 
 cli = typer.Typer()
 
@@ -113,9 +113,7 @@ def _asked(known: Answers, ask_home: bool, ask_model: bool) -> Answers:
             there, given = read_or_fail(lambda: _known(chosen, None)), known.secrets
             known = replace(there, secrets={**there.secrets, **given})
             _hide(known)
-    dialogue = questions.Dialogue(
-        _say, lambda check, settings: finish(check(settings)), lambda secret: mask_output({secret})
-    )
+    dialogue = questions.Dialogue(_say, lambda check, settings: finish(check(settings)), _hide_typed)
     steps: list[Callable[[Answers], Answers]] = [dialogue.ask_discord, dialogue.ask_slack]
     for step in [*([dialogue.ask_model] if ask_model else []), *steps]:
         answers = known
@@ -125,11 +123,18 @@ def _asked(known: Answers, ask_home: bool, ask_model: bool) -> Answers:
 
 def _hide(answers: Answers) -> None:
     """Show these secrets nowhere. An answer that is no setting is reported when it is checked."""
-    mask_output({value for value in answers.secrets.values() if len(value) > 3})
+    for value in answers.secrets.values():
+        _hide_typed(value)
     try:
         mask_output(answers.checked().secrets)
     except NexusError:
         return
+
+
+def _hide_typed(secret: str) -> None:
+    """Show a secret nowhere. One that is as short as a word is none, and would mask parts of our own sentences."""
+    if len(secret) >= MIN_SECRET_CHARS:
+        mask_output({secret})
 
 
 def _check_all(answers: Answers) -> None:
