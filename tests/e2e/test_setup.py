@@ -14,6 +14,7 @@ from bot.setup.checks import check_all, check_discord, check_model, check_slack
 from composer import __version__
 from composer.server_urls import ServerUrl
 from composer.settings import Settings, load_settings
+from tests.support.discord.harness import point_at
 from tests.support.discord.server import DiscordServer
 from tests.support.model_server import ModelServer
 from tests.support.program import NEXUS, Program
@@ -112,13 +113,15 @@ async def test_a_server_that_is_no_model_api_is_said_so(settings: Settings) -> N
 
 
 async def test_a_discord_token_is_looked_up_and_its_application_invited(
-    settings: Settings, server: DiscordServer
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.token = f"{'A1b2' * 6}.Xy_9-z.{'C3d4' * 7}"
-    good = await check_discord(settings.model_copy(update={"discord_token": SecretStr(server.token)}))
+    token = f"{'A1b2' * 6}.Xy_9-z.{'C3d4' * 7}"
+    async with DiscordServer(token) as server:
+        point_at(server, monkeypatch)
+        good = await check_discord(settings.model_copy(update={"discord_token": SecretStr(token)}))
+        bad = await check_discord(settings.model_copy(update={"discord_token": SecretStr(token[:-1] + "5")}))
     assert good.ok
     assert "client_id=" in good.link
-    bad = await check_discord(settings.model_copy(update={"discord_token": SecretStr(server.token[:-1] + "5")}))
     assert (bad.found, bad.link) == (((False, BAD_TOKEN),), "")
 
 
