@@ -12,8 +12,9 @@ from composer.text.counts import counted
 
 
 async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undone | None:
-    """Erase what an import brought; `progress` receives how many messages are erased. None for one that is undone."""
-    if run.undone_at is not None:
+    """Erase what an import brought; `progress` receives how many messages are erased. None for one that is undone or
+    brought nothing."""
+    if run.undone_at is not None or not run.brought:
         return None
     done = Undone()
     workspaces = {tenant: app.directory.workspace(part.platform, part.workspace) for tenant, part in run.parts}
@@ -33,12 +34,13 @@ def to_undo(id: uuid.UUID) -> str:
 def line(run: FoundRun) -> str:
     """An import as a line of text."""
     first = run.parts[0][1]
-    state = f", undone {run.undone_at:%Y-%m-%d %H:%M} UTC" if run.undone_at else ""
+    state = f"undone {run.undone_at:%Y-%m-%d %H:%M} UTC" if run.undone_at else ""
     if not state and any(part.ended_at is None for _, part in run.parts):
-        state = ", interrupted"
+        state = "interrupted"
     where = ", ".join(f"{part.platform} {part.workspace}" for _, part in run.parts)
-    stored = f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')}"
-    return f"{shown(run.id)}  {first.begun_at:%Y-%m-%d %H:%M} UTC  {first.source} → {where}: {stored}{state}"
+    stored = "" if run.undone_at else f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')}"
+    what = ", ".join(filter(None, (stored, state)))
+    return f"{shown(run.id)}  {first.begun_at:%Y-%m-%d %H:%M} UTC  {first.source} → {where}: {what}"
 
 
 def as_json(run: FoundRun) -> dict[str, Any]:
@@ -68,6 +70,8 @@ def warning(run: FoundRun) -> str:
 
 def undone_text(run: FoundRun, done: Undone | None) -> str:
     """What was erased, as a sentence."""
+    if not run.brought:
+        return f"Import {shown(run.id)} brought nothing that is stored: there is nothing to undo."
     if done is None:
         return f"Import {shown(run.id)} was undone on {run.undone_at:%Y-%m-%d %H:%M} UTC: nothing of it is left."
     people = "1 person" if done.people == 1 else f"{done.people:,} people"

@@ -36,6 +36,11 @@ class FoundRun:
         return sum(part.rooms for _, part in self.parts)
 
     @property
+    def brought(self) -> bool:
+        """Whether anything of it is stored, or was when it was undone: an import of what was known brings nothing."""
+        return self.undone_at is not None or any(part.brought for _, part in self.parts)
+
+    @property
     def undone_at(self) -> datetime | None:
         """When it was undone as a whole; None while something of it may be left."""
         times = [part.undone_at for _, part in self.parts if part.undone_at is not None]
@@ -75,7 +80,7 @@ async def end_import(database: Database, run: ImportRun, now: datetime) -> None:
 
 
 async def list_imports(database: Database) -> list[FoundRun]:
-    """All runs, newest first."""
+    """All runs, newest first, also those that brought nothing."""
     parts: dict[uuid.UUID, list[tuple[uuid.UUID, StoredImport]]] = {}
     for tenant, _ in await database.tenants():
         async with database.transaction(tenant, snapshot=True) as tx:

@@ -131,7 +131,7 @@ async def forget(
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
     named = {id for kind, id in items if kind == PENDING_KIND}
     counts[PENDING_KIND] = sum(each.id in named and any(each.parts) for each in texts)
-    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, retracted)
+    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, _taken_back(affected))
     if any(receipt.counts.values()):
         await tx.audit.record(AuditAct.ERASED, conversation=conversation, details=receipt.counts)
     episodes = [episode_id_of(message) for message in messages]
@@ -173,7 +173,7 @@ async def edit(
     own = {each.conversation_id for each in before if each.conversation_id is not None}
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(own | set(retracted)))
-    return _receipt(counts, own | set(retracted), own, emptied, retracted)
+    return _receipt(counts, own | set(retracted), own, emptied, _taken_back(affected))
 
 
 async def _keep_decided(tx: Transaction, message: Message, text: str, lost: frozenset[str]) -> list[uuid.UUID]:
@@ -201,6 +201,12 @@ async def _queue_retractions(
 
 async def _replace_replies(tx: Transaction, affected: Affected) -> None:
     await tx.erasure.replace_replies([reply.id for reply in affected.replies], RETRACTED)
+
+
+def _taken_back(affected: Affected) -> list[uuid.UUID]:
+    """The conversations of the answers that are retracted now. One that an earlier erasure retracted keeps its lineage,
+    so it is found again by the next batch; it is not counted again."""
+    return [reply.conversation_id for reply in affected.replies if reply.text != RETRACTED]
 
 
 def _receipt(

@@ -20,7 +20,8 @@ class ImportRun:
 @dataclass(frozen=True, slots=True)
 class StoredImport:
     """A run as it is listed: `messages` and `rooms` are what of it is stored now in this workspace. `ended_at` is None
-    for one that was interrupted, `undone_at` for one that was not undone."""
+    for one that was interrupted, `undone_at` for one that was not undone. `brought`: something of it is stored, be it
+    a room or a person."""
 
     id: uuid.UUID
     platform: str
@@ -31,6 +32,7 @@ class StoredImport:
     undone_at: datetime | None
     messages: int
     rooms: int
+    brought: bool
 
 
 class Imports:
@@ -64,6 +66,7 @@ class Imports:
                 undone_at=row["undone_at"],
                 messages=row["messages"],
                 rooms=row["rooms"],
+                brought=row["brought"],
             )
             for row in await self._sql.fetch("imports_list")
         ]

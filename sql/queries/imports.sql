@@ -16,9 +16,13 @@ UPDATE imports SET undone_at = :now WHERE tenant_id = :tenant_id AND id = :id AN
 
 -- name: imports_list
 -- List the runs, newest first, with how many messages of each are still stored, in how many rooms. A thread counts as its
--- room; a DM as a room.
+-- room; a DM as a room. `brought`: whether anything carries the id of the run, in any workspace of the tenant.
 SELECT i.id, i.platform, i.workspace, i.source, i.begun_at, i.ended_at, i.undone_at,
-       count(m.id) AS messages, count(DISTINCT coalesce(c.room_id, c.id)) AS rooms
+       count(m.id) AS messages, count(DISTINCT coalesce(c.room_id, c.id)) AS rooms,
+       EXISTS (SELECT FROM messages AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
+       OR EXISTS (SELECT FROM conversations AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
+       OR EXISTS (SELECT FROM members AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
+       OR EXISTS (SELECT FROM users AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id) AS brought
 FROM imports AS i
 LEFT JOIN (messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id)
     ON m.tenant_id = i.tenant_id AND m.import_id = i.id AND c.platform = i.platform AND c.workspace = i.workspace

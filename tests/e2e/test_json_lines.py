@@ -30,7 +30,16 @@ def test_the_script_of_the_page_is_played_and_the_commands_print_their_keys(prog
     assert (played.status, played.sentences) == (0, [])
     assert [line["event"] for line in played.lines] == ["reply", "reply", "reply", "command"]
     assert set(played.lines[0]) == {"event", "to", "turn", "text", "prompt", "timings_ms"}
-    history = program.script(*block[1].splitlines()[:3], name="history.jsonl")
+    new = {
+        "type": "message",
+        "at": "2026-05-04T09:08:00Z",
+        "workspace": "acme",
+        "id": "new",
+        "room": "general",
+        "user": "dora",
+        "text": "An import that brought nothing is not listed.",
+    }
+    history = program.script(*block[1].splitlines()[:3], json.dumps(new), name="history.jsonl")
     given: dict[str, tuple[str | Path, ...]] = {
         "migrate": ("migrate",),
         "doctor": ("doctor",),

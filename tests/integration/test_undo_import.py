@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from bot.console import imports, jobs
+from bot.console.cli import history as history_commands
 from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
@@ -100,7 +101,7 @@ async def test_nothing_of_the_run_is_left_and_everything_else_is(harness: AppHar
     everything = await stored_bytes(harness)
     assert SECRET not in everything
     assert "walterzq" not in everything
-    assert "4711" not in everything
+    assert "my own number" not in everything
     assert RETRACTED in everything
     for kept in (
         "The ship sails on Friday.",
@@ -287,3 +288,39 @@ async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppH
     assert event.details == {"import": shown(second.id), "messages": 1, "rooms": 1, "people": 1}
     with pytest.raises(NotFound):
         await find_import(harness.app.database, "ffffffff")
+
+
+async def test_an_answer_is_counted_once_however_many_batches_reach_it(
+    harness: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "BATCH_SIZE", 40)
+    things = ("crane", "ship", "gull", "quay", "rope")
+    lines = (f"The {SECRET} number {n} sleeps under the {things[n % 5]}." for n in range(120))
+    run = await load(harness, history(tmp_path, *(said(f"o{n}", "bob", text, n) for n, text in enumerate(lines))))
+    for question in ("who sleeps under the crane?", "what sleeps on the rope?", "which number sleeps?"):
+        assert SECRET in (await harness.ask("alice", f"@nexus {question}", room="harbour")).text
+    done = await undo(harness, run)
+    assert (done.messages, done.answers) == (120, 3)
+
+
+async def test_an_import_that_brought_nothing_is_neither_listed_nor_undone(harness: AppHarness, tmp_path: Path) -> None:
+    first = await load(harness, history(tmp_path, *OLD))
+    again = await load(harness, history(tmp_path, *OLD))
+    assert (first.brought, again.brought) == (True, False)
+    assert await imports.undo(harness.app, again, lambda _: None) is None
+    assert "brought nothing" in imports.undone_text(again, None)
+    assert (await find_import(harness.app.database, shown(again.id))).undone_at is None, "nothing is recorded"
+    await undo(harness, first)
+    assert [run.id for run in await list_imports(harness.app.database) if run.brought] == [first.id]
+    assert "0 messages" not in imports.line(await find_import(harness.app.database, shown(first.id)))
+
+
+async def test_the_list_leaves_out_what_brought_nothing(
+    harness: AppHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = await load(harness, history(tmp_path, *OLD))
+    again = await load(harness, history(tmp_path, *OLD))
+    await history_commands._runs(harness.app, None, confirmed=False, json_lines=False)
+    listed = capsys.readouterr().out
+    assert shown(first.id) in listed
+    assert shown(again.id) not in listed

@@ -156,23 +156,29 @@ def import_command(
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
-            render.show(imports.to_undo(this.id))
+            await _show_undo(app, this)
             render.next_step(AFTER_IMPORT)
 
     run_in_app(settings, run, index=False)
 
 
+async def _show_undo(app: App, this: ImportRun) -> None:
+    """Say how to undo an import, if it brought anything."""
+    if any(run.id == this.id and run.brought for run in await list_imports(app.database)):
+        render.show(imports.to_undo(this.id))
+
+
 async def _runs(app: App, undo: str | None, *, confirmed: bool, json_lines: bool) -> None:
     """List the imports, or undo one."""
     if undo is None:
-        runs = await list_imports(app.database)
+        runs = [run for run in await list_imports(app.database) if run.brought]
         for run in runs:
             print_json(imports.as_json(run)) if json_lines else render.show(imports.line(run))
         if not json_lines:
             render.show("Nothing was imported." if not runs else "To undo one: nexus import --undo RUN")
         return
     run = await find_import(app.database, undo)
-    if run.undone_at is None and not confirmed:
+    if run.brought and run.undone_at is None and not confirmed:
         if not sys.stdin.isatty() or json_lines:
             fail(BadInput(f"{imports.warning(run)} To do it, give the command again with --yes."))
         render.warn(imports.warning(run))
@@ -241,7 +247,7 @@ def _import_exports(
                 if done.assumed_private:
                     render.warn(done.warning())
             if not json_lines:
-                render.show(imports.to_undo(this.id))
+                await _show_undo(app, this)
                 render.next_step(AFTER_IMPORT)
 
         run_in_app(settings, run, index=False)
