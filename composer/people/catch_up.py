@@ -18,7 +18,8 @@ from composer.text.counts import counted
 from composer.text.names import speaker_label
 from composer.visibility import AccessContext
 
-FIRST_VISIT: Final = timedelta(days=7)  # of what somebody is told who never wrote there
+WEEK: Final = timedelta(days=7)
+FIRST_VISIT: Final = WEEK  # of what somebody is told who never wrote there
 MAX_MESSAGES: Final = 1_000  # that are read
 MAX_MENTIONS: Final = 10  # messages to the person that are listed
 MAX_NAMES: Final = 5
@@ -35,13 +36,15 @@ Link = Callable[[MessageAddress], str | None]
 @dataclass(frozen=True, slots=True)
 class Missed:
     """What one person missed in a room: the messages of others since a time, oldest first, and the summaries of whole
-    days among them. `since_own`: the time is that of their own last message. `more`: there are earlier messages."""
+    days among them. `since_own`: the time is that of their own last message. `more`: there are earlier messages. `now`:
+    when it was read."""
 
     since: datetime
     since_own: bool
     messages: tuple[Placed, ...]
     days: tuple[ReadableSummary, ...]
     users: frozenset[uuid.UUID]
+    now: datetime
     more: bool = False
 
     @property
@@ -71,7 +74,7 @@ async def read_missed(
         days = await tx.digests.summaries(readable, room, "day", first, today)
     oldest = others[0][0].at if others else now
     days = [day for day in days if day.ends_at > oldest]
-    return Missed(start, own is not None, others, tuple(days), frozenset(users), len(found) == MAX_MESSAGES)
+    return Missed(start, own is not None, others, tuple(days), frozenset(users), now, len(found) == MAX_MESSAGES)
 
 
 def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
@@ -85,7 +88,8 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     more = f" Only the latest {MAX_MESSAGES:,} were read." if missed.more else ""
     count = counted(len(missed.messages), "message")
     first, address = missed.messages[0]
-    last = f"The first of it: {_quoted(first, address, link, zone)}"
+    which = f"the latest {MAX_MESSAGES:,}" if missed.more else "it"
+    last = f"The first of {which}: {_quoted(first, address, link, zone, missed.now)}"
     lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_mention_lines(missed, link, zone)]
     left = MAX_CHARS - len("\n".join((*lines, last, REST))) - 2
     title = "In short:" if not missed.days else "Besides these days:"
@@ -101,7 +105,7 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
 def _mention_lines(missed: Missed, link: Link, zone: tzinfo) -> list[str]:
     """The latest messages that mention the person, oldest first, as many as have room."""
     mentions = [each for each in missed.messages if missed.users.intersection(each[0].mentions)]
-    lines = [_quoted(message, place, link, zone) for message, place in mentions[-MAX_MENTIONS:]]
+    lines = [_quoted(message, place, link, zone, missed.now) for message, place in mentions[-MAX_MENTIONS:]]
     shown = _latest(lines, MAX_MENTION_CHARS)
     left = len(mentions) - len(shown)
     return [f"To you (and {left:,} more before these):" if left else "To you:", *shown] if mentions else []
@@ -131,7 +135,11 @@ def _speakers(messages: Sequence[Placed]) -> str:
     return ", ".join(named) + (f" and {counted(others, 'other')}" if others else "")
 
 
-def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo) -> str:
-    """A message on one line, with the link to it, or its id."""
-    at, where = f"{message.at.astimezone(zone):%a %H:%M}", link(address) or f"message {message.external_id}"
-    return f"{speaker_label(message.author)}, {at}: {shorten(message.text, MAX_QUOTE_CHARS)} ({where})"
+def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo, now: datetime) -> str:
+    """A message on one line, with the link to it, or its id; with its date where the weekday alone would name a later
+    day."""
+    local = message.at.astimezone(zone)
+    this_week = now.astimezone(zone).date() - local.date() < WEEK
+    at, where = f"{local:%a %H:%M}" if this_week else f"{local:%a %Y-%m-%d %H:%M}", link(address)
+    text = shorten(message.text, MAX_QUOTE_CHARS)
+    return f"{speaker_label(message.author)}, {at}: {text} ({where or f'message {message.external_id}'})"

@@ -31,6 +31,10 @@ async def test_facts_are_shown_as_of_a_day(harness: AppHarness) -> None:
     assert "Friday" in await shown("fact list --on 2026-05-07")
     with pytest.raises(BadInput, match="2026-05-08 is still to come"):
         await shown("fact list --on 2026-05-08")
+    for word in ("yesterday", "Wednesday"):
+        assert "Monday" in await shown(f"fact get deploy_day --on {word}")
+    assert "Friday" in await shown("fact get deploy_day --on today")
+    assert await shown("fact get deploy_day --on monday") == "There is no fact 'deploy_day' here on 2026-05-04."
 
 
 async def test_recall_finds_what_was_known_on_a_day(harness: AppHarness) -> None:

@@ -75,6 +75,28 @@ async def test_whoever_never_wrote_there_is_told_of_a_week(harness: AppHarness) 
     assert "zqowl" not in text
 
 
+async def test_what_is_older_than_a_week_stands_with_its_date(harness: AppHarness) -> None:
+    for number in range(3):
+        await harness.say("bob", f"@alice crane {number}", **GENERAL, id=f"crane{number}")
+        harness.clock.tick(timedelta(days=1).total_seconds())
+    harness.clock.set(datetime(2026, 5, 12, 9, 0, tzinfo=UTC))
+    text = await caught_up(harness, since="2026-05-01")
+    assert "bob, Mon 2026-05-04 09:01: @alice crane 0 (message crane0)" in text
+    assert "bob, Wed 09:" in text
+    assert "The first of it: bob, Mon 2026-05-04" in text
+
+
+async def test_of_more_than_are_read_the_first_is_called_that_of_the_latest(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("composer.people.catch_up.MAX_MESSAGES", 2)
+    for number in range(3):
+        await harness.say("bob", f"crane {number}", **GENERAL, id=f"crane{number}")
+    text = await caught_up(harness, since="2 hours")
+    assert "The first of the latest 2: bob, Mon 09:0" in text
+    assert text.endswith("crane 1 (message crane1)")
+
+
 async def test_it_is_the_same_whatever_was_said_where_one_may_not_read(harness: AppHarness) -> None:
     texts = []
     for name in ("acme", "acme-eu"):

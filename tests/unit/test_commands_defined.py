@@ -209,7 +209,9 @@ def test_a_flag_with_a_value_is_read_wherever_it_stands(line: str) -> None:
     assert (arguments.values["key"], arguments.values["on"]) == ("diet", date(2026, 5, 1))
 
 
-@pytest.mark.parametrize("line", ["diet --on", "diet --on yesterday", "diet --on 2026-02-30", "diet --on 20260501"])
+@pytest.mark.parametrize(
+    "line", ["diet --on", "diet --on tomorrow", "diet --on noon", "diet --on 2026-02-30", "diet --on 20260501"]
+)
 def test_a_flag_without_a_good_value_is_refused_with_the_usage(line: str) -> None:
     with pytest.raises(BadInput, match=r"DAY is missing|is not a day.*Usage: /nexus fact get KEY \[--on DAY\]"):
         COMMANDS["fact get"].arguments(line)
