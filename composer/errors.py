@@ -24,6 +24,10 @@ class Refused(NexusError):
     """The asker may know of it, but may not do this."""
 
 
+class AdminNeeded(Refused):
+    """Only an admin of the workspace may do this."""
+
+
 class BadInput(NexusError):
     """The input is wrong. The text says what was wrong and what would be right."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from composer.errors import BadInput, NexusError, NotFound, Refused
+from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
 from composer.permissions import ActorFacts, Permission, Relation, Thing, has_permission
 from composer.text.project_names import full_name
 from composer.visibility import effective_project, may_participate, unknown_conversation_sentence
@@ -126,7 +126,8 @@ def _refusal(requirement: AnyOf, facts: ActorFacts) -> NexusError:
         return Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
     projects = {"here": here, "left": facts.left, "named": facts.named}
     slugs = {name: "" if project is None else facts.name_of(project) for name, project in projects.items()}
-    return Refused(requirement.refusal.format(place=facts.place, **slugs))
+    refused = AdminNeeded if requirement.any_of == (_TENANT_ADMIN,) else Refused
+    return refused(requirement.refusal.format(place=facts.place, **slugs))
 
 
 def _several(facts: ActorFacts) -> NexusError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import sys
 import threading
 import uuid
@@ -25,7 +26,7 @@ from bot.console.interrupts import interruptible
 from bot.delivery import due_posts
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound, Unavailable, for_operator
+from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
 from composer.people.export_files import export_path
@@ -174,12 +175,19 @@ class Chat:
                     await self._do(text)
                 except NexusError as error:
                     self.failed = True
-                    render.warn(for_operator(error))
+                    render.warn(self._refusal(error))
                     if self._scripted and text.partition(" ")[0] in SWITCH_COMMANDS:
                         render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
                         break
             if self._interrupted:
                 break
+
+    def _refusal(self, error: NexusError) -> str:
+        """Why a line was refused. Who sits here may well be the one who runs Nexus, and make an admin."""
+        if not isinstance(error, AdminNeeded):
+            return for_operator(error)
+        user, workspace = shlex.quote(self._position.user), shlex.quote(self._position.workspace.name)
+        return f"{error} Whoever runs Nexus makes somebody one: nexus admin {user} -w {workspace}"
 
     async def _do(self, text: str) -> None:
         """Do what a line says. Somebody who types may stop it."""

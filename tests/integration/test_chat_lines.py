@@ -76,6 +76,18 @@ async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(
     assert (said.count(f"(stored{HINT}"), said.count(NOT_STORED)) == (2, 2)
 
 
+async def test_what_takes_an_admin_names_the_command_that_makes_one(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chat_of(harness).run(typed("/settings", "/audit", "/fact set k v --global"))
+    assert capsys.readouterr().err.count("makes somebody one: nexus admin alice -w acme\n") == 3
+    assert await set_admin(harness.app, "acme", "alice", True) == "alice"
+    await chat_of(harness).run(typed("/settings", "/fact amend"))
+    shown = capsys.readouterr()
+    assert "top_k = " in shown.out
+    assert "nexus admin" not in shown.err
+
+
 async def test_a_script_stops_where_a_change_of_the_place_or_the_user_is_refused(
     harness: AppHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
