@@ -12,6 +12,7 @@ from composer.workspace import Workspace
 
 PLATFORM: Final = "console"
 DEFAULT_WORKSPACE: Final = "default"
+DEFAULT_USER: Final = "alice"
 
 
 def external(name: str, platform: str = PLATFORM) -> str:

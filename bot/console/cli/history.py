@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from bot.console import imports, render
+from bot.console.after_import import ask_in_chat, ask_on
 from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
@@ -29,8 +30,6 @@ from composer.text.counts import counted
 from composer.workspace import Workspace
 
 cli = typer.Typer()
-
-AFTER_IMPORT: Final = "ask about it in nexus chat; /why there shows the sources of an answer."
 
 
 class _Cost:
@@ -157,7 +156,7 @@ def import_command(
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
             await _show_undo(app, this)
-            render.next_step(AFTER_IMPORT)
+            render.next_step(await ask_in_chat(app, lines, into))
 
     run_in_app(settings, run, index=False)
 
@@ -248,7 +247,7 @@ def _import_exports(
                     render.warn(done.warning())
             if not json_lines:
                 await _show_undo(app, this)
-                render.next_step(AFTER_IMPORT)
+                render.next_step(ask_on({surveyed.export.platform for surveyed in exports}))
 
         run_in_app(settings, run, index=False)
 

@@ -105,6 +105,8 @@ def _after_doctor(settings: Settings, checks: list[operations.Check]) -> str:
         return "do what stands beside each ✗, then run nexus doctor again. docs/troubleshooting.md explains more."
     if settings.discord_token or settings.slack_bot_token:
         return "nexus run serves what is configured."
+    if settings.has_model_api and settings.named_models:
+        return "nexus chat talks to the agent here; nexus setup connects Discord and Slack."
     return "nexus setup connects a model, Discord and Slack; nexus chat talks to the agent here."
 
 

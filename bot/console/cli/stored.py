@@ -63,7 +63,7 @@ def export_command(
         if json_lines:
             print_json({"file": str(path), **document.counts})
         else:
-            render.show(f"{path}: {counted_all(document.counts)}.")
+            render.show(f"{path.absolute()}, which only you may read: {counted_all(document.counts)}.")
 
     run_in_app(settings, run, index=False)
 

@@ -29,7 +29,7 @@ from bot.console.conversations import question
 from bot.console.play import Player, ScriptClock
 from bot.console.workspaces import naming_workspaces
 from bot.script.events import read_questions, read_script
-from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
+from bot.script.places import DEFAULT_USER, DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.settings import Settings
@@ -46,7 +46,7 @@ NO_PLATFORM: Final = (
 
 @cli.command()
 def chat(
-    user: User = "alice",
+    user: User = DEFAULT_USER,
     room: Room = None,
     dm: Dm = None,
     session: Session = None,

@@ -1,0 +1,61 @@
+"""What `nexus import` says to do next: where what it brought can be asked about."""
+
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from bot.console.conversations import resolve_position
+from bot.script.events import Line, MessageEvent
+from bot.script.places import DEFAULT_USER, DEFAULT_WORKSPACE, PLATFORM, place_of, room_of
+from composer.app import App
+from composer.errors import NotFound
+
+SOURCES: Final = "/why there shows the sources of an answer."
+_NAMES: Final = {"discord": "Discord", "slack": "Slack"}
+
+
+async def ask_in_chat(app: App, lines: Iterable[Line], into: str | None) -> str:
+    """Where in the terminal the history was said: the room, or else the DM or session, with most of its messages.
+    `into` is the room that took all others, if any. Whoever may be there is named if not everyone may."""
+    said: Counter[tuple[str, str, str]] = Counter()
+    writers: dict[tuple[str, str, str], str] = {}
+    for line in lines:
+        event = line.event
+        if not isinstance(event, MessageEvent) or (event.thread and event.private):
+            continue
+        if event.room is not None:
+            place = event.workspace, "--room", room_of(into or event.room)
+        else:
+            place = (
+                event.workspace,
+                *(("--dm", event.dm) if event.dm is not None else ("--session", event.session or "")),
+            )
+        said[place] += 1
+        writers[place] = event.user
+    if not said:
+        return f"nexus chat, then ask about it; {SOURCES}"
+    rooms = [place for place in said if place[1] == "--room"]
+    workspace, option, name = max(rooms or list(said), key=lambda place: said[place])
+    writer = writers[workspace, option, name]
+    words = ["nexus", "chat", *([] if workspace == DEFAULT_WORKSPACE else ["-w", workspace])]
+    if option != "--room" or not await _may_enter(app, workspace, name, DEFAULT_USER):
+        words += ["--as", writer]
+    words += [option, name]
+    agent = app.directory.agents(app.directory.workspace(PLATFORM, workspace).tenant_id)[0].slug
+    ask = f"@{agent} …" if option == "--room" else "ask about it"
+    return f"{shlex.join(words)}, then {ask}; {SOURCES}"
+
+
+def ask_on(platforms: Collection[str]) -> str:
+    """What to do after an import of exports of these platforms."""
+    names = " and ".join(_NAMES.get(each, each) for each in sorted(platforms))
+    return f"nexus run serves {names}: ask about it there; /nexus why shows the sources of an answer."
+
+
+async def _may_enter(app: App, workspace: str, room: str, user: str) -> bool:
+    try:
+        await resolve_position(app, app.directory.workspace(PLATFORM, workspace), place_of(room, None, None), user)
+    except NotFound:
+        return False
+    return True
