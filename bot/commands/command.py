@@ -98,7 +98,7 @@ class AnswerFile:
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table: in
-    place of what follows `head` in the text.
+    place of what stands between `head` and `tail` in the text.
 
     `confirm`: nothing is done yet; this command does it. Adapters with buttons show one. It stands for `acts`, and
     `opens` says what it opens to whom; `touches` is what that is about, by id: a name may come to mean another thing.
@@ -112,6 +112,7 @@ class CommandAnswer:
     touches: tuple[object, ...] = ()
     file: AnswerFile | None = None
     head: str = ""
+    tail: str = ""
 
 
 Permalink = Callable[[MessageAddress], str | None]

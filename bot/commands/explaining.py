@@ -68,8 +68,9 @@ async def _why(call: Call) -> CommandAnswer:
     quotes = "quotes" if OFFLINE in found.answer else "cites"
     lines = [head, *([f"The answer {quotes}:", *_cited_lines(call, taken, explanation)] if taken else [])]
     explanation = replace(explanation, sections=marked(explanation.sections, taken))
-    text = "\n".join((*lines, *_section_lines(call, explanation), *map(_tool_line, explanation.tools), turn))
-    return CommandAnswer(text, explanation.sections, head="\n".join(lines))
+    tail = [*map(_tool_line, explanation.tools), *map(_unreached_line, explanation.unreached), turn]
+    text = "\n".join((*lines, *_section_lines(call, explanation), *tail))
+    return CommandAnswer(text, explanation.sections, head="\n".join(lines), tail="\n".join(tail))
 
 
 def _cited_lines(call: Call, taken: Sequence[Cited], explanation: Explanation) -> list[str]:
@@ -93,6 +94,11 @@ def _tool_line(used: UsedTool) -> str:
     came = used.outcome if used.outcome != FOUND else f"{len(used.marks)} found"
     marks = f" ({', '.join(used.marks)})" if used.marks else ""
     return f"Called {used.name}: {shorten(used.arguments, MAX_ARGUMENT_CHARS)} \N{RIGHTWARDS ARROW} {came}{marks}"
+
+
+def _unreached_line(server: str) -> str:
+    """A tool server that was asked for its tools in vain."""
+    return f"{server} could not be reached; its tools were not offered."
 
 
 def _section_lines(call: Call, explanation: Explanation) -> list[str]:

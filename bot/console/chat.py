@@ -269,6 +269,7 @@ class Chat:
                 render.show(render.stacked(answer.sections, max(render.out.width, render.MIN_WIDTH)))
             else:
                 render.out.print(render.explained(answer.sections))
+            render.show_words(answer.tail)
         else:
             render.show_words(answer.text)
         if _is_help(text):

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -68,7 +68,8 @@ def configure_logs(level: str, *, format: Literal["text", "json"] = "text", trac
     """Send events of this level and above to standard error, with their time, and warnings of libraries with them.
     Libraries are never logged below warnings: there they write down what people said.
 
-    Without `tracebacks`, for a terminal in which a person types, an exception is its sentence.
+    Without `tracebacks`, for a terminal in which a person types, an exception is its sentence, and so is an event that
+    they can do something about.
     """
     if format == "json" or not tracebacks:
         handler = logging.StreamHandler()
@@ -80,7 +81,7 @@ def configure_logs(level: str, *, format: Literal["text", "json"] = "text", trac
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.ExceptionRenderer() if tracebacks else _name_exception,
-            _renderer(format),
+            _renderer(format, sentences=not tracebacks),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
@@ -88,9 +89,20 @@ def configure_logs(level: str, *, format: Literal["text", "json"] = "text", trac
     )
 
 
-def _renderer(format: Literal["text", "json"]) -> Processor:
+# What is said of an event to a person who types, in place of its line; with the values of the event.
+_SENTENCES: Final = {
+    "tool_server.failed": "{error} Until it answers, its tools are not offered.",
+    "tool_server.answers_again": "The MCP server {server} answers again: its tools are offered.",
+}
+
+
+def _renderer(format: Literal["text", "json"], *, sentences: bool = False) -> Processor:
     if format == "json":
         return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
-    if sys.stderr.isatty():
-        return structlog.dev.ConsoleRenderer(colors=True)
-    return structlog.processors.LogfmtRenderer()
+    lines = structlog.dev.ConsoleRenderer(colors=True) if sys.stderr.isatty() else structlog.processors.LogfmtRenderer()
+
+    def sentence_or_line(logger: WrappedLogger, name: str, event: EventDict) -> str | bytes | Any:
+        sentence = _SENTENCES.get(event["event"])
+        return lines(logger, name, event) if sentence is None else sentence.format_map(event)
+
+    return sentence_or_line if sentences else lines

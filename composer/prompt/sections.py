@@ -18,7 +18,7 @@ WORKING: Final = "WORKING"
 RELATED: Final = "RELATED"
 RECALL: Final = "RECALL"
 MESSAGE: Final = "MESSAGE"
-TOOLS: Final = "TOOLS"  # what memory tools brought or wrote while the model was answering
+TOOLS: Final = "TOOLS"  # what tools brought or wrote while the model was answering
 
 # What came of a call of a tool.
 FOUND: Final = "found"
@@ -95,7 +95,8 @@ class Prompt:
 
     `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
     `image_notices` are sentences for the asker about images that are not sent. `used_tools` are the tools that
-    the model called; their calls and results are the end of `role_messages`.
+    the model called; their calls and results are the end of `role_messages`. `unreached_servers` are the names of the
+    tool servers whose tools would have been offered, had they answered.
     """
 
     sections: tuple[Section, ...]
@@ -107,6 +108,7 @@ class Prompt:
     images: tuple[SelectedImage, ...] = ()
     image_notices: tuple[str, ...] = ()
     used_tools: tuple[UsedTool, ...] = ()
+    unreached_servers: tuple[str, ...] = ()
 
     @property
     def asked_servers(self) -> bool:
@@ -133,6 +135,7 @@ class Prompt:
             **({"images": [image.attachment.name for image in self.images]} if self.images else {}),
             **({"unseen": list(self.image_notices)} if self.image_notices else {}),
             **({"tools": [_used_json(used) for used in self.used_tools]} if self.used_tools else {}),
+            **({"unreached_servers": list(self.unreached_servers)} if self.unreached_servers else {}),
         }
 
     def as_text(self) -> str:

@@ -28,7 +28,8 @@ MAX_ADDRESSES: Final = 3  # messages of one source; a summary may have hundreds
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A stored prompt as its reader may see it now. `tokens` and `window` are those of the whole prompt; `addresses`
-    are by the id of the source; `tools` are the memory tools that the model called."""
+    are by the id of the source; `tools` are the tools that the model called, `unreached` the servers whose tools it was
+    not offered because they did not answer."""
 
     tokens: int
     window: int
@@ -36,6 +37,7 @@ class Explanation:
     messages: tuple[ChatMessage, ...]
     addresses: Mapping[uuid.UUID, Sequence[MessageAddress]]
     tools: tuple[UsedTool, ...] = ()
+    unreached: tuple[str, ...] = ()
 
 
 async def explain_stored(tx: Transaction, access: AccessContext, stored: str) -> Explanation:
@@ -61,4 +63,5 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
         tuple(readable_messages(prompt, sections)),
         await tx.explanations.addresses(readable, linkable, MAX_ADDRESSES),
         tuple(explain_tools(prompt, sections)),
+        tuple(prompt.get("unreached_servers", ())),
     )

@@ -81,6 +81,11 @@ class _KnownServer:
         self._down = False
         self._listing = asyncio.Lock()
 
+    @property
+    def down(self) -> bool:
+        """Whether it failed, and has not answered since."""
+        return self._down
+
     async def tools(self) -> tuple[Tool, ...]:
         """Its allowed tools; none while it fails. One that failed is asked again after a minute."""
         async with self._listing:
@@ -128,13 +133,18 @@ class ToolServers:
         allowed = [] if question.ephemeral else self._used_in(agent, access)
         listed = await asyncio.gather(*(each.tools() for each in allowed))
         found = [(tool, server) for server, tools in zip(allowed, listed, strict=True) for tool in tools]
-        return OutsideTools(found, self._observer)
+        unreached = [each.rules.name for each, tools in zip(allowed, listed, strict=True) if each.down and not tools]
+        return OutsideTools(found, self._observer, tuple(unreached))
 
 
 class OutsideTools:
-    """The tools of servers in one turn. After a failure a server is not asked again in it."""
+    """The tools of servers in one turn. After a failure a server is not asked again in it. `unreached` are the names of
+    those that could not be asked for their tools."""
 
-    def __init__(self, tools: Sequence[tuple[Tool, _KnownServer]], observer: Observer) -> None:
+    def __init__(
+        self, tools: Sequence[tuple[Tool, _KnownServer]], observer: Observer, unreached: tuple[str, ...] = ()
+    ) -> None:
+        self.unreached = unreached
         self._servers = {tool.name: server for tool, server in tools}
         self._tools, self._observer = tuple(tool for tool, _ in tools), observer
         self._failed: set[str] = set()

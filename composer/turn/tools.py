@@ -164,6 +164,7 @@ class ToolSession:
         self._lines: list[str] = []  # of those that tools brought
         self._messages: list[ChatMessage] = []
         self._used: list[UsedTool] = []
+        self._answered_tokens = 0  # of what servers returned
         self._steps = 0
         self._has_read = False
         self.notices: list[str] = []
@@ -203,15 +204,18 @@ class ToolSession:
         counted = self._composed.counted_tokens
         if not self._used:
             defined = _defined(self._count, self.offered())
-            return replace(self._composed, counted_tokens=counted and counted + defined)
+            prompt = replace(self._composed.prompt, unreached_servers=self._outside.unreached)
+            return replace(self._composed, prompt=prompt, counted_tokens=counted and counted + defined)
         prompt, text = self._composed.prompt, "\n".join((f"[{RECALL}]", *self._lines)) if self._lines else ""
-        brought = Section(TOOLS, text, self._count(text), tuple(self._items[self._first :]))
+        tokens = self._count(text) + self._answered_tokens
+        brought = Section(TOOLS, text, tokens, tuple(self._items[self._first :]))
         prompt = replace(
             prompt,
             sections=(*prompt.sections, brought),
             role_messages=self.messages(),
             tokens=prompt.tokens + sum(map(self._cost, self._messages)),
             used_tools=tuple(self._used),
+            unreached_servers=self._outside.unreached,
         )
         return replace(self._composed, prompt=prompt, counted_tokens=0)
 
@@ -253,6 +257,7 @@ class ToolSession:
         self._has_read = True  # also if it fails: it may have said something
         answer = await self._outside.call(name, given)
         text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
+        self._answered_tokens += self._count(text)
         return _Result(text, FAILED if answer.failed else ANSWERED)
 
     async def _recall(self, query: str, when: str) -> _Result:

@@ -202,6 +202,26 @@ async def test_a_server_that_is_down_is_left_out_and_said_once(office: Office, w
     assert [log["event"] for log in logs if log["event"].startswith("tool_server")] == ["tool_server.answers_again"]
 
 
+async def test_why_names_the_servers_that_could_not_be_reached(office: Office, wiki: Wiki) -> None:
+    said = "wiki could not be reached; its tools were not offered."
+    port = wiki.port
+    await office.ask("alice", "@nexus hello there", **LAB)
+    assert said not in (await office.harness.command("alice", "/nexus why", **LAB)).text
+    await wiki.stop()
+    office.harness.clock.tick(600)  # the list of its tools has expired
+    for steps in ((), (call("recall", query="heron"),)):
+        await office.ask("alice", "@nexus hello there", *steps, **LAB)
+        why = await office.harness.command("alice", "/nexus why", **LAB)
+        assert said in why.text.splitlines()
+        assert said in why.tail.splitlines(), "below a table too"
+        await office.ask("alice", "@nexus hello there", **DM)
+        assert said not in (await office.harness.command("alice", "/nexus why", **DM)).text, "it is not offered here"
+    await wiki.start(port)
+    office.harness.clock.tick(600)
+    await office.ask("alice", "@nexus hello there", **LAB)
+    assert said not in (await office.harness.command("alice", "/nexus why", **LAB)).text
+
+
 async def test_a_failed_server_is_not_asked_again_within_a_minute(office: Office, wiki: Wiki) -> None:
     port = wiki.port
     await wiki.stop()
@@ -424,8 +444,13 @@ async def test_tools_of_the_same_name_are_told_apart_by_their_server(settings: S
 
 async def test_why_shows_the_call(office: Office) -> None:
     await office.ask("alice", "@nexus hello there", call("wiki__search", query="heron"), **LAB)
-    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
-    assert 'Called wiki__search: {"query": "heron"} \u2192 answered' in why
+    answer = await office.harness.command("alice", "/nexus why", **LAB)
+    called, turn = answer.tail.splitlines()
+    assert called == 'Called wiki__search: {"query": "heron"} \u2192 answered'
+    assert turn.startswith("Turn ")
+    assert answer.text.endswith(f"\n{answer.tail}")
+    [tools] = [section for section in answer.sections if section.name == "TOOLS"]
+    assert tools.tokens > 6, "the result was shown to the model"
     exact = (await office.harness.command("alice", "/nexus why --prompt", **LAB)).file
     assert exact is not None
     assert "[RESULT] data of wiki__search:\n  | The heron stands" in exact.text

@@ -81,3 +81,20 @@ def test_text_stays_text(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.err.startswith("turn=t1 event=turn.ended level=info timestamp=")
     assert captured.out == "Nexus is running.\n"
+
+
+def test_who_types_reads_a_sentence_of_a_server_that_failed_and_a_program_reads_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = []
+    for tracebacks in (False, True):
+        with unconfigured():
+            configure_logs("warning", tracebacks=tracebacks)
+            log = structlog.get_logger()
+            log.warning("tool_server.failed", server="wiki", error="The MCP server wiki can't be reached.")
+            log.warning("turn.refused", turn="t1")
+        shown.append(capsys.readouterr().err.splitlines())
+    sentence, line = shown[0]
+    assert sentence == "The MCP server wiki can't be reached. Until it answers, its tools are not offered."
+    assert "event=turn.refused" in line
+    assert [each.split("event=")[1].split()[0] for each in shown[1]] == ["tool_server.failed", "turn.refused"]
