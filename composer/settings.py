@@ -26,6 +26,7 @@ PREFIX = "NEXUS_"
 MIN_USAGE_DAYS = 31  # a budget of a month counts all of its days
 FILE_NAME = "nexus.toml"
 SECRETS_NAME = "secrets.env"
+PLATFORMS = ("console", "discord", "slack")  # console: the terminal and scripts
 ROOT_HOME = Path("/var/lib/nexus")  # Root's home directory is private, and the embedded servers run as another user.
 PERSONA = (
     "You are {name}, a member of this team who remembers what was said. Answer the question that was asked, briefly "
@@ -69,8 +70,14 @@ def _check_header_value(secret: SecretStr) -> SecretStr:
 def _check_room(text: str) -> str:
     platform, _, rest = text.partition(":")
     workspace, _, room = rest.partition("/")
+    how = (
+        "a room is named with its platform and workspace, by its id there: slack:T0123ABCD/C0456EFGH; a room of the "
+        "terminal by its name: console:sample/general"
+    )
     if not platform or not workspace or not room:
-        raise ValueError("a room is named with its platform and workspace, by its id there: slack:T0123ABCD/C0456EFGH")
+        raise ValueError(how)
+    if platform not in PLATFORMS:
+        raise ValueError(f"there is no platform {platform}, only {', '.join(PLATFORMS)}: {how}")
     return text
 
 

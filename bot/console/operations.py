@@ -83,7 +83,7 @@ async def doctor(
             checks.append(await _check("transcription", probe.transcription(stored=reachable)))
         elif settings.transcription_model:
             checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
-        checks += [await _tool_server(probe, settings, name, live=live) for name in settings.mcp]
+        checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
     return checks + await _platforms(settings, slack_url, live=live)
 
 
@@ -103,8 +103,24 @@ async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool
     return checks
 
 
-async def _tool_server(probe: Doctor, settings: Settings, name: str, *, live: bool) -> Check:
-    """A tool server: whether any of its tools is offered anywhere. Only `live` connects to it."""
+async def _tool_server(probe: Doctor, settings: Settings, name: str, *, stored: bool, live: bool) -> Check:
+    """A tool server: where its tools are offered, and with a database (`stored`) which names of its settings are not
+    known. Only `live` connects to it."""
+    check = await _asked_tool_server(probe, settings, name, live=live)
+    if not stored or not (settings.mcp[name].tenants or settings.mcp[name].rooms):
+        return check
+    try:
+        places = await probe.server_places(name)
+    except NexusError as error:
+        return Check(check.name, False, f"{check.detail}; {for_operator(error)}")
+    if places is None:
+        return check
+    ok = False if places.mistaken else None if places.waiting and check.ok else check.ok
+    return Check(check.name, ok, "; ".join((check.detail, places.offered, *places.mistaken, *places.waiting)))
+
+
+async def _asked_tool_server(probe: Doctor, settings: Settings, name: str, *, live: bool) -> Check:
+    """Whether any of its tools is offered anywhere, and with `live` whether it answers."""
     title, server = f"mcp server {name}", settings.mcp[name]
     unused = ""
     if not server.tools:

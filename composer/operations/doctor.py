@@ -13,6 +13,7 @@ from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.operations.backlog import backlog
+from composer.operations.tool_places import ServerPlaces, server_places
 from composer.ports.clock import Clock
 from composer.ports.models import Account, ChatMessage, Work, WorkKind
 from composer.repositories.erasure import receipt_digest
@@ -221,6 +222,17 @@ class Doctor:
                 f"[mcp.{name}] in nexus.toml{shown}"
             )
         return f"{server.place} answers; allowed: {', '.join(settings.tools) or 'no tool'}{shown}"
+
+    async def server_places(self, name: str) -> ServerPlaces | None:
+        """Where a tool server is offered, and which names of its settings are not known. None before the database is
+        migrated."""
+        if await pending_migrations(self.where.for_owner):
+            return None
+        database = await self._opened()
+        try:
+            return await server_places(self._settings.mcp[name], self._settings, database)
+        finally:
+            await database.close()
 
     def _probes(self, database: PostgresDatabase) -> CallLedger:
         """The ledger for what the doctor asks itself: of no tenant, and in no budget."""

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from bot.console import jobs as schedule
 from bot.console.operations import Check, as_json, doctor
 from composer.server_urls import ServerUrl
-from composer.settings import Settings
+from composer.settings import McpSettings, Settings
 from composer.stores.backup import DatabaseBackup
 from tests.support.harness import START, AppHarness, ManualClock
 from tests.support.mcp_office import Wiki, at, serving
@@ -149,6 +149,7 @@ def _backup_of(home: Path, at: datetime) -> None:
 async def test_tool_servers_are_connected_to_only_live(
     harness: AppHarness, settings: Settings, given: dict[str, Any], live: bool, ok: bool | None, said: str
 ) -> None:
+    await harness.say("alice", "hello", room="lab")  # now its tenant is known
     async with serving(Wiki().add("search").add("erase")) as wiki:
         wiki.token = "right"
         server = at(wiki, "search", token=SecretStr("right")).model_copy(update=given)
@@ -160,3 +161,42 @@ async def test_tool_servers_are_connected_to_only_live(
     assert said in found.detail
     assert "right" not in found.detail
     assert "zqwrong" not in found.detail
+
+
+@pytest.mark.parametrize(
+    ("given", "ok", "said"),
+    [
+        ({"tenants": ("acme",)}, None, "offered in the public rooms of acme"),
+        ({"tenants": ("acme",), "private": True}, None, "offered in all rooms, DMs and sessions of acme"),
+        ({"rooms": ("console:acme/lab",)}, None, "offered in console:acme/lab"),
+        ({"tenants": ("nosuch",)}, False, "the tenant nosuch is not known (there is acme)"),
+        ({"tenants": ("slack:T1",)}, None, "nothing was said yet in slack:T1"),
+        (
+            {"rooms": ("console:acme/gnral",)},
+            None,
+            "nothing was said yet in the room console:acme/gnral: is that its id?",
+        ),
+        ({"rooms": ("console:acme/vault",)}, None, "the room console:acme/vault is private: set private = true"),
+        ({"rooms": ("console:acme/vault",), "private": True}, None, "offered in console:acme/vault"),
+    ],
+)
+async def test_where_a_tool_server_is_offered_is_said_and_which_names_are_not_known(
+    harness: AppHarness, settings: Settings, given: dict[str, Any], ok: bool | None, said: str
+) -> None:
+    await harness.say("alice", "hello", room="lab")
+    await harness.say("alice", "hello", room="vault", private=True)
+    server = McpSettings(url=ServerUrl("http://127.0.0.1:1/mcp"), tools=("search",), **given)
+    found = await check(settings.model_copy(update={"mcp": {"wiki": server}}), "mcp server wiki", START)
+    assert found.ok is ok
+    assert found.detail.endswith(f"; {said}")
+
+
+async def test_a_room_that_was_not_met_yet_is_pointed_out_also_when_the_server_answers(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.say("alice", "hello", room="lab")
+    async with serving(Wiki().add("search")) as wiki:
+        for room, ok in (("lab", True), ("gnral", None)):
+            server = at(wiki, "search", tenants=(), rooms=(f"console:acme/{room}",))
+            checks = await doctor(settings.model_copy(update={"mcp": {"wiki": server}}), live=True)
+            assert [each.ok for each in checks if each.name == "mcp server wiki"] == [ok]

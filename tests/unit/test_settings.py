@@ -326,6 +326,8 @@ def test_an_mcp_server_offers_nothing_nowhere_unless_told(folder: Path) -> None:
         ('url = "https://w.example/mcp"\nheaders = { "X Y" = "zqmark" }', "the name of a header is made of letters"),
         ('url = "https://w.example/mcp"\nheaders = { X = "zqmark\\u00e9" }', "it holds a character that no header has"),
         ('url = "https://w.example/mcp"\nrooms = ["general"]', "a room is named with its platform and workspace"),
+        ('url = "https://w.example/mcp"\nrooms = ["general"]', "of the terminal by its name: console:sample/general"),
+        ('url = "https://w.example/mcp"\nrooms = ["terminal:sample/general"]', "there is no platform terminal, only"),
         ('url = "https://w.example/mcp"\ntimeout = 0', "`mcp.wiki.timeout` is wrong"),
         ('url = "https://w.example/mcp"\ntool = ["a"]', "`mcp.wiki.tool` is not a key that Nexus knows; did you mean"),
         ('url = "https://w.example/mcp"\ntools = ["a.b", "a/b"]', "has two names that a model can't tell apart"),
