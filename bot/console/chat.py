@@ -20,7 +20,7 @@ from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
-from bot.console.conversations import resolve_position
+from bot.console.conversations import is_new, resolve_position
 from bot.console.files import write_private
 from bot.console.interrupts import interruptible
 from bot.delivery import due_posts
@@ -152,6 +152,7 @@ class Chat:
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Run until the lines end, or until /quit."""
         await self._set_position(self._position)
+        await self._say_if_new()
         await self._app.turns.adopt()
         await self._app.turns.settle()
         tenant = self._position.workspace.tenant_id
@@ -258,6 +259,17 @@ class Chat:
     async def _switch(self, position: ChatPosition) -> None:
         await self._set_position(position)
         render.out.print(f"({position})", style="dim")
+        await self._say_if_new()
+
+    async def _say_if_new(self) -> None:
+        """Say that nothing was said in this room yet: its name may be mistyped, or stand in another workspace."""
+        here, place = self._resolved, self._position.place
+        if here is not None and place.kind in ROOMS and await is_new(self._app, self._position.workspace, here):
+            thread = f"/{place.thread}" if place.thread else ""
+            workspace = self._position.workspace.name
+            render.out.print(
+                f"(#{place.name}{thread} is new in the workspace {workspace}: it holds nothing yet)", style="dim"
+            )
 
     async def _command(self, text: str) -> None:
         position = self._position

@@ -37,6 +37,12 @@ async def resolve_position(app: App, workspace: Workspace, place: Place, user: s
     return Position(asker, conversation)
 
 
+async def is_new(app: App, workspace: Workspace, position: Position) -> bool:
+    """Whether nothing is stored of the conversation yet."""
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        return await tx.conversations.get(position.conversation_id) is None
+
+
 async def _resolved(tx: Transaction, workspace: Workspace, place: Place) -> Place:
     """The same place; a private thread becomes the room of its own that it is."""
     if place.kind is ConversationKind.THREAD:

@@ -76,6 +76,18 @@ async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(
     assert (said.count(f"(stored{HINT}"), said.count(NOT_STORED)) == (2, 2)
 
 
+async def test_a_room_that_holds_nothing_is_called_new(harness: AppHarness, capsys: pytest.CaptureFixture[str]) -> None:
+    new = "is new in the workspace acme: it holds nothing yet)"
+    await chat_of(harness).run(typed("hello", "/room lab", "/room lab t1", "/room general", "/dm"))
+    assert [line for line in capsys.readouterr().out.splitlines() if new in line] == [
+        f"(#general {new}",
+        f"(#lab {new}",
+        f"(#lab/t1 {new}",
+    ]
+    await chat_of(harness).run(typed("/room lab", "we ship", "/room lab"))
+    assert capsys.readouterr().out.count(new) == 1
+
+
 async def test_what_takes_an_admin_names_the_command_that_makes_one(
     harness: AppHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
