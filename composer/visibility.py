@@ -165,6 +165,7 @@ class JoinedRoom:
     isolated: bool
     certain: bool = True
     chat: bool = False
+    room_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +314,40 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
     if project is not None and project.isolated:
         return tuple(room for room in access.joined_rooms if room.project_id == project.id and _may_count(access, room))
     return tuple(room for room in access.joined_rooms if not room.isolated and _may_count(access, room))
+
+
+class Place(Protocol):
+    """Where something was said. `room_id` is the room of a room or thread, and of a DM or session its own id."""
+
+    @property
+    def kind(self) -> ConversationKind:
+        """A room, a thread, a DM or a session."""
+        ...
+
+    @property
+    def room_id(self) -> uuid.UUID | None:
+        """Our own id."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """Whether not everybody of the organisation may be there."""
+        ...
+
+
+def may_be_named(access: AccessContext, place: Place) -> bool:
+    """Whether what is posted in this conversation may say, or link to, where something was said that may be read here.
+
+    A public room may be named, and the place itself. Another private room may only in a DM that its person has opened
+    to the rooms that they are in: one that is merely pooled in their project is not known to them. Another DM or
+    session never is.
+    """
+    if place.room_id == (access.conversation.room_id or access.conversation.id):
+        return True
+    if place.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
+        return False
+    opened = rooms_for_dm(access) if access.reads_rooms else ()
+    return not place.private or any(room.room_id == place.room_id for room in opened)
 
 
 def _may_count(access: AccessContext, room: JoinedRoom) -> bool:

@@ -81,7 +81,7 @@ _YOURS: Final = "[yours: "
 
 async def _references(call: Call, items: Sequence[Item]) -> dict[str, list[str]]:
     """What stands behind each recalled item, by its id: the id by which its owner erases it, and the link to its latest
-    message. A message of another private room is not named."""
+    message, as far as that may be named here (`visibility.may_be_named`)."""
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         ids = [uuid.UUID(item.id) for item in items]
@@ -89,7 +89,7 @@ async def _references(call: Call, items: Sequence[Item]) -> dict[str, list[str]]
     own = access.linked_users(call.user)
     found: dict[str, list[str]] = {}
     for item in items:
-        said = next((a for a in addresses.get(uuid.UUID(item.id), ()) if not a.private or a.room_id == call.room), None)
+        said = next((a for a in addresses.get(uuid.UUID(item.id), ()) if visibility.may_be_named(access, a)), None)
         message = f"message {said.external_id}" if said is not None else ""
         reference = message if item.kind == EPISODE else f"item {uuid.UUID(item.id).hex[:ID_CHARS]}"
         mine = item.user_id in own and not item.by_agent and item.kind != SUMMARY

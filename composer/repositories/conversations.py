@@ -206,6 +206,7 @@ class Conversations:
                 row["isolated"],
                 row["certain"],
                 row["chat"],
+                row["id"],
             )
             for row in rows
         )

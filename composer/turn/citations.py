@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from composer.errors import NotFound
-from composer.model import ConversationKind, Message, Turn
+from composer.model import Message, Turn
 from composer.prompt.sections import RECALL, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
@@ -24,9 +24,8 @@ async def cited_messages(
 ) -> Mapping[str, MessageAddress]:
     """For each mark in the text of an answer, the latest message that its source in the `prompt` (JSON) came from.
 
-    Marks of sources that the asker may not read any more are left out, and those of sources without a message. Everyone
-    in a room sees the answer, so it names no other private room: neither do the lines that it recalls from one. In a DM
-    or a session only the asker sees it. A message of a DM is always one of the DM where the answer is posted.
+    Marks of sources that may not be read there any more are left out, those of sources without a message, and those of
+    messages whose place may not be named there (`visibility.may_be_named`).
     """
     cited = set(CITED.findall(text))
     if prompt is None or question.user_id is None:
@@ -45,11 +44,5 @@ async def cited_messages(
         for source in section.sources
         if source.mark in cited and source.id is not None
     }
-    here = access.conversation.room_id or access.conversation.id
-    alone = access.conversation.kind in (ConversationKind.DM, ConversationKind.SESSION)
-
-    def nameable(each: MessageAddress) -> bool:
-        return each.room_id == here or (each.kind is not ConversationKind.DM and (alone or not each.private))
-
-    addresses = {mark: next(filter(nameable, explanation.addresses.get(id, ())), None) for mark, id in sources.items()}
+    addresses = {mark: next(iter(explanation.addresses.get(id, ())), None) for mark, id in sources.items()}
     return {mark: address for mark, address in addresses.items() if address is not None}

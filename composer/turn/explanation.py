@@ -20,7 +20,7 @@ from composer.prompt.explain import (
 from composer.prompt.sections import FACTS, MESSAGE, RELATED, WORKING, UsedTool
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
-from composer.visibility import AccessContext
+from composer.visibility import AccessContext, Readable
 
 MAX_ADDRESSES: Final = 3  # messages of one source; a summary may have hundreds
 
@@ -61,7 +61,15 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
         prompt["window"],
         tuple(sections),
         tuple(readable_messages(prompt, sections)),
-        await tx.explanations.addresses(readable, linkable, MAX_ADDRESSES),
+        await _nameable_addresses(tx, access, readable, linkable),
         tuple(explain_tools(prompt, sections)),
         tuple(prompt.get("unreached_servers", ())),
     )
+
+
+async def _nameable_addresses(
+    tx: Transaction, access: AccessContext, readable: Readable, items: Sequence[uuid.UUID]
+) -> dict[uuid.UUID, Sequence[MessageAddress]]:
+    """Where the messages that items came from stand, as far as that may be named in this conversation."""
+    found = await tx.explanations.addresses(readable, items, MAX_ADDRESSES)
+    return {id: [each for each in places if visibility.may_be_named(access, each)] for id, places in found.items()}

@@ -264,8 +264,8 @@ ORDER BY c.seen_at DESC, c.id
 
 -- name: rooms_joined
 -- List the rooms that any of these users is a recorded member of now, each as it is now.
-SELECT c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id, coalesce(p.isolated, false) AS isolated,
-       c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS certain, c.platform <> 'console' AS chat
+SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
+       coalesce(p.isolated, false) AS isolated, c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS certain, c.platform <> 'console' AS chat
 FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
 WHERE c.tenant_id = :tenant_id AND c.kind = 'room'
       AND c.id IN (SELECT m.conversation_id FROM members AS m

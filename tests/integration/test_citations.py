@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from composer.model import Agent
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import Settings
@@ -84,3 +86,37 @@ async def test_an_earlier_answer_is_shown_without_its_marks_and_stored_with_them
     assert reply.text == "It is the heron (s1, s99)."
     why = (await harness.command("alice", "/nexus why", **LAB)).text
     assert "(s1)" in why
+
+
+async def pooled_by_another(harness: AppHarness, **other: Any) -> None:
+    """What bob says elsewhere is pooled in a project. Alice is a member of it, has her DM in it, and is not there."""
+    for name in ("alice", "bob"):
+        await harness.say(name, "hello", **LAB)
+    await harness.command("alice", "/nexus project create apollo", **LAB)
+    await harness.command("alice", "/nexus project member add apollo bob write", **LAB)
+    await harness.say("bob", "the code of the vault is the heron", id="told", **other)
+    pool = "--pool " if other.get("private") else ""
+    await harness.command("bob", f"/nexus project assign apollo {pool}--yes", **other)
+    await harness.say("alice", "hi", dm="nexus")
+    await harness.command("alice", "/nexus project assign apollo --yes", dm="nexus")
+
+
+@pytest.mark.parametrize("other", [{"room": "cave", "private": True}, {"session": "laptop"}], ids=["room", "session"])
+async def test_no_mark_of_a_dm_names_a_place_that_is_only_pooled(harness: AppHarness, other: dict[str, Any]) -> None:
+    await pooled_by_another(harness, **other)
+    reply = await harness.ask("alice", "what is the code of the vault?", dm="nexus")
+    assert "the heron" in (reply.prompt or "")
+    assert reply.cited == {}
+
+
+@pytest.mark.parametrize("place", [{"dm": "nexus"}, {"room": "lab"}], ids=["dm", "room"])
+async def test_no_explanation_links_into_a_private_room_of_others(harness: AppHarness, place: dict[str, str]) -> None:
+    await pooled_by_another(harness, room="cave", private=True)
+    await harness.command("alice", "/nexus project assign apollo --yes", **LAB)
+    await harness.ask("alice", "@nexus what is the code of the vault?", **place)
+    for text in ("/nexus why", "/nexus recall code of the vault"):
+        where = place_of(place.get("room"), place.get("dm"), None)
+        asked = incoming(harness.workspace(), where, "alice", text, harness.clock.tick(), id=text)
+        answer = await run_command(harness.app, harness.workspace(), asked, permalink=lambda to: f"link to {to.name}")
+        assert "heron" in answer.text
+        assert "link to cave" not in answer.text
