@@ -1,5 +1,6 @@
 """Where a tool server is offered by its settings, and what these name that is not known here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composer.ingest.tenants import TenantDirectory
@@ -10,7 +11,7 @@ from composer.workspace import room_id
 
 @dataclass(frozen=True, slots=True)
 class ServerPlaces:
-    """Where a server is offered, in words ("" for nowhere), and what is wrong with the names of its settings.
+    """Where a server is offered, in words, and what is wrong with the names of its settings.
 
     `mistaken` are sentences about names that nothing here has; `waiting` about what may come yet, such as a room in
     which nothing was said.
@@ -29,13 +30,18 @@ async def server_places(server: McpSettings, settings: Settings, database: Datab
     listed = f"there is {', '.join(sorted(known))}" if known else "there is none yet"
     mistaken = [f"the tenant {slug} is not known ({listed})" for slug in strangers if ":" not in slug]
     waiting = [f"nothing was said yet in {slug}" for slug in strangers if ":" in slug]
+    rooms = []
     for name in server.rooms:
-        found = await _about_room(name, server, directory, database)
-        waiting += [found] if found else []
-    return ServerPlaces(_offered(server), tuple(mistaken), tuple(waiting))
+        missing = await _missing(name, server, directory, database)
+        if missing:
+            waiting.append(missing)
+        else:
+            rooms.append(name)
+    tenants = [slug for slug in server.tenants if slug not in strangers]
+    return ServerPlaces(_offered(server, tenants, rooms), tuple(mistaken), tuple(waiting))
 
 
-async def _about_room(name: str, server: McpSettings, directory: TenantDirectory, database: Database) -> str:
+async def _missing(name: str, server: McpSettings, directory: TenantDirectory, database: Database) -> str:
     """Why a server is not offered in a room that its settings name; "" if it is."""
     platform, _, rest = name.partition(":")
     workspace_name, _, room_name = rest.partition("/")
@@ -47,10 +53,8 @@ async def _about_room(name: str, server: McpSettings, directory: TenantDirectory
     return f"the room {name} is private: set private = true" if room.private and not server.private else ""
 
 
-def _offered(server: McpSettings) -> str:
-    places = []
-    if server.tenants:
-        rooms = "all rooms, DMs and sessions" if server.private else "the public rooms"
-        places.append(f"in {rooms} of {', '.join(server.tenants)}")
-    places += [f"in {', '.join(server.rooms)}"] if server.rooms else []
-    return f"offered {' and '.join(places)}" if places else ""
+def _offered(server: McpSettings, tenants: Sequence[str], rooms: Sequence[str]) -> str:
+    where = "all rooms, DMs and sessions" if server.private else "the public rooms"
+    places = [f"in {where} of {', '.join(tenants)}"] if tenants else []
+    places += [f"in {', '.join(rooms)}"] if rooms else []
+    return f"offered {' and '.join(places)}" if places else "offered nowhere yet"

@@ -169,12 +169,18 @@ async def test_tool_servers_are_connected_to_only_live(
         ({"tenants": ("acme",)}, None, "offered in the public rooms of acme"),
         ({"tenants": ("acme",), "private": True}, None, "offered in all rooms, DMs and sessions of acme"),
         ({"rooms": ("console:acme/lab",)}, None, "offered in console:acme/lab"),
-        ({"tenants": ("nosuch",)}, False, "the tenant nosuch is not known (there is acme)"),
+        ({"tenants": ("nosuch",)}, False, "offered nowhere yet; the tenant nosuch is not known (there is acme)"),
         ({"tenants": ("slack:T1",)}, None, "nothing was said yet in slack:T1"),
         (
             {"rooms": ("console:acme/gnral",)},
             None,
             "nothing was said yet in the room console:acme/gnral: is that its id?",
+        ),
+        (
+            {"tenants": ("acme", "nosuch"), "rooms": ("console:acme/lab", "console:acme/gnral")},
+            False,
+            "offered in the public rooms of acme and in console:acme/lab; the tenant nosuch is not known (there is "
+            "acme); nothing was said yet in the room console:acme/gnral: is that its id?",
         ),
         ({"rooms": ("console:acme/vault",)}, None, "the room console:acme/vault is private: set private = true"),
         ({"rooms": ("console:acme/vault",), "private": True}, None, "offered in console:acme/vault"),
