@@ -5,7 +5,7 @@ the answer is no, and "no" looks exactly like "does not exist".
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Final, Protocol
 
@@ -98,6 +98,13 @@ class Readable:
     def all_namespaces(self) -> tuple[str, ...]:
         """Every namespace that a query may search: its own and the pooled ones. Recall searches `rooms` as well."""
         return self.namespaces + self.pooled
+
+    def within(self, namespaces: Collection[str]) -> "Readable":
+        """The same viewer in these namespaces alone. Those that they may not read are left out."""
+        own, pooled, rooms = (
+            tuple(name for name in names if name in namespaces) for names in (self.namespaces, self.pooled, self.rooms)
+        )
+        return Readable(self.tenant_id, own, pooled, self.visibilities, self.readers, self.vendor, _SEAL, rooms)
 
     def without_pool(self) -> "Readable":
         """The same viewer without the project's pool and without rooms. Facts and landmarks are read from neither."""

@@ -155,6 +155,8 @@ _BECAUSE: Final = {
     "length": "says more than a few words",
     "when": "names a time, which is asked for",
     "date": "is of a time that the question names",
+    "near": "is of a day near one that the question names",
+    "room": "was said in a room that the question names",
     "fresh": "is recent",
     "statement": "was written to be remembered",
     "question": "asks something itself",

@@ -15,6 +15,7 @@ from typing import Final
 from composer.model import Item
 from composer.repositories.recall import Candidate
 from composer.text.dates.named_days import asks_when, named_periods, says_when
+from composer.text.dates.periods import asked_periods
 from composer.text.terms import terms
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
@@ -34,7 +35,9 @@ NAMED_SPEAKER_WEIGHT: Final = 0.30  # soft: a hard filter ruins questions that n
 LENGTH_WEIGHT: Final = 0.15  # for a long message, over a short one that happens to share a word
 FULL_LENGTH_WORDS: Final = 60  # words from which a message gets the whole of it
 TIME_WORDS_WEIGHT: Final = 0.05  # for words of time, if the question asks for a time
-DATE_WEIGHT: Final = 0.40  # for a message of a day that the question names; half of it for a week or a month
+DATE_WEIGHT: Final = 0.50  # for a message of a day that the question names; half of it for a week or a month
+NEAR_DATE_WEIGHT: Final = 0.40  # for a message of a day beside one that the question names
+ROOM_WEIGHT: Final = 0.40  # for what was said in a room that the question names
 FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HALF_LIFE_DAYS
 HALF_LIFE_DAYS: Final = 30.0
 STATEMENT_WEIGHT: Final = 0.05  # for what someone chose to remember, over what was merely said
@@ -47,7 +50,7 @@ SCORE_DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on e
 # What a score is made of, in the order in which it is added up.
 REASONS: Final = (
     *("meaning", "words", "before", "after", "reply", "together", "session", "speaker"),
-    *("length", "when", "date", "fresh", "statement", "question", "agent"),
+    *("length", "when", "date", "near", "room", "fresh", "statement", "question", "agent"),
 )
 _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
@@ -77,19 +80,20 @@ def rank(
     agents: Collection[str] = (),
     all_agents: Collection[str] = (),
     matching: Collection[str] = (),
+    rooms: Collection[str] = (),
 ) -> Iterator[Item]:
     """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
     names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
     people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
-    the question. What was asked of an agent comes after everything else, unless the question is about what was asked:
-    people ask again what was not answered.
+    the question. `rooms` are the namespaces of the rooms that it names. What was asked of an agent comes after
+    everything else, unless the question is about what was asked: people ask again what was not answered.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
     asks = [is_question(candidate.item.text) for candidate in relevant]
-    reasons = _reasons(relevant, asks, question, now, strategy, agents)
+    reasons = _reasons(relevant, asks, question, now, strategy, agents, rooms)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
     if _ABOUT_QUESTIONS.search(question[:MAX_COMPARED_CHARS]) is not None:
@@ -206,6 +210,7 @@ def _reasons(
     now: datetime,
     strategy: str,
     agents: Collection[str],
+    rooms: Collection[str],
 ) -> list[tuple[float, ...]]:
     """The parts of each candidate's score, in the order of REASONS. `asks`: whether each is a question."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
@@ -218,12 +223,14 @@ def _reasons(
     session, positions = _session(candidates, match), _positions(candidates)
     lengths = [_length(candidate.item) for candidate in candidates]
     asked_about = authors_named((candidate.item.author for candidate in candidates), question)
-    asks_time, days = asks_when(question), named_periods(question, now)
+    asks_time, named = asks_when(question), asked_periods(question, now)
+    beside = named_periods(question, now)
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in candidates):
         age_days = max((now - item.at).total_seconds(), 0.0) / 86_400
         position = positions[n]
         surrounded = candidates[position].item.id
+        of_time = _date_share(item.at, named)
         reasons.append(
             (
                 by_meaning * meanings[n],
@@ -236,7 +243,9 @@ def _reasons(
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
                 lengths[position],
                 TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_COMPARED_CHARS]) else 0.0,
-                DATE_WEIGHT * _date_share(item.at, days) if days else 0.0,
+                DATE_WEIGHT * of_time,
+                NEAR_DATE_WEIGHT * _date_share(item.at, beside) if beside and not of_time else 0.0,
+                ROOM_WEIGHT if item.namespace in rooms else 0.0,
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
                 -QUESTION_PENALTY if asks[n] else 0.0,

@@ -36,13 +36,22 @@ class Retrieval:
 @dataclass(frozen=True, slots=True)
 class Query:
     """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
-    names of the agent that answers, `all_agents` those of every agent that people may have asked here."""
+    names of the agent that answers, `all_agents` those of every agent that people may have asked here. `rooms` are the
+    namespaces of the rooms that the text names, as far as the viewer may read them from here, and `subject` is the text
+    without their names: these say where, and not what about."""
 
     text: str
     vector: Vectors | None
     terms: Sequence[str]
     agents: Collection[str] = ()
     all_agents: Collection[str] = ()
+    rooms: frozenset[str] = frozenset()
+    subject: str = ""
+
+    @property
+    def about(self) -> str:
+        """What is asked: the subject; the text where nothing else was said."""
+        return self.subject or self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,43 +76,46 @@ async def read(
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best. A period that the
-    question names is searched for itself, and what was said then needs no word in common with the question. Days are
-    those of the zone of `now`.
+    question names is searched for itself, and what was said then needs no word in common with the question; where it
+    names rooms too, in these alone. Days are those of the zone of `now`.
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []
     periods = asked_periods(query.text, now) if floor else []
-    only_time = bool(periods) and relevance.asks_only_for_a_time(query.text, query.agents)
+    only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
+    in_rooms = readable.within(query.rooms) if query.rooms else readable
     excluded = [*map(episode_id, shown.messages), *(uuid.UUID(item.id) for item in shown.summaries)]
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
-    async def search(start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
+    async def search(scope: Readable, start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
-        found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
+        found = await recall.search(scope, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
         found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
         if end is not None:
             found = replace(found, candidates=[each for each in found.candidates if _tells_of(each.item, (start, end))])
-        return found.candidates, not floor or relevance.fits(found, query.text, query.agents)
+        return found.candidates, not floor or relevance.fits(found, query.about, query.agents)
 
     in_periods: dict[str, Candidate] = {}
     for start, end in periods:
-        found, fits = await search(max(start, since), end)
+        found, fits = await search(in_rooms, max(start, since), end)
         in_periods |= {candidate.item.id: candidate for candidate in found if only_time or fits}
     at_any_time: dict[str, Candidate] = {}
     if not (only_time and in_periods):
-        found, fits = await search(since, None)
-        at_any_time = {candidate.item.id: candidate for candidate in found if fits}
+        for scope in dict.fromkeys((in_rooms, in_rooms if only_time else readable)):
+            found, fits = await search(scope, since, None)
+            at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
     candidates = list((in_periods | at_any_time).values())
     seen = {(message.namespace, message.external_id) for message in shown.messages}
     ranked = rank(
         candidates,
-        query.text,
+        query.about,
         now,
         retrieval.strategy,
         agents=query.agents,
         all_agents=query.all_agents,
         matching=in_periods,
+        rooms=query.rooms,
     )
     distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))

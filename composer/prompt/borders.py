@@ -1,13 +1,14 @@
 """Say in words from which scope a row came, if it crossed the border of the conversation that it is used in. Pure."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from composer import visibility
 from composer.model import GLOBAL_NAMESPACE, Conversation, ConversationKind, project_namespace
 from composer.text.names import in_quotes, speaker_label, title_label
-from composer.visibility import AccessContext
+from composer.visibility import AccessContext, Readable
 
 _PROFILE: Final = "profile:"
 
@@ -49,6 +50,21 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
     if room is not None:
         return f"from the room {_room(room.name)}"
     return "from a DM of the same person's other account"
+
+
+def rooms_by_name(access: AccessContext, readable: Readable) -> dict[str, frozenset[str]]:
+    """The namespaces of the rooms that a viewer may read from here, by the names that they may know them by."""
+    conversation, project = access.conversation, visibility.effective_project(access)
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
+        found[conversation.name].add(conversation.namespace)
+    for member in () if project is None else project.members:
+        if member.title is not None and member.namespace in readable.pooled:
+            found[member.title].add(member.namespace)
+    for room in access.joined_rooms:
+        if room.namespace in readable.rooms:
+            found[room.name].add(room.namespace)
+    return {name: frozenset(namespaces) for name, namespaces in found.items() if name}
 
 
 def _room(title: str) -> str:

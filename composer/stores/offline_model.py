@@ -19,6 +19,7 @@ from composer.stores.offline_times import SUMMARY, is_within, named_periods, zon
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL
+from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
 
@@ -55,6 +56,7 @@ _RECALLED = re.compile(
     r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
 )
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
+_ROOM = re.compile(r'"#(?P<name>[^"\n]{1,100})"')  # as CONTEXT and a line's source name it
 _LETTERS = re.compile(r"[^\W\d_]+")
 _ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
 
@@ -69,6 +71,7 @@ class _Entry:
     speaker: str = ""
     at: str = ""
     kind: str = ""
+    room: str = ""
 
     @property
     def when(self) -> str:
@@ -110,6 +113,7 @@ def _entry(section: str, line: str) -> _Entry:
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
     about = (spoken.groupdict().get("about") or "") if spoken else ""
+    room = _ROOM.search(about)
     return _Entry(
         section=section,
         text=body[spoken.end() :] if spoken else body,
@@ -117,6 +121,7 @@ def _entry(section: str, line: str) -> _Entry:
         speaker=(spoken.group("speaker") or "").strip() if spoken else "",
         at=spoken.group("at") if spoken else "",
         kind=about.partition(",")[0],
+        room=room["name"] if room else "",
     )
 
 
@@ -232,10 +237,25 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [HELLO.format(name=agent.name)]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
         return [said]
-    found = _quotes(entries, _ADDRESS.sub(" ", question.text), question.at, zone_of(messages), own_name)
+    of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
+    found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
     if not found:
         return [NOTHING + _on_closed_rooms(messages)]
     return [QUOTING, *(f"\n{quote}" for quote in found)]
+
+
+def _room_here(messages: Sequence[ChatMessage]) -> str:
+    """The room that CONTEXT says this is; "" in a DM or a session."""
+    lines = [line for each in messages[:2] for line in each.content.splitlines()]
+    here = next((_ROOM.search(line) for line in lines if line.startswith("You are in ")), None)
+    return here["name"] if here else ""
+
+
+def _of_rooms(entries: Sequence[_Entry], question: str, here: str) -> tuple[Sequence[_Entry], str]:
+    """The entries of the rooms that a question names, and the question without their names; all of them and the
+    question as it is if it names none that the prompt knows."""
+    rooms, rest = rooms_named(question, {entry.room for entry in entries if entry.room} | ({here} if here else set()))
+    return ([entry for entry in entries if (entry.room or here) in rooms], rest) if rooms else (entries, question)
 
 
 def _quotes(
@@ -259,8 +279,8 @@ def _told_of(entries: Sequence[_Entry]) -> list[str]:
     if summaries:
         ordered = sorted(summaries, key=lambda entry: entry.when)
         return [entry.quote_lines(MAX_SUMMARY_CHARS // len(ordered)) for entry in ordered]
-    longest = sorted(_candidates(entries), key=lambda each: -len(each.words))[:MAX_TOLD]
-    return [each.entry.quote(each.text) for each in sorted(longest, key=lambda each: each.entry.when)]
+    longest = sorted(_candidates(entries), key=lambda each: -len(each.words))
+    return [each.entry.quote(each.text) for each in sorted(longest[:MAX_TOLD], key=lambda each: each.entry.when)]
 
 
 class OfflineModel:

@@ -25,13 +25,14 @@ from composer.model import Agent, ConversationKind, Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
-from composer.prompt.borders import came_from, profile_owners, said_here
+from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
 from composer.text.dates.periods import asked_periods
 from composer.text.names import in_quotes
+from composer.text.room_names import rooms_named
 from composer.text.terms import query_terms, with_plain_mentions, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
@@ -157,7 +158,7 @@ class Reader:
         """
         async with self._snapshot(request, {}) as snapshot:
             access, readable = await _judged(snapshot, request.message)
-            found = await self._search(request, snapshot, readable, floor=False)
+            found = await self._search(request, snapshot, access, readable, floor=False)
             here = said_here(access.conversation)
             origins = await _origins(snapshot.tx, access, found)
             return [replace(item, came_from=origins[item.namespace] or here) for item in found]
@@ -167,22 +168,24 @@ class Reader:
         could be read when the turn began (`turn`) and can be read now is found. Raises as `compose`."""
         async with self._snapshot(request, {}) as snapshot:
             access, readable = await _judged(snapshot, request.message)
-            found = await self._search(request, snapshot, readable, floor=True)
+            found = await self._search(request, snapshot, access, readable, floor=True)
             found = [item for item in found if turn.admits(item)]
             origins = await _origins(snapshot.tx, access, found)
             return [replace(item, came_from=origins[item.namespace]) for item in found]
 
     async def _search(
-        self, request: PromptRequest, snapshot: _Snapshot, readable: Readable, *, floor: bool
+        self, request: PromptRequest, snapshot: _Snapshot, access: AccessContext, readable: Readable, *, floor: bool
     ) -> list[Item]:
         """What recall finds for the request's message, apart from the message itself."""
         tx, question = snapshot.tx, request.message
         retrieval = self._retrieval_options(request, await tx.settings.all())
         mentioned = await _mentioned(tx, question)
         agents = self._agents(request.tenant_id)
-        query = _query(request, snapshot.window.recent, snapshot.vector, agents, mentioned)
+        rooms = rooms_by_name(access, readable)
+        query = _query(request, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
         now = question.at.astimezone(self._zone(request.tenant_id))
-        return await semantic.read(tx.recall, readable, query, semantic.Shown([question]), retrieval, now, floor=floor)
+        shown = semantic.Shown([question])
+        return await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=floor)
 
     async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
         """A recalled message with at most `each` before and after it, oldest first, by the same rules. Raises as
@@ -223,7 +226,8 @@ class Reader:
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
             agents, mentioned = self._agents(request.tenant_id), background.names.values()
-            query = _query(request, window.recent, snapshot.vector, agents, mentioned)
+            rooms = rooms_by_name(access, readable)
+            query = _query(request, window.recent, snapshot.vector, agents, mentioned, rooms)
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
@@ -349,16 +353,26 @@ def _query(
     vector: Vectors | None,
     agents: Sequence[Agent],
     mentioned: Collection[str],
+    rooms: Mapping[str, frozenset[str]],
 ) -> semantic.Query:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
     one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
-    of the tenant."""
+    of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
     question, agent = request.message, request.agent
     names = {question.author, *(message.author for message in recent)}
     text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
-    words = query_terms(without_mentions(text), names)
+    named, subject = rooms_named(text, rooms)
+    words = query_terms(without_mentions(subject), names)
     everyone = [name for each in agents for name in (each.name, each.slug)]
-    return semantic.Query(embedding_text(text), vector, words, (agent.name, agent.slug), everyone)
+    return semantic.Query(
+        embedding_text(text),
+        vector,
+        words,
+        (agent.name, agent.slug),
+        everyone,
+        frozenset().union(*(rooms[name] for name in named)),
+        embedding_text(subject),
+    )
 
 
 def asked_text(question: Message) -> str:

@@ -328,3 +328,13 @@ async def test_related_messages_of_people_are_quoted_and_those_of_the_agent_are_
     text = await answer([*before, ChatMessage("user", related + last.content)])
     assert quotes(text)[0] == "- bob (2026-05-04 08:01): The ferry costs nine."
     assert "ten" not in text
+
+
+async def test_a_named_room_is_asked_for_its_own_messages_alone() -> None:
+    recall = (
+        '- (s1) 2026-05-03 09:00 bob (from the room "#ops"): The mast was raised.\n'
+        '- (s2) 2026-05-03 10:00 bob (from the room "#general"): The soup was cold.'
+    )
+    for question in ("what was said in #ops yesterday?", "what was said yesterday in the ops room?"):
+        (told,) = quotes(await answer(prompt(question, recall=recall)))
+        assert "The mast was raised." in told

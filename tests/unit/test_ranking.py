@@ -340,3 +340,22 @@ def test_a_text_with_a_time_ranks_higher_if_the_question_asks_for_a_time() -> No
 
 def test_without_candidates_the_ranking_is_empty() -> None:
     assert ranked_of([], "what?", NOW) == []
+
+
+def test_a_message_of_the_named_day_comes_before_one_of_the_next_morning() -> None:
+    some = [candidate(1, age=1), candidate(2, age=0.01), candidate(3, age=50, meaning=0.2)]
+    for question in ("what of the launch yesterday?", "what of the launch on 3 May?"):
+        ranked = {uuid.UUID(item.id).int: item for item in rank(some, question, NOW)}
+        assert list(ranked)[:2] == [1, 2], question
+        assert "date" in ranked[1].reasons
+        assert "near" not in ranked[1].reasons
+        assert "date" not in ranked[2].reasons
+        assert "near" in ranked[2].reasons
+
+
+def test_what_was_said_in_a_named_room_comes_first() -> None:
+    some = [candidate(1, namespace="room:ops"), candidate(2, meaning=0.55)]
+    ranked = list(rank(some, "what of the launch?", NOW, rooms=("room:ops",)))
+    assert [uuid.UUID(item.id).int for item in ranked] == [1, 2]
+    assert ["room" in item.reasons for item in ranked] == [True, False]
+    assert order(some, "what of the launch?") == [2, 1]
