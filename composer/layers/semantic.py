@@ -71,11 +71,13 @@ async def read(
     now: datetime,
     *,
     floor: bool = True,
+    cut_noise: bool | None = None,
 ) -> list[Item]:
     """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code.
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
-    what only repeats the question is left out, and so is what is far less relevant than the best. A period that the
+    what only repeats the question is left out, and so is what is far less relevant than the best (`cut_noise`, by
+    default as `floor`). A period that the
     question names is searched for itself, and what was said then needs no word in common with the question; where it
     names rooms too, in these alone. Days are those of the zone of `now`.
     """
@@ -120,7 +122,8 @@ async def read(
     distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
-    ordered_by_score = floor and retrieval.strategy != "recent" and not (only_time and in_periods)
+    cut = floor if cut_noise is None else cut_noise
+    ordered_by_score = cut and retrieval.strategy != "recent" and not (only_time and in_periods)
     return list(_above_noise(best) if ordered_by_score else best)
 
 

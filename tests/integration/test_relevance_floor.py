@@ -189,3 +189,14 @@ async def test_words_of_people_stand_in_no_system_message(harness: AppHarness) -
     assert "general" not in system.content
     assert "aspera" in opening.content
     assert "Lisbon" in opening.content
+
+
+async def test_a_search_by_hand_shows_no_noise_beside_what_fits(harness: AppHarness) -> None:
+    fits, noise = "The launch is on Friday at noon.", "is the lunch on Friday at nine?"
+    for n, text in enumerate((noise, *(f"the sky is grey {n}" for n in range(8)), fits)):
+        harness.clock.set(START + timedelta(hours=5 * n))
+        await harness.say("bob", text, **ROOM)
+    found = (await harness.command("alice", "/nexus recall launch on Friday at noon", **ROOM)).text
+    assert fits in found
+    assert noise not in found
+    assert noise in (await harness.command("alice", "/nexus recall lunch at nine", **ROOM)).text
