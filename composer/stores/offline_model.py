@@ -38,6 +38,8 @@ HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said 
 _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
 GREETINGS = frozenset(_GREETINGS.split())
 
+MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
+
 MAX_QUOTES = 3
 MAX_QUOTE_CHARS = 300
 MAX_WHOLE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
@@ -280,7 +282,9 @@ def _told_of(entries: Sequence[_Entry]) -> list[str]:
         ordered = sorted(summaries, key=lambda entry: entry.when)
         return [entry.quote_lines(MAX_SUMMARY_CHARS // len(ordered)) for entry in ordered]
     longest = sorted(_candidates(entries), key=lambda each: -len(each.words))
-    return [each.entry.quote(each.text) for each in sorted(longest[:MAX_TOLD], key=lambda each: each.entry.when)]
+    told = sorted(longest[:MAX_TOLD], key=lambda each: each.entry.when)
+    left = [MORE.format(count=len(longest) - MAX_TOLD)] if len(longest) > MAX_TOLD else []
+    return [*(each.entry.quote(each.text) for each in told), *left]
 
 
 class OfflineModel:

@@ -330,6 +330,17 @@ async def test_related_messages_of_people_are_quoted_and_those_of_the_agent_are_
     assert "ten" not in text
 
 
+async def test_a_day_of_many_messages_says_how_many_more_there_are() -> None:
+    lines = [f"- (s{n}) 2026-05-03 09:0{n} bob: Remark number {n} was made." for n in range(8)]
+    question = "what was said yesterday?"
+    told = quotes(await answer(prompt(question, recall="\n".join(lines))))
+    assert len(told) == 6
+    assert told[-1].startswith("\u2026 and 3 more of that time")
+    told = quotes(await answer(prompt(question, recall="\n".join(lines[:5]))))
+    assert len(told) == 5
+    assert all(line.startswith("- (s") for line in told)
+
+
 async def test_a_named_room_is_asked_for_its_own_messages_alone() -> None:
     recall = (
         '- (s1) 2026-05-03 09:00 bob (from the room "#ops"): The mast was raised.\n'
