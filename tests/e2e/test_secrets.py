@@ -85,7 +85,7 @@ def shown(error: BaseException) -> str:
 def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
     plain = {"HOME", "CONFIG", "MODEL", "MODEL_TIMEOUT", "EMBEDDER", "EXTRACTION", "WEB_HOST", "WEB_PORT", "TIMEZONE"}
     plain |= {"BACKUPS", "LOG", "LOG_FORMAT", "PROMPT_DAYS", "AUDIT_DAYS", "USAGE_DAYS", "SUMMARY_MODEL", "CURRENCY"}
-    plain |= {"EXTRACTION_MODEL", "EXTRACTION_BATCH", "EXTRACTION_EFFORT", "TRANSCRIPTION_MODEL"}
+    plain |= {"EXTRACTION_MODEL", "EXTRACTION_BATCH", "EXTRACTION_EFFORT", "TRANSCRIPTION_MODEL", "CONCURRENT_ANSWERS"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 
 

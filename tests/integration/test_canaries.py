@@ -396,7 +396,7 @@ PROGRAM: Final = {
     "setup": {  # reads no stored text; shows names of settings and of accounts of its own
         *("home", "base_url", "model", "offline", "secrets", "systemd", "compose", "with_weights", "unchecked", "yes"),
     },
-    "chat": {"user", "room", "dm", "session", "workspace", "sample"},  # piped, below; typed, in e2e
+    "chat": {"user", "room", "dm", "session", "workspace", "sample", "platform"},  # piped, below; typed, in e2e
     "play": {"script", "json_lines"},  # below
     "compose": {
         *(
