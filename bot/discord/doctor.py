@@ -28,7 +28,7 @@ PERMISSIONS: Final = discord.Permissions(
 )
 SCOPES: Final = ("bot", "applications.commands")
 # https://discord.com/developers/docs/reference#authentication: the bot's id, a time and a signature, in base64
-_TOKEN: Final = re.compile(r"[\w=-]{16,}\.[\w=-]{4,}\.[\w=-]{20,}", re.ASCII)
+_TOKEN: Final = re.compile(r"\A[\w=-]{16,}\.[\w=-]{4,}\.[\w=-]{20,}\Z", re.ASCII)
 
 
 async def inspect(settings: Settings) -> list[tuple[bool, str]]:

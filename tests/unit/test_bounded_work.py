@@ -46,6 +46,7 @@ from composer.text import (
     terms,
 )
 from composer.text.dates import deadlines, named_days, periods, when
+from composer.text.room_names import rooms_named
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -155,6 +156,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "attributed_line": lambda text: attributed_line("a", text),
     "candidate_sentences": lambda text: candidate_sentences([SummaryInput("a", AT, text)]),
     "without_duplicates": lambda text: list(without_duplicates([_item(text), _item(text + "x")])),
+    "rooms_named": lambda text: rooms_named(text, ["ops"]),
     "find_addressed_agents": lambda text: find_addressed_agents(text, ()),
     "mentions": mentions,
     "split": lambda text: split(text, 2000),
