@@ -98,6 +98,12 @@ def judge(acts: Sequence[Act], facts: ActorFacts) -> None:
                 raise _refusal(requirement, facts)
 
 
+def by_project(acts: Sequence[Act]) -> bool:
+    """Whether any of the acts is judged by who is in a project."""
+    needed = (permission for act in acts for each in TABLE[act].requirements for permission in each.any_of)
+    return any(permission.thing in _BY_PROJECT for permission in needed)
+
+
 def opening(acts: Sequence[Act], facts: ActorFacts) -> str:
     """What the acts open to whom, in sentences; empty if they open nothing."""
     found = (rule.opens(facts) for rule in map(TABLE.__getitem__, acts) if rule.opens is not None)
@@ -204,6 +210,9 @@ def _linked(facts: ActorFacts) -> str:
     )
 
 
+_BY_PROJECT: Final = frozenset(
+    {Thing.PROJECT_HERE, Thing.PROJECT_LEFT, Thing.ISOLATED_LEFT, Thing.PROJECT_NAMED, Thing.ITEM}
+)
 PARTICIPANT: Final = AnyOf((Permission(Relation.PARTICIPANT, Thing.CONVERSATION, "anyone in the conversation"),))
 KNOWN: Final = AnyOf((Permission(Relation.MEMBER, Thing.PROJECT_NAMED, "members of the project"),))
 _OWNER: Final = Permission(Relation.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")

@@ -130,8 +130,8 @@ class Command:
     `name` is one or two words. Required parameters come before optional ones. `example` is a call that works. `act` is
     what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
-    by; a project that is named is among them already. `locks`: its conversation is locked before it is judged, because
-    the command moves it.
+    by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
+    are, so nothing that is judged by that may happen at the same time.
     """
 
     name: str
@@ -340,12 +340,20 @@ class Call:
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
-            if self.command.locks:
-                await tx.conversations.lock([self.room])
+            await self._lock(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
             await tx.commands.mark_done(command_id(self.workspace, self.incoming))
+
+    async def _lock(self, tx: Transaction) -> None:
+        """Keep what this call is judged by as it is until the transaction ends: who is in a project, and which
+        conversations are. People are locked before a conversation, never after it."""
+        if self.command.locks:
+            await tx.people.lock()
+            await tx.conversations.lock([self.room])
+        elif rights.by_project(self.acts):
+            await tx.people.hold()
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]

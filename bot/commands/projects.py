@@ -14,7 +14,7 @@ from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
 from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
-from composer.rights import Act
+from composer.rights import Act, unknown_project_sentence
 from composer.visibility import ProjectFacts
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -72,11 +72,18 @@ async def _project_create(call: Call) -> CommandAnswer:
 async def _project_assign(call: Call) -> CommandAnswer:
     pooled = "pool" in call.flags
     async with call.changing() as tx:
-        facts = await call.facts(tx)
-        assert facts.named is not None  # it was judged
-        await tx.conversations.assign_project(call.room, facts.named.id, pooled)
+        facts = await call.judge(tx)
+        project = _named_project(facts)
+        await tx.conversations.assign_project(call.room, project.id, pooled)
     left = "" if facts.left is None else f"It is no longer in {facts.left.slug}, of which I recall nothing here now. "
-    return CommandAnswer(left + _assigned(call, facts.named, facts.private_room, pooled))
+    return CommandAnswer(left + _assigned(call, project, facts.private_room, pooled))
+
+
+def _named_project(facts: ActorFacts) -> ProjectFacts:
+    """The project that a call names. Raises NotFound where it is none of the caller's."""
+    if facts.named is None:
+        raise NotFound(unknown_project_sentence(facts.project_name))
+    return facts.named
 
 
 def _assigned(call: Call, project: ProjectFacts, private_room: bool, pooled: bool) -> str:
@@ -117,16 +124,20 @@ async def _project_member(call: Call) -> CommandAnswer:
     PROJECT and USER may be given in either order. Without an action, a user is added, and members are listed where no
     user is named.
     """
+    if _lists_members(call.arguments):
+        return await _list_members(call)
     async with call.changing() as tx:
-        facts = await call.facts(tx)
-        assert facts.named is not None  # it was judged
+        facts = await call.judge(tx)
         user = _named_user(call, facts)
-        if user is None or call.arguments.get(_ACTION) is MemberAction.LIST:
-            lines = [f"{_all_names(names)}  {role}" for names, role in await tx.projects.members(facts.named.id)]
-            return CommandAnswer("\n".join(lines))
-        await tx.people.lock()
-        await call.judge(tx)  # once more: the roles may have changed before the lock
-        return CommandAnswer(await _change_member(tx, call, facts.named, user))
+        if user is None:
+            raise call.command.missing(_USER)
+        return CommandAnswer(await _change_member(tx, call, _named_project(facts), user))
+
+
+async def _list_members(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        members = await tx.projects.members(_named_project(await call.judge(tx)).id)
+    return CommandAnswer("\n".join(f"{_all_names(names)}  {role}" for names, role in members))
 
 
 async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, user: UserReference) -> str:
@@ -268,6 +279,7 @@ COMMANDS: Final[Sequence[Command]] = (
             Case(Act.REMOVE_MEMBER, lambda given: given.get(_ACTION) is MemberAction.REMOVE, "to remove one"),
         ),
         gather=_with_person,
+        locks=True,
     ),
     Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ),
 )

@@ -1,6 +1,11 @@
 -- name: people_lock
--- Let one transaction at a time change which users are one person, and what counts for all users of a person.
+-- Let one transaction at a time change which users are one person, what counts for all users of a person, and the
+-- projects of conversations.
 SELECT pg_advisory_xact_lock(hashtextextended('people:' || :tenant_id::uuid::text, 0))
+
+-- name: people_hold
+-- Keep that as it is until this transaction ends (see people_lock). Several transactions may do so at once.
+SELECT pg_advisory_xact_lock_shared(hashtextextended('people:' || :tenant_id::uuid::text, 0))
 
 -- name: users_linked
 -- List the other users that belong to the same person.
