@@ -157,6 +157,14 @@ class OutsideTools:
         """Leave out all others: there is no room for them."""
         self._tools = tuple(tool for tool in self._tools if tool in kept)
 
+    def close(self) -> None:
+        """Offer none of them any more in this turn."""
+        self._tools = ()
+
+    def may_call(self, name: str, agent: Agent, access: AccessContext) -> bool:
+        """Whether the settings let an agent call a tool for who has such an access."""
+        return self._servers[name].rules.used_in(agent, access)
+
     def has(self, name: str) -> bool:
         """Whether one of this name can be called."""
         return any(tool.name == name for tool in self.offered())

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
 from typing import Final
 
 from composer.errors import BadInput, NotFound, Refused
@@ -35,6 +36,7 @@ from composer.prompt.sections import (
 from composer.repositories.database import Database
 from composer.turn.compose import ComposedPrompt
 from composer.turn.reading import PromptRequest, Reader
+from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
 from composer.turn.tool_reminders import ToolReminders
 from composer.turn.tool_servers import OutsideTools, ToolServers
@@ -134,7 +136,8 @@ class MemoryTools:
         place = composed.conversation
         reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
         notices = [*await writer.begin(), *await reminders.begin()]
-        session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, tokens)
+        judged = ServerCalls(self._database, turn, request.message)
+        session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, judged, tokens)
         session.tell(notices, notices)
         return session
 
@@ -152,11 +155,12 @@ class ToolSession:
         writer: ToolWriter,
         reminders: ToolReminders,
         outside: OutsideTools,
+        server_calls: ServerCalls,
         tokens: int,
     ) -> None:
         self._reader, self._request, self._composed = reader, request, composed
         self._count, self._writer, self._reminders = tokenizer.count, writer, reminders
-        self._outside, self._tokens = outside, tokens
+        self._outside, self._server_calls, self._tokens = outside, server_calls, tokens
         self._here = said_here(composed.conversation)
         shown = next((s.sources for s in composed.prompt.sections if s.name == RECALL), ())
         self._first = len(shown)
@@ -254,6 +258,12 @@ class ToolSession:
     async def _ask_server(self, name: str, given: Mapping[str, object]) -> _Result:
         if self._tokens < MIN_RESULT_TOKENS:
             raise Refused("There is no room left for a result.")
+        try:
+            allowed = partial(self._outside.may_call, name, self._request.agent)
+            await self._server_calls.judge(self._composed.prompt, self._items[self._first :], allowed)
+        except Refused:
+            self._outside.close()
+            raise
         self._has_read = True  # also if it fails: it may have said something
         answer = await self._outside.call(name, given)
         text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
