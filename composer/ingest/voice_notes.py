@@ -1,7 +1,8 @@
 """Voice notes: what is spoken in them becomes the text of their attachment, once their message is stored.
 
-So only what a room or a person lets be stored, or answered, is sent to the model that writes it down. The text lies
-under the message: forgetting, export, recall and prompts treat it as they treat the text of an attached file.
+So only what a room or a person lets be stored, or answered, is sent to the model that writes it down; whether they
+still do is asked again before each is sent. The text lies under the message: forgetting, export, recall and prompts
+treat it as they treat the text of an attached file.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ import structlog
 from cachetools import LRUCache
 
 from composer.errors import NexusError, Refused, for_operator, where_raised
+from composer.ingest.recording import Recording, decide_recording
 from composer.model import Attachment, Message
 from composer.ports.images import ImageSource
 from composer.ports.models import Account, WorkKind
 from composer.ports.process_locks import ProcessLocks
-from composer.repositories.database import Database
+from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
 from composer.usage.transcription import TranscriptionMeter
 
@@ -122,7 +124,7 @@ class VoiceNotes:
     async def _transcribe_stored(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         source = self._sources.get(adapter)
         async with self._database.transaction(tenant, snapshot=True) as tx:
-            message = await tx.messages.get(id)
+            message = await _wanted(tx, id)
             place = await tx.messages.conversation_of(id)
         if message is None or place is None:
             return
@@ -137,7 +139,7 @@ class VoiceNotes:
             return
         async with self._database.transaction(tenant) as tx:
             await tx.erasure.block()  # an erasure either goes before, and the message is gone, or finds the text
-            if await tx.messages.set_transcripts(message, attached):
+            if await _wanted(tx, id) is not None and await tx.messages.set_transcripts(message, attached):
                 await tx.recall.remove([episode_id_of(id)])
                 await tx.conversations.bump_versions([place])
         self._written(tenant)
@@ -153,9 +155,24 @@ class VoiceNotes:
         content = await source.fetch(None, message, note, MAX_AUDIO_BYTES)
         if not content or len(content) > MAX_AUDIO_BYTES:
             raise Refused("A voice note is empty, or larger than its platform said.")
+        async with self._database.transaction(account.tenant_id, snapshot=True) as tx:
+            if await _wanted(tx, message.id) is None:  # loading it took a while, and so did those before it
+                raise Refused("It is not to be stored any more.")
         media_type = note.type.partition(";")[0].strip().lower()
         text = await self._meter.transcribe(note.name, media_type, content, account, note.seconds)
         return text[:MAX_TEXT_CHARS]
+
+
+async def _wanted(tx: Transaction, id: uuid.UUID) -> Message | None:
+    """A stored message, unless it would not be stored if it were sent now: its sender has opted out since, or its
+    room's memory was turned off. One that is stored only until its answer is sent is wanted until then."""
+    message = await tx.messages.get(id)
+    if message is None or message.ephemeral:
+        return message
+    policy, opted_out = await tx.messages.recording_of(id)
+    asks = await tx.voice_notes.is_question(id)
+    recording = decide_recording(policy, opted_out=opted_out, wants_answer=asks)
+    return message if recording is Recording.STORE else None
 
 
 def untranscribed(attachments: Sequence[Attachment]) -> list[Attachment]:

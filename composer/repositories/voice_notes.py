@@ -24,6 +24,10 @@ class StoredVoiceNotes:
         """The transcription of a message has ended, with its text or without."""
         await self._sql.execute("voice_note_delete", id=message)
 
+    async def is_question(self, message: uuid.UUID) -> bool:
+        """Whether an agent answers a message, or has answered it."""
+        return bool(await self._sql.fetch_value("voice_note_is_question", id=message))
+
     async def adopt(self, process: int, served: Sequence[str]) -> tuple[list[tuple[uuid.UUID, str]], list[uuid.UUID]]:
         """Take over what processes that have ended were interrupted in, where this one serves (`TurnWorker.served`):
         the messages with their adapters, and those that are given up, since MAX_TRIES processes have begun them."""

@@ -27,3 +27,7 @@ WHERE tenant_id = :tenant_id AND claimed_by <> :process AND tries >= :max_tries
                         AND ARRAY[v.adapter, v.adapter || ':' || c.workspace] && :served::text[])
       AND claimed_by NOT IN (SELECT live_processes())
 RETURNING message_id
+
+-- name: voice_note_is_question
+-- Whether there is a turn that answers a message.
+SELECT EXISTS (SELECT FROM turns WHERE tenant_id = :tenant_id AND message_id = :id)

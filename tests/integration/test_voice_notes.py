@@ -19,6 +19,7 @@ from composer.model import Attachment, Message, Place, Turn
 from composer.repositories.voice_notes import MAX_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.turn.delivery import Reply
+from composer.usage.transcription import TranscriptionMeter
 from jobs.runner import Runner
 from jobs.table import JOBS_BY_NAME
 from tests.support.harness import open_harness
@@ -304,7 +305,7 @@ async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_us
     assert SPOKEN in reply.prompt
 
 
-async def test_a_message_that_is_forgotten_meanwhile_gets_no_text(office: Spoken) -> None:
+async def test_a_message_that_is_forgotten_while_its_note_is_loaded_is_not_sent(office: Spoken) -> None:
     office.server.spoken.append(SPOKEN)
 
     async def forget() -> None:
@@ -312,8 +313,71 @@ async def test_a_message_that_is_forgotten_meanwhile_gets_no_text(office: Spoken
 
     office.files.meanwhile = forget
     await office.send("bob", LAB, id="told")
+    assert office.files.fetched
+    assert not office.transcribed
+    assert "heron" not in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
+
+
+@pytest.mark.parametrize("command", ["/nexus forget message told --yes", "/nexus opt-out"])
+async def test_a_message_that_is_forgotten_or_opted_out_of_while_it_is_transcribed_gets_no_text(
+    office: Spoken, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    office.server.spoken.append(SPOKEN)
+    real = TranscriptionMeter.transcribe
+
+    async def transcribe(self: TranscriptionMeter, *given: Any) -> str:
+        text = await real(self, *given)
+        await office.harness.command("bob", command, room="lab")
+        return text
+
+    monkeypatch.setattr(TranscriptionMeter, "transcribe", transcribe)
+    await office.send("bob", LAB, id="told")
     assert len(office.transcribed) == 1
     assert "heron" not in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
+
+
+NO_MORE = [("bob", "/nexus opt-out"), ("alice", "/nexus memory off"), ("alice", "/nexus memory mentions")]
+
+
+@pytest.mark.parametrize(("user", "command"), NO_MORE)
+async def test_a_note_that_a_crash_interrupted_is_given_up_once_it_may_not_be_stored(
+    office: Spoken, monkeypatch: pytest.MonkeyPatch, user: str, command: str
+) -> None:
+    office.server.spoken.append(SPOKEN)
+    await office.harness.say("alice", "hello", room="lab")
+    await interrupted(office, monkeypatch)
+    await office.harness.command(user, command, room="lab")
+    await adopted(office)
+    assert not office.files.fetched
+    assert not office.transcribed
+    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+
+
+@pytest.mark.parametrize(("user", "command"), NO_MORE)
+async def test_a_note_that_may_not_be_stored_once_it_is_loaded_is_not_sent(
+    office: Spoken, user: str, command: str
+) -> None:
+    office.server.spoken.append(SPOKEN)
+    await office.harness.say("alice", "hello", room="lab")
+
+    async def refuse() -> None:
+        await office.harness.command(user, command, room="lab")
+
+    office.files.meanwhile = refuse
+    await office.send("bob", LAB, id="told")
+    assert office.files.fetched
+    assert not office.transcribed
+
+
+async def test_a_question_in_a_room_that_stores_questions_only_is_transcribed(office: Spoken) -> None:
+    await office.harness.say("alice", "hello", room="lab")
+    await office.harness.command("alice", "/nexus memory mentions", room="lab")
+    office.server.spoken.append("which key opens the vault?")
+    (reply,) = await office.send("bob", LAB, id="asked", text="@nexus")
+    assert reply.text == "Hello there."
+    assert len(office.transcribed) == 1
+    ((attachments,),) = await office.rows("SELECT attachments FROM messages WHERE external_id = 'asked'")
+    assert json.loads(attachments)[0]["text"] == "which key opens the vault?"
 
 
 async def test_few_voice_notes_are_held_in_memory_at_once(office: Spoken) -> None:
