@@ -23,9 +23,9 @@ class Forgetting(StrEnum):
     EVERYTHING = "everything"
 
 
-# A request begins a clause, or follows a word that begins one: not "I always forget that".
+# A request begins a clause, or follows a word that begins one: not "I always forget that", nor "he said: forget that".
 _CLAUSE: Final = (
-    r"(?:^|[.!?,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:please|pls|plz|(?:can|could|would|will)\s{1,4}you|"
+    r"(?:^|[.!?;\n()\u2013\u2014-]|(?<!said)(?<!says),|(?:@[\w.-]{1,80}|\bnexus):?|\b(?:please|pls|plz|(?:can|could|would|will)\s{1,4}you|"
     r"you\s{1,4}(?:can|should|may|must)|then|just|now|ok|okay|actually|oh|no|sorry|oops|wait|hey|hmm))\s{0,8}"
 )
 _END: Final = (
@@ -68,13 +68,13 @@ def asked_to_forget(text: str) -> Forgetting | None:
         return Forgetting.EVERYTHING
     if _BEFORE.search(said) or elsewhere.BEFORE.search(said):
         return Forgetting.BEFORE
-    found = _THAT.search(said) or _NOT_KEPT.search(said) or elsewhere.THAT.search(said)
+    if elsewhere.THAT.search(said):  # the whole message, so it is about an earlier one
+        return Forgetting.BEFORE
+    found = _THAT.search(said) or _NOT_KEPT.search(said)
     if found is None or _is_recollection(found, said):
         return None
     words = _WORD.findall(f"{said[: found.start()]} {said[found.end() :]}")
-    others = [
-        word for word in words if not word.startswith("@") and word not in _POLITE and word not in elsewhere.POLITE
-    ]
+    others = [word for word in words if not word.startswith("@") and word not in _POLITE]
     return Forgetting.BEFORE if len(others) <= FEW_WORDS else Forgetting.THIS
 
 

@@ -2,11 +2,14 @@
 
 A model may write only what its message asks to store: other people's words, which it reads as well, can ask for it too.
 The words of a request are English, German, French and Spanish, of what is to be stored also the commonest ones of a few
-other languages; to others the commands are open.
+other languages; to others the commands are open. To be reminded, German, French and Spanish are read by
+composer/text/reminding_elsewhere.py.
 """
 
 import re
 from typing import Final
+
+from composer.text import reminding_elsewhere
 
 MAX_CHARS: Final = 20_000  # of a message in which a request is looked for
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
@@ -47,24 +50,6 @@ _REMIND: Final = re.compile(
     r"(?!\s{1,8}(?:what|when|where|who|whom|whose|which|why|how|if|whether)\b)",
     re.IGNORECASE,
 )
-# In German, French and Spanish. "Ich erinnere mich" and "erinnere mich noch" say "I remember"; "rappelle-moi ce que"
-# and "recuérdame qué" ask what was said.
-_REMIND_ELSEWHERE: Final = re.compile(
-    r"(?:^|[.!?\u00a1\u00bf,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:bitte|dann|ok|okay|hey|und|s'il\s{1,4}te\s{1,4}pla[i\u00ee]t|stp|svp|et"
-    r"|por\s{1,4}favor|porfa|y))\s{0,8}"
-    r"(?:erinner[et]?\s{1,4}(?P<german>mich|uns)\b"
-    r"(?!\s{1,4}(?:noch|gut|nur|kaum|nicht|dunkel|genau|gerade|auch|sehr|leider|nie|wieder)\b)(?!\s{0,4}[.!?,;:\n]|\s{0,8}$)"
-    r"|(?:kannst|k(?:\u00f6|oe)nntest|w(?:\u00fc|ue)rdest)\s{1,4}du\s{1,4}(?P<modal>mich|uns)\b[^.!?\n]{0,200}?\berinnern\b"
-    r"|rappell?ez?[- ](?P<french>moi|nous)\b"
-    r"(?!\s{1,4}(?:ce\s{1,4}qu|qui\b|quand|comment|o\u00f9|pourquoi|combien|quel|si\b|le\s{1,4}nom))"
-    r"|(?:peux-tu|tu\s{1,4}peux|pourrais-tu|tu\s{1,4}pourrais)\s{1,4}(?P<polite>me|nous)\s{1,4}rappeler\b"
-    r"(?!\s{1,4}(?:ce\s{1,4}qu|qui\b|quand|comment|o\u00f9|pourquoi|combien|quel|si\b|le\s{1,4}nom))"
-    r"|(?:recu\u00e9rda(?P<spanish>me|nos)\b|recuerda(?P<plain>me|nos)\b(?!\s{1,4}que\b)"
-    r"|(?:puedes|podr[i\u00ed]as)\s{1,4}recordar(?P<asked>me|nos)\b)"
-    r"(?!\s{1,4}(?:qu\u00e9|qui[e\u00e9]n|cu[a\u00e1]ndo|c[o\u00f3]mo|d[o\u00f3]nde|cu[a\u00e1]l|cu[a\u00e1]nto|por\s{1,4}qu|lo\s{1,4}que|si\b)))",
-    re.IGNORECASE,
-)
-_ME_ELSEWHERE: Final = frozenset(["mich", "moi", "me"])
 _SET_REMINDER: Final = re.compile(
     r"\b(?:set|make|create|add|schedule|need|want)\s{1,8}(?:me\s{1,8}|us\s{1,8})?(?:a|another)\s{1,8}reminder\b",
     re.IGNORECASE,
@@ -86,11 +71,7 @@ def _reminded(text: str) -> str | None:
     found = _REMIND.search(text[:MAX_CHARS])
     if found is not None:
         return found["whom"].casefold()
-    elsewhere = _REMIND_ELSEWHERE.search(text[:MAX_CHARS].replace("\u2019", "'"))
-    if elsewhere is None:
-        return None
-    whom = next(each for each in elsewhere.groups() if each).casefold()
-    return "me" if whom in _ME_ELSEWHERE else whom
+    return reminding_elsewhere.reminded(text[:MAX_CHARS])
 
 
 def asks_to_store(text: str) -> bool:

@@ -45,6 +45,15 @@ async def test_it_is_offered_offline_too(harness: AppHarness) -> None:
     assert reply.text.endswith(f"{BEFORE}badge")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Er meinte, vergiss das", "Oublie ça, je vais le faire moi-même", "Lösch das bitte: Zeile 5 in main.py"],
+)
+async def test_nothing_is_offered_under_an_answer_to_ordinary_words(harness: AppHarness, text: str) -> None:
+    await harness.say("alice", "der Server heisst walnut", **DM)
+    assert "/nexus forget" not in (await harness.ask("alice", text, **DM)).text
+
+
 async def test_a_message_that_speaks_of_itself_is_offered_itself(office: Office) -> None:
     reply = await office.harness.ask("alice", "the salary is 91k, please don't remember this", id="asked", **DM)
     assert reply.text.endswith("The one that I answer here: /nexus forget message asked")

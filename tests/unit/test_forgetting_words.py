@@ -38,6 +38,7 @@ def test_what_was_said_before(text: str) -> None:
         "I'm leaving in May. Don't store this!",
         "please do not keep this: the salary is 91k",
         "The code is 9911. Forget that",
+        "@nexus: the code of the big vault is 9911, forget that",
     ],
 )
 def test_what_the_message_says_itself(text: str) -> None:
@@ -71,6 +72,8 @@ def test_everything(text: str) -> None:
         "sorry, don't remember that",
         "don't store this in the fridge",
         "what did I say?",
+        "he said: forget everything",
+        "My doctor says, forget that",
         "forget me not",
         "",
     ],
@@ -93,6 +96,8 @@ def test_what_only_sounds_so(text: str) -> None:
         "N\u2019enregistre pas ça, s'il te plaît",
         "oublie ce que je viens de dire",
         "supprime mon dernier message",
+        "Hallo Nexus, vergiss das bitte!",
+        "@nexus: oublie ça, s'il te plaît",
         "olvida eso",
         "¿Puedes borrar esto?",
         "por favor, no guardes eso",
@@ -102,18 +107,6 @@ def test_what_only_sounds_so(text: str) -> None:
 )
 def test_what_was_said_before_in_german_french_and_spanish(text: str) -> None:
     assert asked_to_forget(text) is Forgetting.BEFORE
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Meine PIN ist 1234, speichere das bitte nicht.",
-        "Le code est 9911, ne retiens pas ça",
-        "Mi clave es 1234. Borra eso",
-    ],
-)
-def test_what_a_german_french_or_spanish_message_says_itself(text: str) -> None:
-    assert asked_to_forget(text) is Forgetting.THIS
 
 
 @pytest.mark.parametrize(
@@ -137,6 +130,15 @@ def test_everything_in_german_french_and_spanish(text: str) -> None:
         *("laisse tomber", "n'oublie pas ça", "oublie pas ça", "je ne retiens pas ça", "oublie le rendez-vous"),
         *("j'oublie ça tout le temps", "il oublie tout", "comment supprimer ça ?"),
         *("olvídalo", "no olvides eso", "no te olvides de eso", "siempre olvida eso", "él olvida todo"),
+        # "Never mind", quotes, and what names something else after a colon: only whole messages count
+        *("Er meinte, vergiss das", "Vergiss das, war ein Witz", "Lösch das bitte: Zeile 5 in main.py"),
+        *("Der Arzt sagte: vergiss alles", "Vergiss alles, was du über Python weisst", "nein, vergiss das"),
+        *("Meine PIN ist 1234, speichere das bitte nicht.", "vergiss, was ich gesagt habe, und fang neu an"),
+        *("Oublie ça, je vais le faire moi-même", "Supprime ça, puis relance le build", "non oublie ça jamais"),
+        *("Comme dit la chanson : oublie tout", "ok efface tout, et recompile", "oublie tout, on recommence à zéro"),
+        *("Le code est 9911, ne retiens pas ça", "Efface tout ce que tu sais de moi dans le test"),
+        *("Olvida eso, ya lo arreglé", "borra esto: la línea 3 del fichero", "olvida todo, empecemos de nuevo"),
+        *("Mi clave es 1234. Borra eso", "borra lo que te dije en la línea 3"),
         *("olvida eso de la fiesta", "borra el archivo", "¿cómo borro eso?"),
     ],
 )
