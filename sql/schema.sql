@@ -610,7 +610,8 @@ CREATE TABLE public.posted_files (
     workspace text NOT NULL,
     external_id text NOT NULL,
     user_id uuid NOT NULL,
-    due boolean DEFAULT false NOT NULL
+    due boolean DEFAULT false NOT NULL,
+    sharing_until timestamp with time zone
 );
 
 ALTER TABLE ONLY public.posted_files FORCE ROW LEVEL SECURITY;

@@ -88,11 +88,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that belongs to an answer, for its caller `user` alone. Its name says its type."""
+    """A file that belongs to an answer, for its caller `user` alone. Its name says its type. `receipts`: how many
+    erasures there were when its text was read; with more, it may hold what is forgotten."""
 
     name: str
     text: str
     user: uuid.UUID
+    receipts: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ async def _why(call: Call) -> CommandAnswer:
                 "What that answer used can't be shown any more: its prompt has expired. Ask the question again."
             )
         explanation = await explain_stored(tx, access, found.prompt)
+        receipts = await tx.erasure.receipts()
     timings = json.loads(found.timings_ms)
     total = f"{explanation.tokens:,} of {explanation.window:,} tokens"
     stages = sorted(timings.items(), key=lambda stage: stage[0] == "total")  # it comes last
@@ -61,9 +62,8 @@ async def _why(call: Call) -> CommandAnswer:
     turn = f"Turn {found.turn}."
     if _PROMPT.name in call.flags:
         text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)
-        return CommandAnswer(
-            f"{head}\n{turn} Its prompt, as far as you may read it now:", file=AnswerFile(_FILE, text, call.user)
-        )
+        file = AnswerFile(_FILE, text, call.user, receipts)
+        return CommandAnswer(f"{head}\n{turn} Its prompt, as far as you may read it now:", file=file)
     taken = cited(explanation.sections, found.answer)
     quotes = "quotes" if OFFLINE in found.answer else "cites"
     lines = [head, *([f"The answer {quotes}:", *_cited_lines(call, taken, explanation)] if taken else [])]

@@ -28,10 +28,11 @@ async def _export(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
+        receipts = await tx.erasure.receipts()
     async with call.changing() as tx:
         await tx.audit.record(audit.AuditAct.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = counted_all(document.counts)
-    file = AnswerFile(EXPORT_FILE, document.text, call.user)
+    file = AnswerFile(EXPORT_FILE, document.text, call.user, receipts)
     return CommandAnswer(f"All that is yours: {counts}.", file=file)
 
 

@@ -1,5 +1,6 @@
 """Files for one person in their DM on Slack, which has no files that only one person in a channel sees."""
 
+from datetime import timedelta
 from typing import Final
 
 import aiohttp
@@ -11,12 +12,16 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
 from composer.app import App
 from composer.errors import Refused
+from composer.repositories.posted_files import DueFile
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
 _OK: Final = 200
 _BATCH_SIZE: Final = 100
 _GONE: Final = ("file_not_found", "file_deleted")
+_SHARING: Final = timedelta(hours=1)  # a call takes seconds, or a few minutes with rate limits
+_OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 
 
 class SlackFiles:
@@ -27,31 +32,52 @@ class SlackFiles:
 
     async def send(self, user: str, file: AnswerFile) -> None:
         """Put a file into the DM of a user, in the three steps that Slack asks for. Its id is stored before anybody can
-        see it. Raises Unavailable and Refused."""
-        content, dm = file.text.encode(), await self._directory.dm(user)
-        ticket = await self._slack.call("files.getUploadURLExternal", filename=file.name, length=len(content))
+        see it. Raises Unavailable, and Refused: also if something was erased since the text was read, and the file may
+        hold it."""
+        content, dm, at = file.text.encode(), await self._directory.dm(user), await self._inbox.workspace()
+        id = await self._upload(file.name, content)
+        async with self._app.database.transaction(at.tenant_id) as tx:
+            await tx.erasure.block()  # an erasure either goes before, and is counted, or finds the file
+            if await tx.erasure.receipts() != file.receipts:
+                raise Refused(_OUTDATED)
+            until = self._app.clock.now() + _SHARING
+            await tx.posted_files.record(at.platform, at.name, id, file.user, until)
+        files = [{"id": id, "title": file.name}]
+        await self._slack.call("files.completeUploadExternal", files=files, channel_id=dm)
+        async with self._app.database.transaction(at.tenant_id) as tx:
+            stays = await tx.posted_files.share(at.platform, at.name, id)
+        if not stays:
+            await self._delete(at, DueFile(id, sharing=False))
+            raise Refused(_OUTDATED)
+
+    async def delete_due(self) -> None:
+        """Delete the files of this workspace whose people have forgotten something. Raises Unavailable."""
+        at = await self._inbox.workspace()
+        async with self._app.database.transaction(at.tenant_id, snapshot=True) as tx:
+            due = await tx.posted_files.due(at.platform, at.name, self._app.clock.now(), _BATCH_SIZE)
+        for file in due:
+            await self._delete(at, file)
+
+    async def _upload(self, name: str, content: bytes) -> str:
+        """Upload a file that nobody sees yet, and return its id."""
+        ticket = await self._slack.call("files.getUploadURLExternal", filename=name, length=len(content))
         try:
             async with self._slack.session.post(ticket["upload_url"], data=content) as response:
                 if response.status != _OK:
                     raise OutcomeUnknown(f"Slack does not take a file at the moment ({response.status}).")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise OutcomeUnknown("Slack does not take a file at the moment.") from error
-        at, id = await self._inbox.workspace(), str(ticket["file_id"])
-        async with self._app.database.transaction(at.tenant_id) as tx:
-            await tx.posted_files.record(at.platform, at.name, id, file.user)
-        files = [{"id": id, "title": file.name}]
-        await self._slack.call("files.completeUploadExternal", files=files, channel_id=dm)
+        return str(ticket["file_id"])
 
-    async def delete_due(self) -> None:
-        """Delete the files of this workspace whose people have forgotten something. Raises Unavailable."""
-        at = await self._inbox.workspace()
-        async with self._app.database.transaction(at.tenant_id, snapshot=True) as tx:
-            due = await tx.posted_files.due(at.platform, at.name, _BATCH_SIZE)
-        for id in due:
-            try:
-                await self._slack.call("files.delete", file=id)
-            except Refused as error:
-                if not isinstance(error, SlackRefused) or error.code not in _GONE:
-                    logger.warning("retraction.file_refused", file=id, error=str(error))
-            async with self._app.database.transaction(at.tenant_id) as tx:
-                await tx.posted_files.deleted(at.platform, at.name, id)
+    async def _delete(self, at: Workspace, file: DueFile) -> None:
+        """Delete a file on Slack. One that Slack does not find, and that may be shared later, stays due."""
+        try:
+            await self._slack.call("files.delete", file=file.external_id)
+        except Refused as error:
+            is_gone = isinstance(error, SlackRefused) and error.code in _GONE
+            if is_gone and file.sharing:
+                return
+            if not is_gone:
+                logger.warning("retraction.file_refused", file=file.external_id, error=str(error))
+        async with self._app.database.transaction(at.tenant_id) as tx:
+            await tx.posted_files.deleted(at.platform, at.name, file.external_id)

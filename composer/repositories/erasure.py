@@ -209,6 +209,11 @@ class Erasure:
             "receipt_insert", id=id, key=key, counts=json.dumps(counts), digests=list(digests), now=now
         )
 
+    async def receipts(self) -> int:
+        """How many erasures people or admins asked for so far. Under `block`, the number is final for the transaction;
+        it only grows."""
+        return int(await self._sql.fetch_value("receipts_count"))
+
     async def receipt(self, id: str) -> StoredReceipt | None:
         """A stored receipt."""
         row = await self._sql.fetch_one("receipt_get", id=id)

@@ -2,8 +2,19 @@
 
 import uuid
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 
 from composer.ports.database import Statements
+
+
+@dataclass(frozen=True, slots=True)
+class DueFile:
+    """A file that is to be deleted on its platform. `sharing`: it may not be shared yet, so that the platform does not
+    find it, and be shared later."""
+
+    external_id: str
+    sharing: bool
 
 
 class PostedFiles:
@@ -12,11 +23,25 @@ class PostedFiles:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def record(self, platform: str, workspace: str, external_id: str, user: uuid.UUID) -> None:
-        """Record a file. Call it before anybody can see the file."""
+    async def record(
+        self, platform: str, workspace: str, external_id: str, user: uuid.UUID, sharing_until: datetime
+    ) -> None:
+        """Record a file that is shared before `sharing_until`, or never. Call it before anybody can see the file."""
         await self._sql.execute(
-            "posted_file_insert", platform=platform, workspace=workspace, external_id=external_id, user_id=user
+            "posted_file_insert",
+            platform=platform,
+            workspace=workspace,
+            external_id=external_id,
+            user_id=user,
+            sharing_until=sharing_until,
         )
+
+    async def share(self, platform: str, workspace: str, external_id: str) -> bool:
+        """Note that a recorded file was shared. False if it is to be deleted, or was taken for deleted."""
+        row = await self._sql.fetch_one(
+            "posted_file_share", platform=platform, workspace=workspace, external_id=external_id
+        )
+        return row is not None and not row["due"]
 
     async def count(self, users: Collection[uuid.UUID]) -> int:
         """How many files of these users there are."""
@@ -26,10 +51,10 @@ class PostedFiles:
         """Have the files of these users deleted, and return how many there were."""
         return len(await self._sql.fetch("posted_files_withdraw", users=list(users)))
 
-    async def due(self, platform: str, workspace: str, limit: int) -> list[str]:
-        """The ids of files that are to be deleted in a workspace."""
-        rows = await self._sql.fetch("posted_files_due", platform=platform, workspace=workspace, limit=limit)
-        return [row["external_id"] for row in rows]
+    async def due(self, platform: str, workspace: str, now: datetime, limit: int) -> list[DueFile]:
+        """The files that are to be deleted in a workspace, those last that may not be shared yet."""
+        rows = await self._sql.fetch("posted_files_due", platform=platform, workspace=workspace, now=now, limit=limit)
+        return [DueFile(row["external_id"], row["sharing"]) for row in rows]
 
     async def deleted(self, platform: str, workspace: str, external_id: str) -> None:
         """A file is deleted on its platform, or never will be."""

@@ -177,6 +177,10 @@ WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
 INSERT INTO receipts (tenant_id, id, made_at, key, counts, digests)
 VALUES (:tenant_id, :id, :now, :key, :counts::jsonb, :digests::bytea[])
 
+-- name: receipts_count
+-- Count the erasures that people or admins asked for.
+SELECT count(*) FROM receipts WHERE tenant_id = :tenant_id
+
 -- name: receipt_get
 -- Get a receipt.
 SELECT made_at, key, counts, digests FROM receipts WHERE tenant_id = :tenant_id AND id = :id

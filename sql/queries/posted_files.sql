@@ -1,8 +1,15 @@
 -- name: posted_file_insert
--- Record a file that is put into a person's DM, before anybody can see it there.
-INSERT INTO posted_files (tenant_id, platform, workspace, external_id, user_id)
-VALUES (:tenant_id, :platform, :workspace, :external_id, :user_id)
+-- Record a file that is put into a person's DM, before anybody can see it there. It is shared before `sharing_until`, or
+-- never.
+INSERT INTO posted_files (tenant_id, platform, workspace, external_id, user_id, sharing_until)
+VALUES (:tenant_id, :platform, :workspace, :external_id, :user_id, :sharing_until)
 ON CONFLICT DO NOTHING
+
+-- name: posted_file_share
+-- Note that a file was shared. Returns whether it is to be deleted.
+UPDATE posted_files SET sharing_until = NULL
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
+RETURNING due
 
 -- name: posted_files_count
 -- Count the files that were put into the DMs of these users and are not to be deleted yet.
@@ -14,10 +21,10 @@ UPDATE posted_files SET due = true WHERE tenant_id = :tenant_id AND user_id = AN
 RETURNING external_id
 
 -- name: posted_files_due
--- List the files that are to be deleted in a workspace.
-SELECT external_id FROM posted_files
+-- List the files that are to be deleted in a workspace, those last that may not be shared yet.
+SELECT external_id, coalesce(sharing_until > :now, false) AS sharing FROM posted_files
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due
-ORDER BY external_id LIMIT :limit
+ORDER BY sharing, external_id LIMIT :limit
 
 -- name: posted_file_delete
 -- A file is deleted on its platform, or never will be.

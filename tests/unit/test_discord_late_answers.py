@@ -34,7 +34,8 @@ async def test_no_file_is_put_into_a_dm_where_it_would_stay(monkeypatch: pytest.
         return dm
 
     client.create_dm = create_dm
-    answer = CommandAnswer("All that is yours: 3 messages.", file=AnswerFile("nexus-export.json", "{}", uuid.uuid4()))
+    file = AnswerFile("nexus-export.json", "{}", uuid.uuid4(), receipts=0)
+    answer = CommandAnswer("All that is yours: 3 messages.", file=file)
     await slash._answer_late(client, command, answer)
     ((text, more),) = dm.sent
     assert text.startswith("All that is yours: 3 messages.")

@@ -1,0 +1,127 @@
+"""Files in DMs on Slack: what somebody forgets while a file is on its way does not stay there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.slack.client import Slack, SlackRefused
+from bot.slack.files import SlackFiles
+from composer.settings import Settings
+from tests.support.harness import open_harness
+from tests.support.slack.harness import Office, office_on
+
+pytestmark = pytest.mark.e2e
+
+UPLOAD, SHARE = "files.getUploadURLExternal", "files.completeUploadExternal"
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+def before(monkeypatch: pytest.MonkeyPatch, method: str, act: Callable[[], Awaitable[object]]) -> None:
+    """Do something right before the first call of `method`."""
+    real = Slack.call
+    done: list[bool] = []
+
+    async def call(self: Slack, called: str, **given: Any) -> dict[str, Any]:
+        if called == method and not done:
+            done.append(True)
+            await act()
+        return await real(self, called, **given)
+
+    monkeypatch.setattr(Slack, "call", call)
+
+
+def shown(office: Office, acknowledged: Any) -> str:
+    """All that Alice was shown, with the acknowledgement of her last command."""
+    texts = [each["text"] for each in office.slack.ephemerals(office.alice)]
+    return "\n".join([str((acknowledged.ack or {}).get("text", "")), *texts])
+
+
+async def rows(settings: Settings, query: str) -> list[tuple[Any, ...]]:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return [tuple(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def test_a_file_whose_person_forgets_before_it_is_shared_is_deleted_once_it_is(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slack does not find a file that is not shared yet: that is not a file that is gone."""
+
+    async def forget() -> None:
+        forgotten = await office.slack.command(office.general, office.alice, "forget everything --yes")
+        assert "1 exported file" in forgotten.ack["text"]
+        await office.slack.wait_for(lambda: office.slack.calls_of("files.delete"))
+
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "the launch code is heron")
+        await running.settle()
+        before(monkeypatch, SHARE, forget)
+        exported = await office.slack.command(office.general, office.alice, "export")
+        await office.slack.wait_for(lambda: office.slack.calls_of(SHARE))
+        await office.slack.wait_for(lambda: len(office.slack.calls_of("files.delete")) > 1)
+        await office.slack.wait_for(lambda: "has changed meanwhile" in shown(office, exported))
+    assert not office.slack.world.files
+    assert await rows(office.settings, "SELECT external_id FROM posted_files") == []
+
+
+@pytest.mark.parametrize("command", ["export", "why --prompt"])
+async def test_a_file_whose_text_was_read_before_its_person_forgot_is_not_shared(
+    office: Office, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    async def forget() -> None:
+        forgotten = await office.slack.command(office.general, office.alice, "forget everything --yes")
+        assert "Forgotten for good" in forgotten.ack["text"]
+
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, office.mention("the launch code is heron"))
+        await office.answered()
+        await running.settle()
+        before(monkeypatch, UPLOAD, forget)
+        answer = await office.slack.command(office.general, office.alice, command)
+        await office.slack.wait_for(lambda: "has changed meanwhile" in shown(office, answer))
+        assert not office.slack.calls_of(SHARE)
+        monkeypatch.undo()
+        again = await office.slack.command(office.general, office.alice, "export")
+        assert "is in our direct messages" in again.ack["text"], "asked for again, it comes"
+        assert not any("heron" in content.decode() for _, content in office.slack.world.files.values())
+
+
+async def test_a_file_that_is_not_found_stays_due_as_long_as_it_may_still_be_shared(settings: Settings) -> None:
+    """The process that was about to share it died, or still is about to."""
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello", room="lab")
+        here = harness.workspace()
+        calls: list[tuple[str, str]] = []
+        ((user,),) = await rows(settings, "SELECT id FROM users")
+
+        async def call(method: str, file: str) -> None:
+            calls.append((method, file))
+            raise SlackRefused(method, "file_not_found")
+
+        async def workspace() -> Any:
+            return here
+
+        slack: Any = SimpleNamespace(call=call)
+        inbox: Any = SimpleNamespace(workspace=workspace)
+        files = SlackFiles(harness.app, slack, inbox, inbox)
+        async with harness.app.database.transaction(here.tenant_id) as tx:
+            until = harness.clock.now() + timedelta(minutes=30)
+            await tx.posted_files.record(here.platform, here.name, "F1", user, until)
+            await tx.posted_files.withdraw([user])
+        await files.delete_due()
+        assert await rows(settings, "SELECT external_id, due FROM posted_files") == [("F1", True)]
+        harness.clock.tick(3600)
+        await files.delete_due()
+        assert calls == [("files.delete", "F1")] * 2
+        assert await rows(settings, "SELECT external_id FROM posted_files") == []
