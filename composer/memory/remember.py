@@ -192,7 +192,7 @@ def parse_value(text: str) -> object:
     """The JSON value that a text is. Raises ValueError when it is none, InexactNumber (a ValueError) when a number in
     it can't be kept, BadInput when it is nested too deeply."""
     try:
-        value: object = json.loads(text, parse_float=exact_float)
+        value: object = json.loads(text, parse_float=exact_float, parse_int=exact_int)
     except RecursionError:
         value, too_deep = None, True
     else:
@@ -203,19 +203,29 @@ def parse_value(text: str) -> object:
 
 
 class InexactNumber(ValueError):
-    """A number of JSON that would be stored as another one, or without the zeros at its end."""
+    """A number of JSON that would be stored as another one, without its sign, or without the zeros at its end."""
 
 
 def exact_float(text: str) -> float:
     """The number that a text is in JSON. Raises InexactNumber for 1e-400 and 0.1234567890123456789, which no float is,
-    and for 1.10, which may be a version and not 1.1."""
-    number = float(text)
-    loses_zeros = text.endswith("0") and not text.endswith(".0") and "e" not in text.lower()
+    for 1.10 and 1.10e0, which may be a version and not 1.1, and for -0.0, which is stored as 0.0."""
+    number, digits = float(text), text.lower().partition("e")[0]
+    loses_zeros = "." in digits and digits.endswith("0") and not digits.endswith(".0")
+    loses_sign = number == 0 and text.startswith("-")
     try:
-        kept = math.isfinite(number) and not loses_zeros and Decimal(text) == Decimal(repr(number))
+        kept = math.isfinite(number) and not (loses_zeros or loses_sign) and Decimal(text) == Decimal(repr(number))
     except InvalidOperation:  # an exponent of twenty digits
         kept = False
     if not kept:
+        raise InexactNumber(text)
+    return number
+
+
+def exact_int(text: str) -> int:
+    """The whole number that a text is in JSON. Raises InexactNumber for -0, and ValueError for more digits than Python
+    reads."""
+    number = int(text)
+    if number == 0 and text.startswith("-"):
         raise InexactNumber(text)
     return number
 

@@ -116,7 +116,7 @@ class ToolWriter:
     def _quoted_value(self, value: str) -> str:
         """A value as JSON text, if it is one text, number or word that stands in the message."""
         try:
-            parsed: object = json.loads(value, parse_float=remembering.exact_float)
+            parsed: object = json.loads(value, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
         except ValueError:
             parsed = value
         if isinstance(parsed, list | dict) or parsed is None:

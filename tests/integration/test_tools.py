@@ -138,11 +138,12 @@ async def test_set_fact_sets_what_the_message_says_in_a_dm_for_its_person_alone(
     assert await office.rows("SELECT 1 FROM facts") == []
 
 
-async def test_set_fact_keeps_a_number_as_it_stands_in_the_message(office: Office) -> None:
+@pytest.mark.parametrize("number", ["1.10", "1.10e0"])
+async def test_set_fact_keeps_a_number_as_it_stands_in_the_message(office: Office, number: str) -> None:
     reply = await office.ask(
-        "alice", "note that our pandas version is 1.10", call("set_fact", key="pandas_version", value="1.10"), **DM
+        "alice", f"note that our pandas version is {number}", call("set_fact", key="pandas_version", value=number), **DM
     )
-    assert 'Set the fact pandas_version = "1.10".' in reply.text
+    assert f'Set the fact pandas_version = "{number}".' in reply.text
 
 
 @pytest.mark.parametrize(

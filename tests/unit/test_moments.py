@@ -157,7 +157,7 @@ def test_a_facts_value_has_a_limited_depth() -> None:
                 fact_value(text)
 
 
-@pytest.mark.parametrize("text", ["1e-400", "0.1234567890123456789", "[1, 1.10]"])
+@pytest.mark.parametrize("text", ["1e-400", "0.1234567890123456789", "[1, 1.10]", "1.10e0", "-0.0", "-0"])
 def test_a_number_that_would_change_is_no_value_of_a_fact(text: str) -> None:
     with pytest.raises(InexactNumber):
         parse_fact_value(text)
