@@ -15,6 +15,7 @@ from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import (
     COMPACTION,
+    EARLIER,
     FACTS,
     FOUND,
     LANDMARKS,
@@ -123,6 +124,7 @@ def sources_phrase(section: ExplainedSection) -> tuple[str, ...]:
     phrases = {
         WORKING: f"the latest {messages} of this conversation",
         RELATED: f"{messages} from earlier in this discussion",
+        EARLIER: f"{counted(len(section.sources), 'source')} of a longer prompt that tools were called with",
         MESSAGE: "the question" if len(section.sources) == 1 else f"the question, in {messages}",
     }
     return (phrases.get(section.name, counted(len(section.sources), "source")),) if section.sources else ()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from composer.model import Agent, Item, Message
@@ -19,6 +19,8 @@ RELATED: Final = "RELATED"
 RECALL: Final = "RECALL"
 MESSAGE: Final = "MESSAGE"
 TOOLS: Final = "TOOLS"  # what tools brought or wrote while the model was answering
+# Without text: what else stood in an earlier prompt for the same answer, which became too long after tools were called.
+EARLIER: Final = "EARLIER"
 
 # What came of a call of a tool.
 FOUND: Final = "found"
@@ -114,6 +116,20 @@ class Prompt:
     def asked_servers(self) -> bool:
         """Whether a server was asked by one of its tools: the answer may repeat what it said."""
         return any(used.outcome in (ANSWERED, FAILED) for used in self.used_tools)
+
+    def after(self, earlier: "Prompt") -> "Prompt":
+        """This prompt, which replaces an earlier one for the same answer, with the tools that were called before, and
+        the sources that their arguments may repeat, or what the model said before it called them."""
+        if not earlier.used_tools:
+            return self
+        known = {item.id for section in self.sections for item in section.sources}
+        others = {i.id: i for section in earlier.sections for i in section.sources if i.id not in known}
+        return replace(
+            self,
+            sections=(*self.sections, Section(EARLIER, "", 0, tuple(others.values()))),
+            used_tools=tuple(replace(used, marks=()) for used in earlier.used_tools),  # marks were those of its sources
+            unreached_servers=earlier.unreached_servers,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The prompt in the format of `--json` (docs/command-line.md); `/nexus why` reads the same object."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 _MARKS: Final = re.compile(r"(?P<gap>[ \t]?)(?<!\])\((?P<marks>s[1-9]\d{0,2}(?:, ?s[1-9]\d{0,2}){0,11})\)")
+_ANYWHERE: Final = re.compile(r"[ \t]?\(s[1-9]\d{0,2}(?:, ?s[1-9]\d{0,2})*+\)")
+_PASSES: Final = 3  # that take marks out before what is left of nested ones is replaced
 # What can begin a region without marks. Ends of code are looked for apart, so that each text is read once.
 _REGION: Final = re.compile(
     r"(?P<ticks>`++)|^[ \t>]*+(?P<tildes>~{3,}+)|^(?P<indent> {4}|\t)(?P<line>[^\n]*+)"
@@ -38,6 +40,16 @@ def replace_marks(text: str, replaced: Callable[[re.Match[str]], str]) -> str:
 def without_marks(text: str) -> str:
     """An earlier answer as later prompts show it, without its marks: they stand for sources of another prompt."""
     return replace_marks(text, lambda _: "") or (text and _NOTHING_ELSE)
+
+
+def without_any_marks(text: str) -> str:
+    """A text of others without all that looks like marks, also in code and links. Where taking them out makes new ones,
+    again and again, an ellipsis stands for them, so that this takes linear time."""
+    for _ in range(_PASSES):
+        text, count = _ANYWHERE.subn("", text)
+        if not count:
+            return text
+    return _ANYWHERE.sub(_NOTHING_ELSE, text)
 
 
 def marks_in(text: str) -> list[str]:

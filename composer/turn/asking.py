@@ -70,7 +70,9 @@ class ModelAsker:
             draft.usage = draft.usage + used
         if tools is None:
             return False
-        if calls and offered:
-            await tools.run(said, calls)
-        draft.composed = tools.composed()
+        try:
+            if calls and offered:
+                await tools.run(said, calls)
+        finally:  # also if it was stopped: a call may have been sent
+            draft.composed = tools.composed()
         return bool(calls and offered)

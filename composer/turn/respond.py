@@ -188,7 +188,8 @@ class Responder:
             await self._asker.ask(request, turn, draft, delivery)
         except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
             assert draft.composed is not None
-            tokens = draft.composed.prompt.tokens
+            earlier = draft.composed.prompt
+            tokens = earlier.tokens
             logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
             # The composer fills MAX_PROMPT_SHARE of a window, so a smaller window makes a shorter prompt. The model is
             # asked with its full window. The summary by which this prompt becomes shorter is not stored: perhaps only
@@ -196,6 +197,7 @@ class Responder:
             agent = request.agent
             smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
+            draft.composed = replace(draft.composed, prompt=draft.composed.prompt.after(earlier))
             if draft.usage != Usage():  # the model's count includes the first prompt: do not compare it (`_compose`)
                 draft.composed = replace(draft.composed, counted_tokens=0)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 
 from composer.model import Item, Message
-from composer.prompt.sections import COMPACTION, RELATED, Prompt
+from composer.prompt.sections import COMPACTION, EARLIER, RELATED, Prompt
 from composer.repositories.recall import episode_id_of
 from composer.text.repetition import repeats_erased, words_of
 
@@ -18,11 +18,11 @@ def lineage_of(prompt: Prompt, question: Message, erased: Collection[uuid.UUID])
     """(kind, id) of everything the prompt held, except what is erased. The reply's lineage: forgetting follows it.
 
     A message whose image was shown counts as recalled (the reply may describe the image in any words), and so does one
-    in RELATED, which was chosen for this question.
+    in RELATED, which was chosen for this question, and one in EARLIER, which calls of tools may repeat.
     """
     items = [(item.kind, uuid.UUID(item.id)) for item in _items(prompt)]
     chosen = [image.message.id for image in prompt.images if image.message.id != question.id]
-    chosen += [uuid.UUID(item.id) for section in prompt.sections if section.name == RELATED for item in section.sources]
+    chosen += [uuid.UUID(item.id) for item in _chosen(prompt) if item.kind == "message"]
     recalled = [(kind, id) for m in chosen for kind, id in (("message", m), ("episode", episode_id_of(m)))]
     everything = dict.fromkeys([("message", question.id), *items, *recalled])
     return tuple(source for source in everything if source[1] not in erased)
@@ -57,7 +57,7 @@ def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], t
         return False
     items = {uuid.UUID(item.id): item for item in _items(prompt)}
     removed = [items[id] for id in items if id in erased and erased[id] is None]
-    related = {item.id for section in prompt.sections if section.name == RELATED for item in section.sources}
+    related = {item.id for item in _chosen(prompt)}
     if any(item.layer != "working" or item.id in related for item in removed):
         return True
     if any(image.message.id in erased for image in prompt.images):
@@ -70,6 +70,10 @@ def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], t
 def source_namespaces(prompt: Prompt) -> set[str]:
     """The namespaces that a prompt drew on."""
     return {item.namespace for item in _items(prompt)}
+
+
+def _chosen(prompt: Prompt) -> list[Item]:
+    return [item for section in prompt.sections if section.name in (RELATED, EARLIER) for item in section.sources]
 
 
 def _items(prompt: Prompt) -> list[Item]:

@@ -8,6 +8,7 @@ tool as well as a result is cleaned, cut and framed, and is never part of the sy
 
 import asyncio
 import json
+import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from composer.ports.tool_server import ServerTool, ToolAnswer, ToolServer
 from composer.prompt.lines import quote
 from composer.prompt.sections import ANSWERED, FAILED
 from composer.text.cleaning import clean_text, shorten
-from composer.text.marks import without_marks
+from composer.text.marks import without_any_marks
 from composer.text.masking import mask
 from composer.visibility import AccessContext
 
@@ -139,12 +140,12 @@ class ToolServers:
 
 class OutsideTools:
     """The tools of servers in one turn. After a failure a server is not asked again in it. `unreached` are the names of
-    those that could not be asked for their tools."""
+    those that could not be asked for their tools; `calling`: a call was sent and has not ended."""
 
     def __init__(
         self, tools: Sequence[tuple[Tool, _KnownServer]], observer: Observer, unreached: tuple[str, ...] = ()
     ) -> None:
-        self.unreached = unreached
+        self.unreached, self.calling = unreached, False
         self._servers = {tool.name: server for tool, server in tools}
         self._tools, self._observer = tuple(tool for tool, _ in tools), observer
         self._failed: set[str] = set()
@@ -177,19 +178,21 @@ class OutsideTools:
             given = {mask(key): _masked(value) for key, value in arguments.items()}
         except ValueError as error:
             raise BadInput("The arguments are nested too deeply.") from error
+        self.calling = True
         try:
             answer = await server.server.call(server.rules.tools[name], given)
         except (Unavailable, Misconfigured) as error:
             server.failed(error)
             self._failed.add(server.rules.name)
             answer = ToolAnswer(str(error), failed=True)
+        self.calling = False
         self._observer.server_called(server.rules.name, FAILED if answer.failed else ANSWERED)
         return ToolAnswer(framed(name, answer), answer.failed)
 
 
 def framed(name: str, answer: ToolAnswer) -> str:
     """A result as a model reads it: quoted, so that no line of it looks like anything else in the prompt."""
-    said = without_marks(mask(clean_text(answer.text))).strip() or EMPTY
+    said = without_any_marks(mask(clean_text(answer.text))).strip() or EMPTY
     return f"[RESULT] data of {name}{', which failed' if answer.failed else ''}:\n  | {quote(said)}"
 
 
@@ -203,7 +206,7 @@ def offered_tools(rules: ServerRules, listed: Sequence[ServerTool]) -> tuple[Too
     for name, own in rules.tools.items():
         parameters = _parameters(by_name[own].parameters) if own in by_name else None
         if parameters is not None:
-            described = shorten(clean_text(by_name[own].description), MAX_DESCRIPTION_CHARS)
+            described = shorten(without_any_marks(clean_text(by_name[own].description)), MAX_DESCRIPTION_CHARS)
             found.append(Tool(name, f"{described} {IS_DATA.format(rules.name)}".strip(), parameters=parameters))
     return tuple(found)
 
@@ -224,18 +227,30 @@ def _cleaned(value: object) -> object:
 
 
 def _masked(value: object) -> object:
-    """A JSON value with the secrets in its texts masked. Raises ValueError for one that is nested too deeply."""
-    return _changed(value, mask)
+    """A JSON value with the secrets in its texts and numbers masked. Raises ValueError for one that is nested too
+    deeply."""
+    return _changed(value, mask, number=_masked_number)
 
 
-def _changed(value: object, change: Callable[[str], str], depth: int = 0) -> object:
-    """A JSON value with its texts and names changed."""
+def _masked_number(value: float) -> object:
+    """A number, or what stands for it if its digits before the point are a secret, such as those of a card."""
+    digits = str(int(abs(value))) if math.isfinite(value) else ""
+    masked = mask(digits)
+    return value if masked == digits else masked
+
+
+def _changed(
+    value: object, change: Callable[[str], str], depth: int = 0, *, number: Callable[[float], object] | None = None
+) -> object:
+    """A JSON value with its texts and names changed, and its numbers if that is given."""
     if depth > MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, str):
         return change(value)
+    if number is not None and isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
     if isinstance(value, Mapping):
-        return {change(str(key)): _changed(each, change, depth + 1) for key, each in value.items()}
+        return {change(str(key)): _changed(each, change, depth + 1, number=number) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_changed(each, change, depth + 1) for each in value]
+        return [_changed(each, change, depth + 1, number=number) for each in value]
     return value

@@ -195,7 +195,12 @@ class ToolSession:
         kept = tuple(kept_calls(calls, {call.id for message in self._messages for call in message.calls}))
         self._add(ChatMessage("assistant", text, calls=kept))
         for call, written in zip(kept, calls, strict=False):  # what is too long is told of, and sent back as {}
-            result = await self._run_one(call.name, written.arguments)
+            try:
+                result = await self._run_one(call.name, written.arguments)
+            except BaseException:  # stopped, or the database is gone
+                if self._outside.calling:  # its arguments have left
+                    self._used.append(UsedTool(call.name, call.arguments, (), FAILED))
+                raise
             self._used.append(UsedTool(call.name, call.arguments, result.marks, result.outcome))
             self._add(ChatMessage("tool", result.text, call_id=call.id))
         if not self.offered():

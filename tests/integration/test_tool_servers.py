@@ -323,6 +323,8 @@ async def test_a_turn_that_is_stopped_leaves_the_server_usable(office: Office, w
     assert harness.app.responder.stop_answers(received.turns[0].conversation_id)
     await harness.app.turns.settle()
     assert "Stopped" in harness.delivery.replies[-1].text
+    why = (await harness.command("alice", "/nexus why", **LAB)).text
+    assert 'Called wiki__search: {"query": "a"} \u2192 failed' in why, "its arguments were sent"
     wiki.add("search", "Here.")
     await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
     assert office.last_results == ["[RESULT] data of wiki__search:\n  | Here."]
@@ -504,6 +506,31 @@ async def test_secrets_are_masked_in_what_is_sent(office: Office, wiki: Wiki) ->
     assert wiki.calls == [("search", {"query": "use [masked: AWS key]", "deep": [{"a": "[masked: AWS key]"}]})]
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (4111111111111111, "[masked: card number]"),
+        (4111111111111111.0, "[masked: card number]"),
+        ([{"n": -4111111111111111}], [{"n": "[masked: card number]"}]),
+        (4111111111111112, 4111111111111112),
+        ([1.5, True, None, float("1e300")], [1.5, True, None, 1e300]),
+    ],
+)
+async def test_a_card_number_is_masked_also_as_a_number(
+    office: Office, wiki: Wiki, given: object, sent: object
+) -> None:
+    await office.ask("alice", "@nexus hello", call("wiki__search", query="a", n=given), **LAB)
+    assert wiki.calls == [("search", {"query": "a", "n": sent})]
+
+
+@pytest.mark.parametrize("text", ["see (s(s1)1)", "see `(s1)`", "    (s1)", "a\n```\n(s1)\n```"])
+async def test_nothing_that_a_server_says_is_a_source_mark(office: Office, wiki: Wiki, text: str) -> None:
+    wiki.add("search", text, f"Search. {text}")
+    await office.ask("alice", "@nexus hello", call("wiki__search", query="x"), **LAB)
+    assert "(s1)" not in office.last_results[0]
+    assert "(s1)" not in json.dumps(office.server.requests[-1].body["tools"][-1])
+
+
 async def test_no_line_of_the_log_has_what_was_sent_or_came_back(
     office: Office, wiki: Wiki, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -543,6 +570,24 @@ async def test_a_prompt_that_becomes_too_long_is_answered_without_asking_again(o
     assert (await office.harness.ask("alice", "@nexus hello there", **LAB)).text == "Short."
     assert len(wiki.calls) == 1
     assert outside(office) == []
+    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    assert 'Called wiki__search: {"query": "a"} \u2192 answered' in why
+    assert await office.rows("SELECT trust FROM messages WHERE agent_id IS NOT NULL") == [("tool",)]
+
+
+async def test_what_a_call_repeats_goes_also_if_the_prompt_became_too_long(office: Office, wiki: Wiki) -> None:
+    """The second prompt has less of the log; the call was made from the first one."""
+    await office.harness.say("bob", "the vault opens with the walnut key", id="b", **LAB)
+    await office.chatter(**LAB)
+    too_long = Fail(400, "This model's maximum context length is 900 tokens.", "context_length_exceeded")
+    steps = (call("recall", query="vault key"), call("wiki__search", query="walnut"), too_long)
+    office.server.script.extend((*steps, Say(("Short.",))))
+    reply = await office.harness.ask("alice", "@nexus hello there", **LAB)
+    assert "walnut" not in json.dumps(office.server.requests[-1].body["messages"]), "the control"
+    assert "walnut" in (reply.prompt or "")
+    assert "walnut" in (await office.harness.command("alice", "/nexus why", **LAB)).text
+    await office.harness.command("bob", "/nexus forget message b --yes", **LAB)
+    assert "walnut" not in json.dumps(await office.rows("SELECT prompt::text FROM turns"))
 
 
 async def test_definitions_that_leave_no_room_are_left_out(settings: Settings, wiki: Wiki) -> None:
