@@ -217,9 +217,17 @@ async def _erase_selected(
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
         await tx.usage.blank(of_people, *_blanked_days(call))
-        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=of_people)
+        exports_of = of_people or await _authors(tx, messages, items)
+        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
+
+
+async def _authors(tx: Transaction, messages: Sequence[uuid.UUID], items: Sequence[ItemRef]) -> tuple[uuid.UUID, ...]:
+    """The people whose messages and items these are, with their other accounts: an export holds what is of all."""
+    authors = await tx.erasure.authors(messages, items)
+    linked = await tx.people.linked_users(authors)
+    return tuple({*authors, *(other for others in linked.values() for other in others)})
 
 
 async def _erase(

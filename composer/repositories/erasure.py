@@ -122,6 +122,11 @@ class Erasure:
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
+    async def authors(self, messages: Sequence[uuid.UUID], items: Sequence[tuple[str, uuid.UUID]]) -> list[uuid.UUID]:
+        """The users whose messages and other items these are. Call it before they are erased."""
+        rows = await self._sql.fetch("erasable_authors", ids=[*messages, *(id for _, id in items)])
+        return [row["user_id"] for row in rows]
+
     async def own_texts(self, users: Sequence[uuid.UUID], beginning: str = "") -> AsyncIterator[list[OwnText]]:
         """Everything that these people said or stored whose id begins with `beginning` (hexadecimal digits), in pages
         of at most PAGE_SIZE, each user's by id."""

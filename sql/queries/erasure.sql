@@ -114,6 +114,18 @@ WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
            OR split_part(i.namespace, '.', 1) IN (SELECT base_namespace FROM base_namespaces))
       AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
 
+-- name: erasable_authors
+-- Find the users whose messages and other items these are.
+WITH authors AS (
+    SELECT user_id FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+    UNION SELECT user_id FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+    UNION SELECT user_id FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+    UNION SELECT user_id FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+    UNION SELECT user_id FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+    UNION SELECT user_id FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+)
+SELECT user_id FROM authors WHERE user_id IS NOT NULL
+
 -- name: erasable_texts
 -- Get the texts of what a user said or stored whose ids are from `first` to `last`, by id. Each part has its own limit, so
 -- that it is read in the order of its index, and a page costs as much as its rows.

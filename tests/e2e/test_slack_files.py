@@ -45,6 +45,22 @@ def shown(office: Office, acknowledged: Any) -> str:
     return "\n".join([str((acknowledged.ack or {}).get("text", "")), *texts])
 
 
+async def test_erasing_a_room_deletes_the_files_of_who_wrote_there(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello", room="lab")
+        await harness.say("bob", "hello", room="lab")
+        await harness.say("carol", "hello", room="hall")
+        here, now = harness.workspace(), harness.clock.now()
+        users = await rows(settings, "SELECT name, id FROM users WHERE name IN ('alice', 'bob', 'carol')")
+        async with harness.app.database.transaction(here.tenant_id) as tx:
+            for name, user in users:
+                await tx.posted_files.record("slack", "T1", f"of {name}", user, now)
+        await harness.command("alice", "/nexus erase room --yes", room="lab")
+        async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+            due = await tx.posted_files.due("slack", "T1", now, 10)
+        assert [file.external_id for file in due] == ["of alice", "of bob"], "Carol wrote nothing there"
+
+
 async def rows(settings: Settings, query: str) -> list[tuple[Any, ...]]:
     connection = await asyncpg.connect(settings.database_url)
     try:
