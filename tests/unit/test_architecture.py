@@ -87,7 +87,6 @@ JUSTIFIED = {
     "People.find_user_ids": "user ids by the external ids that the adapter gave",
     "People.workspaces": "names of workspaces, to find their tenants",
     "People.names": "names of people whom the prompt may mention already",
-    "PostedFiles.due": "ids of files, for the adapter that deletes them",
     "Projects.find_member": "who is named among the members of a project that the asker is in",
     "Projects.find_for": "projects that the asker is a member of; all for an admin",
     "Projects.members": "names of a project's members; commands check the role first",

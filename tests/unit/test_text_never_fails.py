@@ -126,6 +126,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "marks.replace_marks": lambda text: marks.replace_marks(f"{text} (s1)", lambda match: match["marks"]),
     "marks.marks_in": lambda text: list(marks.marks_in(text)),
     "marks.without_marks": lambda text: marks.without_marks(f"{text} (s1)"),
+    "marks.without_any_marks": lambda text: marks.without_any_marks(f"{text} (s1)"),
     "names.title_label": names.title_label,
     "names.in_quotes": names.in_quotes,
     "names.looks": names.looks,
