@@ -38,6 +38,8 @@ class Service:
 
     async def settle(self) -> None:
         """Wait until everything is answered and indexed, and every answer that an erasure took back is edited."""
+        # A message can be seen in the database a moment before its turn begins.
+        await self._until("SELECT count(*) = 0 FROM turns WHERE state <> 'sent'", everywhere=True)
         await self._app.turns.settle()
         for tenant, _ in await self._app.database.tenants():
             await self._app.indexer.catch_up(tenant)
@@ -65,16 +67,17 @@ class Service:
         """
         await self._until(query, user)
 
-    async def _until(self, query: str, *values: str) -> None:
+    async def _until(self, query: str, *values: str, everywhere: bool = False) -> None:
+        """Wait until a query is true in some tenant, or in all."""
         tenants = await self._app.database.tenants()
 
         async def holds() -> bool:
+            found: list[bool] = []
             for tenant, _ in tenants:
                 async with self._app.database._pool.acquire() as connection, connection.transaction():
                     await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
-                    if await connection.fetchval(query, *values):
-                        return True
-            return False
+                    found.append(bool(await connection.fetchval(query, *values)))
+            return all(found) if everywhere else any(found)
 
         if tenants:
             await until(holds)
