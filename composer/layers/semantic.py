@@ -77,9 +77,8 @@ async def read(
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best (`cut_noise`, by
-    default as `floor`). A period that the
-    question names is searched for itself, and what was said then needs no word in common with the question; where it
-    names rooms too, in these alone. Days are those of the zone of `now`.
+    default as `floor`). A period that the question names is searched for itself, and what was said then needs no word
+    in common with the question; where it names rooms too, in these alone. Days are those of the zone of `now`.
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,7 +153,8 @@ class _Model:
 def _step_back() -> None:
     """Let other threads of this machine go before this one. Only Linux gives a thread a priority of its own."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
+        with suppress(OSError):  # a sandbox may forbid it: then they are equals
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
 
 
 def _return_free_memory() -> None:

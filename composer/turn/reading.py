@@ -185,9 +185,8 @@ class Reader:
         query = _query(request, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
         now = question.at.astimezone(self._zone(request.tenant_id))
         shown = semantic.Shown([question])
-        return await semantic.read(
-            tx.recall, readable, query, shown, retrieval, now, floor=floor, cut_noise=True
-        )  # who searches by hand reads what fits as well, and no noise beside it
+        # Who searches by hand gets what fits less well, too, but no noise beside it.
+        return await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=floor, cut_noise=True)
 
     async def read_around(self, request: PromptRequest, turn: Readable, episode: uuid.UUID, each: int) -> list[Item]:
         """A recalled message with at most `each` before and after it, oldest first, by the same rules. Raises as

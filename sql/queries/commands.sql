@@ -22,13 +22,9 @@ WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id AND
       AND i.platform = c.adapter AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
 
 -- name: commands_adopt
--- Take over unanswered commands of processes that have ended (see turns_adopt).
+-- Take over unanswered commands of processes that have ended.
 UPDATE commands AS c SET process = :process
 WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.process <> :process AND c.adapter = :adapter
       AND c.workspace = :workspace
-      AND NOT EXISTS (
-          SELECT FROM pg_locks AS l
-          WHERE l.locktype = 'advisory' AND l.objsubid = 1
-                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND (l.classid::bigint << 32 | l.objid::bigint) = c.process)
+      AND c.process NOT IN (SELECT live_processes())
 RETURNING c.id, c.received_at, c.call, c.done

@@ -14,11 +14,13 @@ SELECT conversation_id, period, hour, due_at FROM digests
 WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
 
 -- name: digest_take_due
--- Lock the earliest digest that is due and that no other process is posting, of what is delivered where this process serves, but for some.
+-- Lock the earliest digest that is due where this process delivers (`served`, see turns_adopt) and that no other one is
+-- posting, but for some.
 -- With `position_id` (the terminal) only that of one room.
 SELECT d.conversation_id, d.period, d.hour, d.due_at, c.platform
 FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
-WHERE d.tenant_id = :tenant_id AND d.due_at <= :now AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
+WHERE d.tenant_id = :tenant_id AND d.due_at <= :now
+      AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
       AND NOT d.conversation_id = ANY (:but_ids::uuid[])
       AND (:position_id::uuid IS NULL OR c.id = :position_id)
 ORDER BY d.due_at, d.conversation_id

@@ -19,8 +19,8 @@ WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = '
 ORDER BY due_at, id
 
 -- name: reminder_take_due
--- Lock the earliest reminder that is due and that no other process is posting, of what is delivered where this process serves. With
--- `position_id` (the terminal, where one person is in one conversation at a time) only one that is posted in that
+-- Lock the earliest reminder that is due where this process delivers (`served`, see turns_adopt) and that no other one is
+-- posting. With `position_id` (the terminal, where one person is in one conversation at a time) only one that is posted in that
 -- conversation, or in a DM of `position_user_id`.
 SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
        r.posted_at, c.platform, c.kind, c.agent_id,
@@ -28,7 +28,8 @@ SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, 
                     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
                WHERE u.tenant_id = :tenant_id AND u.id = r.user_id AND o.opted_out) AS opted_out
 FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
-WHERE r.tenant_id = :tenant_id AND r.state = 'open' AND r.due_at <= :now AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
+WHERE r.tenant_id = :tenant_id AND r.state = 'open' AND r.due_at <= :now
+      AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
       AND NOT r.id = ANY (:but_ids::uuid[])
       AND (:position_id::uuid IS NULL OR c.id = :position_id OR (c.kind = 'dm' AND c.user_id = :position_user_id))
 ORDER BY r.due_at, r.id
@@ -79,8 +80,9 @@ WHERE r.tenant_id = :tenant_id AND t.tenant_id = :tenant_id AND t.id = :turn_id 
       AND c.tenant_id = :tenant_id AND c.id = t.conversation_id AND c.kind IN ('room', 'thread')
 
 -- name: reminder_take_refused
--- Lock a reminder whose person is still to be told that it was refused and that no other process holds, of what is
--- delivered where this process serves; with `position_user_id` (the terminal) only of that person. `isolated`: its room is in an isolated project.
+-- Lock a reminder that was refused where this process delivers (`served`, see turns_adopt), whose person is still to be
+-- told and that no other one holds; with `position_user_id` (the terminal) only of that person. `isolated`: its room is
+-- in an isolated project.
 SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
        r.posted_at, c.platform, c.workspace, coalesce(o.title, c.title, o.name, c.name) AS room, u.opted_out,
        coalesce(p.isolated, false) AS isolated
@@ -89,7 +91,8 @@ JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = r.user_id
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
 LEFT JOIN conversations AS o ON o.tenant_id = :tenant_id AND o.id = c.room_id
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = coalesce(o.project_id, c.project_id)
-WHERE r.tenant_id = :tenant_id AND r.state = 'refused' AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
+WHERE r.tenant_id = :tenant_id AND r.state = 'refused'
+      AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
       AND NOT r.id = ANY (:but_ids::uuid[]) AND (:position_user_id::uuid IS NULL OR r.user_id = :position_user_id)
 ORDER BY r.due_at, r.id
 LIMIT 1

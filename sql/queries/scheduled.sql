@@ -1,9 +1,10 @@
 -- name: posts_due
--- Say of which kinds something is to be posted, of what is delivered where this process serves: reminders and digests that are due, and
--- refused reminders whose person is to be told. With `position_id` and `position_user_id` (the terminal), as
+-- Say of which kinds something is to be posted where this process delivers (`served`, see turns_adopt): reminders and
+-- digests that are due, and refused reminders whose person is to be told. With `position_id` and `position_user_id` (the terminal), as
 -- reminder_take_due, reminder_take_refused and digest_take_due say.
 SELECT EXISTS (SELECT FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
-               WHERE r.tenant_id = :tenant_id AND r.state = 'refused' AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
+               WHERE r.tenant_id = :tenant_id AND r.state = 'refused'
+                     AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
                      AND (:position_user_id::uuid IS NULL OR r.user_id = :position_user_id)) AS refusals,
        EXISTS (SELECT FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
                WHERE r.tenant_id = :tenant_id AND r.state = 'open' AND r.due_at <= :now
@@ -11,5 +12,6 @@ SELECT EXISTS (SELECT FROM reminders AS r JOIN conversations AS c ON c.tenant_id
                      AND (:position_id::uuid IS NULL OR c.id = :position_id
                           OR (c.kind = 'dm' AND c.user_id = :position_user_id))) AS reminders,
        EXISTS (SELECT FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
-               WHERE d.tenant_id = :tenant_id AND d.due_at <= :now AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
+               WHERE d.tenant_id = :tenant_id AND d.due_at <= :now
+                     AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
                      AND (:position_id::uuid IS NULL OR c.id = :position_id)) AS digests

@@ -15,17 +15,13 @@ WHERE t.tenant_id = :tenant_id AND t.state <> 'sent' AND t.claimed_by = :process
 ORDER BY t.queued_at, t.id
 
 -- name: turns_adopt
--- Take over unfinished turns of processes that have ended, where this process serves: `discord`, or one workspace alone
--- as `slack:T123`. A live process holds an advisory lock on its own number.
+-- Take over unfinished turns of processes that have ended, if this process delivers there. `served` names where it does:
+-- a platform (`discord`), or one workspace of it (`slack:T123`).
 UPDATE turns AS t SET claimed_by = :process
 WHERE t.tenant_id = :tenant_id AND t.state <> 'sent' AND t.claimed_by <> :process
       AND EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.id = t.conversation_id
                   AND ARRAY[t.adapter, t.adapter || ':' || c.workspace] && :served::text[])
-      AND NOT EXISTS (
-          SELECT FROM pg_locks AS l
-          WHERE l.locktype = 'advisory' AND l.objsubid = 1
-                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND (l.classid::bigint << 32 | l.objid::bigint) = t.claimed_by)
+      AND t.claimed_by NOT IN (SELECT live_processes())
 RETURNING t.id
 
 -- name: turn_get

@@ -5,7 +5,8 @@ SELECT :tenant_id, id, adapter, :process FROM unnest(:ids::uuid[], :adapters::te
 ON CONFLICT DO NOTHING
 
 -- name: voice_notes_adopt
--- Take over the messages whose process has ended, where this process serves, each at most `max_tries` times in all.
+-- Take over the messages whose process has ended, if this process delivers there (`served`, see turns_adopt), each at
+-- most `max_tries` times in all.
 UPDATE voice_notes AS v SET claimed_by = :process, tries = tries + 1
 WHERE tenant_id = :tenant_id AND claimed_by <> :process AND tries < :max_tries
       AND EXISTS (SELECT FROM messages AS m JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
