@@ -10,7 +10,7 @@ BIN := .venv/bin
 UV ?= uv
 # The stamp's name has the folder in it, because a virtual environment breaks when it is moved.
 STAMP := .venv/.ready-$(shell printf %s '$(subst ','\'',$(CURDIR))' | cksum | cut -d' ' -f1)
-CODE := $(wildcard composer bot jobs sql tests)
+CODE := $(wildcard composer bot jobs sql nexus_client tests)
 
 help: ## list the tasks
 	awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile

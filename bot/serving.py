@@ -7,14 +7,13 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import structlog
-from aiohttp import web
 
 from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
+from bot.slack.signed_http import SlackHttp
 from bot.web.metrics import Metrics
-from bot.web.port import open_port
-from bot.web.routes import Connected, Routes
+from bot.web.serving import Connected
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings
@@ -66,7 +65,7 @@ async def serve(
         await app.voice_notes.adopt(app.turns.served)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
-        beside: list[Run] = [lambda: due_posts.run(app)] if running else []
+        beside: list[Run] = [lambda: due_posts.run(app)] if running or port else []
         tasks = [asyncio.create_task(run()) for run in (*running, *beside, *((jobs,) if jobs else ()))]
         serving = (
             ", ".join([*sorted(adapters), *port])
@@ -89,7 +88,7 @@ async def _open(
     """The adapters to run, and what to say of the web port."""
     running: list[Run] = []
     connected: dict[str, Connected] = {}
-    served = web.Application()
+    slack_http: SlackHttp | None = None
     if DISCORD in adapters:
         discord = DiscordAdapter(app)
         stack.push_async_callback(discord.stop)
@@ -101,10 +100,13 @@ async def _open(
         running.append(slack.run)
         connected[SLACK] = slack.connected
         if app.settings.slack_signing_secret is not None:
-            served = slack.http_app()
+            slack_http = slack.http()
     if metrics is None:
         return running, []
-    Routes(app, metrics, connected).add_to(served.router)
+    from bot.web.app import web_app  # noqa: PLC0415 - FastAPI and uvicorn take half a second
+    from bot.web.server import open_port  # noqa: PLC0415 - as above
+
+    served = web_app(app, metrics, connected, slack_http)
     return running, [f"web on {await open_port(app.settings, served, stack)}"]
 
 

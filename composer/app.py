@@ -12,6 +12,10 @@ from typing import Final, Protocol
 import structlog
 
 from composer.audit.log import AuditLog
+from composer.credentials.last_use import LastUse
+from composer.credentials.resolver import Resolver
+from composer.entries.answering import EntryAnswerer
+from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
@@ -22,6 +26,7 @@ from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
+from composer.people.export_files import remove_exports
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import NoObserver, Observer
@@ -32,8 +37,9 @@ from composer.scheduled.digests import DueDigests
 from composer.scheduled.due import DuePosts
 from composer.scheduled.refused import RefusedReminders
 from composer.scheduled.reminders import DueReminders
+from composer.server_urls import ServerUrl
 from composer.settings import Settings
-from composer.signals import ErasureSignal, InteractivePriority
+from composer.signals import ErasureSignal, InteractivePriority, end_tasks
 from composer.stores.audit_keys import AuditHeadsFile
 from composer.stores.backup import DatabaseBackup
 from composer.stores.clock import SystemClock
@@ -95,6 +101,7 @@ class App:
     directory: TenantDirectory
     database: PostgresDatabase
     cache: RedisWorkingCache
+    redis_url: ServerUrl  # of the cache, which also counts requests of the web port
     embedder: Embedder
     composer: Composer
     responder: Responder
@@ -102,6 +109,8 @@ class App:
     voice_notes: VoiceNotes
     tool_servers: ToolServers
     due_posts: DuePosts
+    entry_search: EntrySearch
+    entry_answerer: EntryAnswerer
     indexer: Indexer
     locks: PostgresProcessLocks
     tiers: SummaryTiers
@@ -110,6 +119,7 @@ class App:
     may_back_up: bool  # whether this process has the login of the database's owner
     erasures: ErasureSignal
     audit: AuditLog
+    credentials: Resolver
     observer: Observer
     extractions: ExtractionWorker | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
@@ -145,11 +155,16 @@ class App:
         for message in received.new:
             self.voice_notes.start(workspace.tenant_id, message, batch[0].adapter)
 
-    async def forgotten(self, workspace: Workspace, receipt: Receipt) -> None:
-        """Drop the cached views of an erasure's conversations, schedule indexing and wake retractions. A cache that is
-        down needs nothing: its views have an old version, which no reader uses.
+    async def forgotten(self, tenant: uuid.UUID, receipt: Receipt) -> None:
+        """Drop the cached views of an erasure's conversations, delete the terminal's exports of its owners, schedule
+        indexing and wake retractions. A cache that is down needs nothing: its views have an old version, which no
+        reader uses.
         """
-        self.indexer.due(workspace.tenant_id)
+        try:
+            remove_exports(self.settings.home, receipt.owners)
+        except OSError as error:
+            logger.warning("exports.not_deleted", error=str(error))
+        self.indexer.due(tenant)
         self.erasures.emit()
         clear_chunk_caches()
         try:
@@ -261,6 +276,8 @@ async def open_app(
                 database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine, batches
             )
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
+        last_use = LastUse(database, time)
+        stack.push_async_callback(last_use.settle)
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
         owner_known = where.owner is not None or database_url != where.database
         app = App(
@@ -269,6 +286,7 @@ async def open_app(
             directory=directory,
             database=database,
             cache=cache,
+            redis_url=where.redis,
             embedder=embedder,
             composer=composer,
             responder=responder,
@@ -283,6 +301,8 @@ async def open_app(
                 DueReminders(locks, directory.agents, directory.zone),
                 DueDigests(locks, directory.agents, directory.zone),
             ),
+            entry_search=EntrySearch(database, embedding, directory.retrieval, directory.zone, time),
+            entry_answerer=EntryAnswerer(meter, tokenizer),
             indexer=indexer,
             locks=locks,
             tiers=tiers,
@@ -291,6 +311,7 @@ async def open_app(
             may_back_up=owner_known,
             erasures=ErasureSignal(),
             audit=AuditLog(database, keys, AuditHeadsFile(settings.home), time),
+            credentials=Resolver(database, directory, settings, time, last_use),
             observer=watching,
             extractions=extractions,
             notice=extraction_notice(settings),
@@ -315,8 +336,7 @@ def _tokenizer(agent: Agent) -> Tokenizer:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await end_tasks([task])
 
 
 async def _restart_servers(settings: Settings, servers: EmbeddedServers) -> None:

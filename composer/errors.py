@@ -32,6 +32,11 @@ class BadInput(NexusError):
     """The input is wrong. The text says what was wrong and what would be right."""
 
 
+class Conflict(NexusError):
+    """Somebody has changed it meanwhile, or it stands in the way of something else. Reading it again shows how it
+    is."""
+
+
 class Unavailable(NexusError):
     """A server that Nexus needs (database, cache, model, platform) does not answer. Trying again later may work."""
 

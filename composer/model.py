@@ -43,6 +43,14 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class TeamRole(StrEnum):
+    """What a member may do in a team: an admin invites and removes members, and ends what former members share. The
+    order of the words is that of the roles, strongest first."""
+
+    ADMIN = "admin"
+    MEMBER = "member"
+
+
 class Trust(StrEnum):
     """Who wrote something, by how much they are trusted: a member, a guest of the workspace, or an external tool.
 
@@ -63,8 +71,9 @@ class RecordingPolicy(StrEnum):
 
 
 GLOBAL_NAMESPACE = "global"
-_OWNED = ("profile", "dm", "session")  # namespaces of one user, whose id stands next
+_OWNED = ("profile", "entries", "dm", "session")  # namespaces of one user, whose id stands next
 BOT_VENDOR = "nexus"
+EVERY_VENDOR = "*"  # in a list of vendors: all of them. As who reads: a person, whom no list of vendors restricts
 QUOTING_POST_PREFIX = "post:quoting:"  # begins the external id of a post that repeats what a person wrote
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 
@@ -90,6 +99,16 @@ def session_namespace(user: uuid.UUID, agent: uuid.UUID, session: uuid.UUID) -> 
 def profile_namespace(user: uuid.UUID) -> str:
     """The namespace of what is known about a person."""
     return f"profile:{user}"
+
+
+def entries_namespace(user: uuid.UUID) -> str:
+    """The namespace of the entries that a person and their tools keep for themselves."""
+    return f"entries:{user}"
+
+
+def team_namespace(team: uuid.UUID) -> str:
+    """The namespace of the entries that are shared with a team."""
+    return f"team:{team}"
 
 
 def other_owners(namespaces: Iterable[str], own: Collection[uuid.UUID]) -> tuple[uuid.UUID, ...]:
@@ -119,6 +138,11 @@ class Attachment:
     size: int = 0
     address: str = ""
     seconds: float = 0
+
+    @property
+    def words(self) -> str:
+        """Its name, and its text if it has one."""
+        return f"{self.name} {self.text}" if self.text else self.name
 
     @property
     def is_audio(self) -> bool:
@@ -312,7 +336,8 @@ class Item:
     `messages` are the platform's ids of the messages that it came from. `score` is None for layers that take everything
     in scope (facts, landmarks) or go by time (working). `came_from` names in words the scope that it crossed a border
     from ("from alice's profile"); "" for what was written in the conversation itself. `starts_at`: what it covers began
-    then and ended `at`; None for what has no duration. `by_agent`: it is a message that an agent sent.
+    then and ended `at`; None for what has no duration. `by_agent`: it is a message that an agent sent. `files` are the
+    names and texts of a message's files, as it was read.
     """
 
     layer: str
@@ -331,6 +356,7 @@ class Item:
     came_from: str = ""
     starts_at: datetime | None = None
     by_agent: bool = False
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

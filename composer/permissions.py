@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from composer.model import GLOBAL_NAMESPACE, ConversationKind, Role, profile_namespace, project_namespace
+from composer.model import (
+    GLOBAL_NAMESPACE,
+    ConversationKind,
+    Role,
+    TeamRole,
+    Trust,
+    profile_namespace,
+    project_namespace,
+)
 from composer.visibility import AccessContext, ProjectFacts, Tagged, effective_project, may_participate
 
 
@@ -22,6 +30,7 @@ class Relation(StrEnum):
     AUTHOR = "author"
     SELF = "self"
     ANOTHER_PLACE = "another place"
+    INVITED = "invited"
 
 
 class Thing(StrEnum):
@@ -37,6 +46,7 @@ class Thing(StrEnum):
     PERSON = "person"
     ACCOUNT = "account"
     ITEM = "item"
+    TEAM = "team"
     TENANT = "tenant"
 
 
@@ -121,6 +131,32 @@ class ActorFacts:
         return "this DM" if self.access.conversation.kind is ConversationKind.DM else "this session"
 
 
+@dataclass(frozen=True, slots=True)
+class TeamFacts:
+    """What somebody, and another person, are to a team, as of now. `role` and `invited` are of the one who acts,
+    `other_role` of the other (None: no member), who is the same person if `of_self`. `last_admin`: the other, or who
+    acts where there is no other, is its only admin."""
+
+    name: str
+    role: TeamRole | None
+    invited: bool = False
+    other_role: TeamRole | None = None
+    of_self: bool = False
+    last_admin: bool = False
+
+
+def has_team_permission(facts: TeamFacts, permission: Permission) -> bool:
+    """Whether somebody has a permission over a team. Nothing else is a team's: all other relations nobody has."""
+    if permission.thing is not Thing.TEAM:
+        return False
+    return {
+        Relation.MEMBER: facts.role is not None,
+        Relation.ADMIN: facts.role is TeamRole.ADMIN,
+        Relation.INVITED: facts.invited,
+        Relation.SELF: facts.role is not None and facts.of_self,
+    }.get(permission.relation, False)
+
+
 def has_permission(facts: ActorFacts, permission: Permission) -> bool:
     """Whether the person has a permission. A relation that is not defined for a thing nobody has."""
     return _RELATIONS[permission.thing](facts, permission.relation)
@@ -197,5 +233,9 @@ _RELATIONS: Final[Mapping[Thing, Callable[[ActorFacts, Relation], bool]]] = {
         relation is Relation.ANOTHER_PLACE and facts.account is not None and not facts.account.same_place
     ),
     Thing.ITEM: _to_item,
-    Thing.TENANT: lambda facts, relation: relation is Relation.ADMIN and facts.access.asker_admin,
+    Thing.TEAM: lambda facts, relation: False,  # teams are judged by TeamFacts alone
+    Thing.TENANT: lambda facts, relation: (
+        (relation is Relation.ADMIN and facts.access.asker_admin)
+        or (relation is Relation.MEMBER and facts.access.trust is Trust.MEMBER)
+    ),
 }

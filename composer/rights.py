@@ -10,9 +10,23 @@ from enum import StrEnum
 from typing import Final
 
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
-from composer.permissions import ActorFacts, Permission, Relation, Thing, has_permission
+from composer.permissions import (
+    ActorFacts,
+    Permission,
+    Relation,
+    TeamFacts,
+    Thing,
+    has_permission,
+    has_team_permission,
+)
 from composer.text.project_names import full_name
-from composer.visibility import effective_project, may_participate, unknown_conversation_sentence
+from composer.visibility import (
+    UNKNOWN_TEAM,
+    effective_project,
+    may_participate,
+    unknown_conversation_sentence,
+    unknown_project_sentence,
+)
 
 
 class Act(StrEnum):
@@ -38,6 +52,9 @@ class Act(StrEnum):
     GET_LINK_CODE = "get a code that links two accounts"
     LINK = "link two accounts"
     UNLINK = "separate linked accounts"
+    SEE_KEYS = "see and end what opens one's memory from outside"
+    CREATE_KEY = "let an AI tool use one's entries"
+    SIGN_IN = "sign in to the web pages"
     OPEN_ROOMS = "let one's DMs read the rooms that one is in"
     SET_RECORDING = "set what is stored of a room"
     REVIEW = "approve and take back what others wrote here"
@@ -56,6 +73,12 @@ class Act(StrEnum):
     UNASSIGN_ROOM = "take a room out of its project"
     UNASSIGN_SESSION = "take one's session out of its project"
     UNASSIGN_DM = "take one's DM out of its project"
+    SEE_TEAM = "see the members of a team"
+    INVITE_TO_TEAM = "invite somebody to a team"
+    JOIN_TEAM = "accept or decline an invitation to a team"
+    REMOVE_FROM_TEAM = "remove a member from a team"
+    SET_TEAM_ROLE = "set what a member may do in a team"
+    UNSHARE_OF_FORMER = "end what a former member shares with a team"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +121,20 @@ def judge(acts: Sequence[Act], facts: ActorFacts) -> None:
                 raise _refusal(requirement, facts)
 
 
+def judge_team(act: Act, facts: TeamFacts | None) -> None:
+    """Return if somebody may do something with a team. None: there is no such team.
+
+    Raises NotFound for a team that they may not know of, which looks like none, else Refused.
+    """
+    if facts is None or (facts.role is None and not facts.invited):
+        raise NotFound(UNKNOWN_TEAM)
+    if act not in TABLE:
+        raise Refused("Nobody may do that.")
+    for requirement in TABLE[act].requirements:
+        if not any(has_team_permission(facts, permission) for permission in requirement.any_of):
+            raise Refused(requirement.refusal)
+
+
 def by_project(acts: Sequence[Act]) -> bool:
     """Whether any of the acts is judged by who is in a project."""
     needed = (permission for act in acts for each in TABLE[act].requirements for permission in each.any_of)
@@ -115,11 +152,6 @@ def who(*acts: Act) -> str:
     requirements = [requirement for act in acts for requirement in TABLE[act].requirements]
     stricter = [requirement for requirement in requirements if requirement not in (PARTICIPANT, KNOWN)] or requirements
     return "; ".join(dict.fromkeys(requirement.words for requirement in stricter))
-
-
-def unknown_project_sentence(name: str) -> str:
-    """The sentence for a project that does not exist, or that the person may not know of. It is the same for both."""
-    return f"There is no project '{name}' here."
 
 
 def _refusal(requirement: AnyOf, facts: ActorFacts) -> NexusError:
@@ -210,6 +242,13 @@ def _linked(facts: ActorFacts) -> str:
     )
 
 
+def _key_created(facts: ActorFacts) -> str:
+    return (
+        "Whoever has that key can then read, as that tool, your entries and those of your teams and projects, except "
+        "where an entry names other tools alone, and write entries of yours. It opens no room, DM or session."
+    )
+
+
 _BY_PROJECT: Final = frozenset(
     {Thing.PROJECT_HERE, Thing.PROJECT_LEFT, Thing.ISOLATED_LEFT, Thing.PROJECT_NAMED, Thing.ITEM}
 )
@@ -235,9 +274,19 @@ _OUT_OF_ISOLATED: Final = AnyOf(
 _YOURS: Final = "To erase your own messages: /nexus forget WORDS."
 _OWN: Final = AnyOf((_OWNER,), "Only the person whose conversation this is may do that.")
 _THE_PERSON: Final = Permission(Relation.SELF, Thing.PERSON, "the person themselves")
+_OF_TENANT: Final = AnyOf(
+    (Permission(Relation.MEMBER, Thing.TENANT, "members of the workspace, not its guests"),),
+    "Guests have no keys and don't sign in: ask a member of this workspace.",
+)
 _ON_ANOTHER_PLATFORM: Final = Permission(
     Relation.ANOTHER_PLACE, Thing.ACCOUNT, "a person with accounts on two platforms or workspaces"
 )
+
+
+_TEAM_MEMBER: Final = Permission(Relation.MEMBER, Thing.TEAM, "members of the team")
+_TEAM_ADMIN: Final = Permission(Relation.ADMIN, Thing.TEAM, "admins of the team")
+_TEAM_SELF: Final = Permission(Relation.SELF, Thing.TEAM, "the member themselves")
+_TEAM_MANAGED: Final = "Only an admin of this team may change its members: ask one."
 
 
 def _room_admin(refusal: str) -> AnyOf:
@@ -297,6 +346,9 @@ TABLE: Final[Mapping[Act, Rule]] = {
         _linked,
     ),
     Act.UNLINK: Rule((PARTICIPANT,)),
+    Act.SEE_KEYS: Rule((_OWN,)),
+    Act.CREATE_KEY: Rule((_OWN, _OF_TENANT), _key_created),
+    Act.SIGN_IN: Rule((_OWN, _OF_TENANT)),
     # It opens nothing to anybody: who is shown the rooms is in them, and a DM is shown to nobody else.
     Act.OPEN_ROOMS: Rule((_OWN,)),
     Act.SET_RECORDING: Rule(
@@ -362,4 +414,20 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.UNASSIGN_SESSION: Rule((_OWN, _OUT_OF_ISOLATED)),
     Act.UNASSIGN_DM: Rule((_OWN, _OUT_OF_ISOLATED)),
+    # Who is in a team reads what is shared with it. It is shown by whoever asks for the act, over the API.
+    Act.SEE_TEAM: Rule((AnyOf((_TEAM_MEMBER,), "Only a member of a team may see who else is in it."),)),
+    Act.INVITE_TO_TEAM: Rule((AnyOf((_TEAM_ADMIN,), _TEAM_MANAGED),)),
+    Act.JOIN_TEAM: Rule(
+        (
+            AnyOf(
+                (Permission(Relation.INVITED, Thing.TEAM, "who is invited to the team"),),
+                "You are not invited to this team any more: ask one of its admins.",
+            ),
+        )
+    ),
+    Act.REMOVE_FROM_TEAM: Rule((AnyOf((_TEAM_ADMIN, _TEAM_SELF), _TEAM_MANAGED),)),
+    Act.SET_TEAM_ROLE: Rule((AnyOf((_TEAM_ADMIN,), _TEAM_MANAGED),)),
+    Act.UNSHARE_OF_FORMER: Rule(
+        (AnyOf((_TEAM_ADMIN,), "Only an admin of this team, or whose it is, may unshare that: ask one."),)
+    ),
 }

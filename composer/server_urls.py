@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 
 SOCKET: Final = "its socket"
 UNREADABLE: Final = "the configured address"
+LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _PLAIN_PLACE = re.compile(r"[A-Za-z0-9._:,\[\]-]+")
 _PORTS = re.compile(r"[^:,]*(:\d{0,5})?(,[^:,]*(:\d{0,5})?)*|\[[0-9A-Fa-f:.]+\](:\d{0,5})?")
 # Parameters of a URL that hold a secret; and those that libpq also reads from the environment.
@@ -192,3 +193,24 @@ def check_http_url(url: ServerUrl) -> ServerUrl:
     if parts.username or parts.password:
         raise ValueError("it may hold no login: set token or headers instead")
     return url
+
+
+def check_public_url(url: str) -> str:
+    """Check the address by which people and their tools reach the web port, and cut its last slash. Raises ValueError.
+
+    Keys and cookies travel over it, so it begins with https, except on this machine itself.
+    """
+    parts = _split(url.strip())
+    if (
+        parts is None
+        or not parts.hostname
+        or parts.scheme not in ("http", "https")
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+    ):
+        raise ValueError("it must be an address without a path or a login, like https://nexus.example.com")
+    if parts.scheme == "http" and parts.hostname not in LOCAL_HOSTS:
+        raise ValueError("keys and sign-ins travel over it, so it must begin with https, except for http://localhost")
+    return f"{parts.scheme}://{parts.netloc.lower()}"

@@ -1,11 +1,30 @@
-"""Signals between the tasks of one process: somebody waits for an answer, something was erased."""
+"""Signals between the tasks of one process: somebody waits for an answer, something was erased, work ends."""
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 MAX_WAIT_SECONDS: Final = 1.0  # background work waits at most this long, however many questions come in
+
+CANCEL_AGAIN_SECONDS: Final = 1.0
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[object]]) -> None:
+    """Cancel tasks, and wait until they have ended; how they end does not matter.
+
+    They are cancelled until they do: one cancellation can get lost where it comes together with what a task waits for,
+    and the task would go on.
+    """
+    open_tasks = set(tasks)
+    while open_tasks:
+        for task in open_tasks:
+            task.cancel()
+        ended, open_tasks = await asyncio.wait(open_tasks, timeout=CANCEL_AGAIN_SECONDS)
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # retrieved, so that nobody is warned of it
 
 
 class InteractivePriority:

@@ -6,12 +6,13 @@ the answer is no, and "no" looks exactly like "does not exist".
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Final, Protocol
 
 from composer.errors import NotFound, Refused
 from composer.model import (
     BOT_VENDOR,
+    EVERY_VENDOR,
     GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
@@ -19,8 +20,10 @@ from composer.model import (
     Trust,
     Visibility,
     dm_namespace,
+    entries_namespace,
     profile_namespace,
     project_namespace,
+    team_namespace,
 )
 
 YOU: Final = "you"  # as who reviews something
@@ -48,7 +51,7 @@ class Tagged(Protocol):
 
     @property
     def vendors(self) -> tuple[str, ...]:
-        """The vendors that its owner lets read it; `*` means all."""
+        """The vendors that its owner lets read it; EVERY_VENDOR means all."""
         ...
 
 
@@ -58,9 +61,10 @@ class Readable:
 
     A row may be read if
     - its namespace is in `namespaces`, and its visibility is in `visibilities` or it is private to one of `readers`; or
-    - its namespace is in `pooled`: the conversations of a project, which share everything with each other; or
+    - its namespace is in `pooled`: the conversations of a project, or a team. They share everything; or
     - its namespace is in `rooms`, and it is not private: the rooms that the person of a DM opened to it. Only what is
       recalled is read from these, and only by statements that name them; for every other one they don't exist.
+    Besides, its list of vendors names `vendor`, unless that is EVERY_VENDOR.
     `namespaces`, `pooled` and `rooms` are disjoint. An empty Readable reads nothing.
     """
 
@@ -82,7 +86,7 @@ class Readable:
 
     def admits(self, row: Tagged) -> bool:
         """Whether this viewer may read a row. Equal to may_read() in SQL plus the namespace being in scope."""
-        if "*" not in row.vendors and self.vendor not in row.vendors:
+        if self.vendor != EVERY_VENDOR and EVERY_VENDOR not in row.vendors and self.vendor not in row.vendors:
             return False
         if row.namespace in self.pooled:
             return True
@@ -184,7 +188,8 @@ class AccessContext:
     `trust`: what the asker is to the workspace, as their platform says. `outsiders`: people of other organisations read
     the room too. `isolated_linked_users`: those of the asker's linked users whose DM with this agent is in an isolated
     project. `reads_rooms`: this is a DM, and its user opened their DMs to the rooms that they are in; then
-    `joined_rooms` are the rooms that the asker, or a user linked with them, is in.
+    `joined_rooms` are the rooms that the asker, or a user linked with them, is in. `teams`: those that entries of the
+    asker, or of a user linked with them, are shared with; gathered for a DM or a session.
     """
 
     conversation: Conversation
@@ -199,6 +204,7 @@ class AccessContext:
     isolated_linked_users: frozenset[uuid.UUID] = frozenset()
     reads_rooms: bool = False
     joined_rooms: tuple[JoinedRoom, ...] = ()
+    teams: tuple[uuid.UUID, ...] = ()
 
     def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         """All users that one person is, this one first."""
@@ -299,12 +305,29 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
             own = [user for user in access.linked_users(access.asker) if user not in access.isolated_linked_users]
             namespaces.extend(dm_namespace(user, conversation.agent_id) for user in own)
+        namespaces.extend(_own_entries(access))
     pooled: list[str] = []
     if project is not None:
         namespaces.append(project_namespace(project.id))
         pooled.extend(member.namespace for member in project.members if _is_pooled(member))
     rooms = [room.namespace for room in rooms_for_dm(access)] if access.reads_rooms else []
     return _make_readable(conversation, namespaces, pooled, _readers(access), rooms)
+
+
+def _own_entries(access: AccessContext) -> list[str]:
+    """The namespaces of the asker's own entries, where they are read. Of what is shared with a team, only the asker's
+    own is read by this."""
+    if not _reads_own_entries(access):
+        return []
+    own = [entries_namespace(user) for user in access.linked_users(access.asker)]
+    return own + [team_namespace(team) for team in access.teams]
+
+
+def _reads_own_entries(access: AccessContext) -> bool:
+    """Whether nobody but the asker reads what is answered here: in a DM, and in a session that no project pools."""
+    conversation = access.conversation
+    pooled = conversation.kind is ConversationKind.SESSION and effective_project(access) is not None
+    return not _is_room(conversation) and not pooled
 
 
 def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
@@ -486,6 +509,8 @@ def reviewable(access: AccessContext, *, room_admin: bool, pooled: bool) -> Read
             sessions += [m.namespace for m in project.members if m.kind is ConversationKind.SESSION and _is_pooled(m)]
     if member and not _is_room(conversation) and (project is None or not project.isolated):
         namespaces.append(profile_namespace(access.asker))
+        if _reads_own_entries(access):
+            namespaces += [entries_namespace(user) for user in access.linked_users(access.asker)]
     return _make_readable(conversation, namespaces, sessions, _readers(access))
 
 
@@ -498,6 +523,217 @@ def reviewers(access: AccessContext, namespace: str, *, pooled: bool) -> str:
     if project is not None and (not own or (pooled and conversation.kind is ConversationKind.SESSION)):
         return f"an admin of the project {project.slug}"
     return YOU
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAccess:
+    """The facts that access to entries is judged by, gathered when a request begins.
+
+    `user`: for whom is read and written, `linked`: the other users that they are. `vendor`: the tool that asks, or
+    EVERY_VENDOR for the person themselves. `grants`: what the credential lets its bearer do, at most what the person
+    may (see Grants); one that is missing means less. `teams`: those that the person is a member of now; `shared_with`:
+    those that entries of theirs are shared with, also after they left. `projects`: those that they are a member of now.
+    `project`: the one that the request is about; None: none.
+    """
+
+    tenant_id: uuid.UUID
+    user: uuid.UUID
+    vendor: str
+    grants: frozenset[str]
+    linked: tuple[uuid.UUID, ...] = ()
+    teams: tuple[uuid.UUID, ...] = ()
+    shared_with: tuple[uuid.UUID, ...] = ()
+    projects: tuple[ProjectFacts, ...] = ()
+    project: uuid.UUID | None = None
+
+    @property
+    def users(self) -> tuple[uuid.UUID, ...]:
+        """All users that the person is, the one of the credential first."""
+        return (self.user, *self.linked)
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the person asks themselves, rather than a tool."""
+        return self.vendor == EVERY_VENDOR
+
+
+class Grants:
+    """What a credential may let its bearer do. A project's own grant is made by `of_project`."""
+
+    READ_ENTRIES: Final = "entries:read"
+    WRITE_ENTRIES: Final = "entries:write"
+    READ_TEAMS: Final = "teams:read"
+    WRITE_TEAMS: Final = "teams:write"
+    READ_PROJECTS: Final = "projects:read"
+    WRITE_PROJECTS: Final = "projects:write"
+
+    @staticmethod
+    def of_project(project: uuid.UUID, act: str) -> str:
+        """The grant for one project alone. `act` is read or write; the second includes the first."""
+        return f"project-{project}:{act}"
+
+
+def readable_project(access: EntryAccess, project: uuid.UUID) -> ProjectFacts | None:
+    """One of the person's projects, if the credential may read it; else None, as for one that does not exist."""
+    found = next((each for each in access.projects if each.id == project), None)
+    grants = {Grants.READ_PROJECTS, Grants.WRITE_PROJECTS}
+    grants |= {Grants.of_project(project, act) for act in ("read", "write")}
+    return found if found is not None and found.role is not None and grants & access.grants else None
+
+
+def readable_entries(access: EntryAccess) -> Readable:
+    """The entries that may be read: the person's own, those of their teams, and their projects'. Never a room, a DM, a
+    session, a profile of others or a project's pool.
+
+    In an isolated project, which a request must name, that project alone; elsewhere none of an isolated one. A request
+    that names another project reads no further ones. Raises NotFound for a project that may not be read.
+    """
+    named = None if access.project is None else readable_project(access, access.project)
+    if access.project is not None and named is None:
+        raise NotFound(unknown_project_sentence(str(access.project)))
+    if named is not None and named.isolated:
+        return _entries(access, [project_namespace(named.id)], [])
+    candidates = access.projects if named is None else (named,)
+    projects = [each.id for each in candidates if not each.isolated and readable_project(access, each.id) is not None]
+    namespaces = list(map(project_namespace, projects))
+    if Grants.READ_ENTRIES in access.grants:
+        namespaces += _namespaces_of_own(access)
+    teams = access.teams if {Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants else ()
+    return _entries(access, namespaces, map(team_namespace, teams))
+
+
+def may_see_teams(access: EntryAccess) -> bool:
+    """Whether the credential may know which teams its person is in, and what they are called."""
+    return bool({Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants)
+
+
+def readable_team(access: EntryAccess, team: uuid.UUID) -> Readable:
+    """The entries of one team. Raises NotFound for a team that the person is no member of, or may not be read."""
+    if team not in access.teams or not {Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants:
+        raise NotFound(UNKNOWN_TEAM)
+    return _entries(access, [], [team_namespace(team)])
+
+
+def entry_tag(access: EntryAccess) -> AccessTag:
+    """Where an entry is filed that the person, or a tool for them, writes: among their own, or in the project that the
+    request names.
+
+    Raises NotFound for a project that may not be read, Refused where the credential or the role in it is not enough.
+    """
+    if access.project is None:
+        _require_grant(access, {Grants.WRITE_ENTRIES}, "write entries")
+        return AccessTag(entries_namespace(access.user), Visibility.PRIVATE, access.user)
+    project = readable_project(access, access.project)
+    if project is None:
+        raise NotFound(unknown_project_sentence(str(access.project)))
+    if project.role is Role.READ:
+        raise Refused(
+            f"You may read the project {project.slug}, not write to it: ask one of its admins for the role write."
+        )
+    _require_grant(access, {Grants.WRITE_PROJECTS, Grants.of_project(project.id, "write")}, "write to that project")
+    return AccessTag(project_namespace(project.id), Visibility.SHARED, access.user)
+
+
+def team_tag(access: EntryAccess, row: Tagged, team: uuid.UUID | None) -> AccessTag:
+    """Where an entry of the person's own is filed once it is shared with a team, or with none (None) any more.
+
+    Raises NotFound for an entry that is not theirs or a team that they are not in, Refused for an entry of a project,
+    which is shared with that project already, and where the credential is not enough.
+    """
+    _require_grant(access, {Grants.WRITE_TEAMS}, "share with teams")
+    if row.user_id is None or row.user_id not in access.users or not readable_entries(access).admits(row):
+        raise NotFound(UNKNOWN_ENTRY)
+    if row.visibility is not Visibility.PRIVATE:
+        raise Refused(
+            "Only an entry of your own that is not shared yet, or shared with a team, can be shared with a team."
+        )
+    if team is None:
+        return unshared_tag(row.user_id)
+    if team not in access.teams:
+        raise NotFound(UNKNOWN_TEAM)
+    return AccessTag(team_namespace(team), Visibility.PRIVATE, row.user_id)
+
+
+def unshared_tag(owner: uuid.UUID) -> AccessTag:
+    """Where an entry is filed that is shared with nobody: its owner and their tools alone read it."""
+    return AccessTag(entries_namespace(owner), Visibility.PRIVATE, owner)
+
+
+def require_editable(access: EntryAccess, row: Tagged) -> None:
+    """Return if the bearer may change, trash or forget an entry: the person whose own it is, themselves; a tool appends
+    only. Raises NotFound for one that may not be read, Refused for one that may be read only."""
+    if not readable_entries(access).admits(row):
+        raise NotFound(UNKNOWN_ENTRY)
+    if not access.is_person:
+        raise Refused("A tool adds entries; only the person whose they are may change or delete them.")
+    _require_grant(access, {Grants.WRITE_ENTRIES}, "change entries")
+    if row.user_id not in access.users:
+        raise Refused("That entry is another person's: only they may change it.")
+    project = next((each for each in access.projects if project_namespace(each.id) == row.namespace), None)
+    if project is not None:
+        entry_tag(replace(access, project=project.id))
+
+
+def require_forgettable(access: EntryAccess, row: Tagged, origin: str) -> None:
+    """Return if the bearer may erase an entry that `origin` wrote: the person, what they may change; a tool, what it
+    wrote itself and what lies among the person's own, shared with nobody. Raises as `require_editable`."""
+    if access.is_person:
+        return require_editable(access, row)
+    if not readable_entries(access).admits(row):
+        raise NotFound(UNKNOWN_ENTRY)
+    _require_grant(access, {Grants.WRITE_ENTRIES}, "forget entries")
+    if origin != access.vendor or row.namespace not in map(entries_namespace, access.users):
+        raise Refused("A tool forgets only what it wrote itself, while that is shared with nobody.")
+    return None
+
+
+def owned_by_bearer(access: EntryAccess) -> Owned:
+    """Everything that the person owns, for the person themselves. Raises Refused for a tool."""
+    if not access.is_person:
+        raise Refused("Only the person themselves may see all that is stored of them.")
+    return Owned(access.tenant_id, access.users, _SEAL)
+
+
+def may_know_session(access: EntryAccess, session: Conversation) -> bool:
+    """Whether a session is the person's own, and one that their credential may know of."""
+    if session.kind is not ConversationKind.SESSION or session.user_id not in access.users:
+        return False
+    known = projects_of_sessions(access)
+    return known is None or session.project_id is None or session.project_id in known
+
+
+def projects_of_sessions(access: EntryAccess) -> tuple[uuid.UUID, ...] | None:
+    """The projects whose sessions, of the person's own, a credential may know of; None: it may of all. A session in no
+    project is always among them."""
+    if {Grants.READ_PROJECTS, Grants.WRITE_PROJECTS} & access.grants:
+        return None
+    return tuple(each.id for each in access.projects if readable_project(access, each.id) is not None)
+
+
+UNKNOWN_ENTRY: Final = "There is no such entry."
+UNKNOWN_TEAM: Final = "There is no such team."
+
+
+def unknown_project_sentence(name: str) -> str:
+    """The sentence for a project that does not exist, or that the asker may not know of. It is the same for both."""
+    return f"There is no project '{name}' here."
+
+
+def _namespaces_of_own(access: EntryAccess) -> list[str]:
+    """Where the person's own entries lie, shared or not. Of a team that they left, they still read their own."""
+    own = [entries_namespace(user) for user in access.users] + [profile_namespace(user) for user in access.users]
+    return own + [team_namespace(team) for team in access.shared_with]
+
+
+def _require_grant(access: EntryAccess, any_of: Collection[str], act: str) -> None:
+    if not access.grants.intersection(any_of):
+        raise Refused(f"This key may not {act}. It would need {' or '.join(sorted(any_of))}.")
+
+
+def _entries(access: EntryAccess, namespaces: Iterable[str], pooled: Iterable[str]) -> Readable:
+    team = tuple(dict.fromkeys(pooled))
+    own = tuple(namespace for namespace in dict.fromkeys(namespaces) if namespace not in team)
+    return Readable(access.tenant_id, own, team, (Visibility.SHARED,), access.users, access.vendor, _SEAL)
 
 
 def _make_readable(

@@ -7,6 +7,7 @@ from typing import Final
 from composer.model import ConversationKind, Place, derived_id
 
 CONSOLE: Final = "console"  # the platform of the terminal and of scripts
+API: Final = "rest"  # the platform, and the adapter, of conversations over the API
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,11 @@ class Workspace:
     tenant: str
     platform: str
     name: str
+
+
+def api_workspace(tenant: uuid.UUID, slug: str) -> Workspace:
+    """The workspace of a tenant's conversations over the API. People are called there by their own ids."""
+    return Workspace(tenant, slug, API, slug)
 
 
 def tenant_id(slug: str) -> uuid.UUID:

@@ -71,7 +71,7 @@ JOBS: Final[tuple[Job, ...]] = (
     Job("session", "*/10 * * * *", "summarise conversations that have paused for an hour", 540, work.sessions),
     Job("day", "*/15 * * * *", "summarise days that are over in the tenant's time zone", 3_600, work.days),
     Job("week", "5,35 * * * *", "summarise weeks that are over, from their days", 3_600, work.weeks),
-    Job("expiry", "20 * * * *", "erase expired memories, prompts and link codes", 600, work.expire),
+    Job("expiry", "20 * * * *", "erase expired memories, prompts, codes, keys and web sessions", 600, work.expire),
     Job(
         "retention",
         "40 2 * * *",

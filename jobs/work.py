@@ -15,13 +15,14 @@ from composer.repositories.database import Transaction
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
 from composer.text.counts import counted
-from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
 BATCH_SIZE: Final = 200  # items that are erased in one transaction
 TRASH_RETENTION: Final = timedelta(days=30)
 COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
+API_REQUEST_RETENTION: Final = timedelta(days=1)  # for which a repeated write over the API makes nothing more
+KEY_RETENTION: Final = timedelta(days=30)  # that a key is still listed after it has ended
 RUN_RETENTION: Final = timedelta(days=60)
 REMINDER_DAYS: Final = 400  # that a reminder which has ended is kept without `keep_days`
 
@@ -113,12 +114,18 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 
 async def expire(run: JobRun) -> None:
-    """Erase expired memories and prompts, unused link codes and old records of commands."""
+    """Erase expired memories and prompts, unused codes, invitations and login links, keys and web sessions that have
+    ended, and old records of commands and of writes over the API."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
             await tx.maintenance.delete_expired_link_codes(run.now)
+            await tx.teams.delete_expired_invites(run.now)
+            await tx.login_links.delete_expired(run.now)
+            await tx.web_sessions.delete_expired(run.now)
+            await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
+            await tx.maintenance.delete_api_requests_before(run.now - API_REQUEST_RETENTION)
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
@@ -154,7 +161,7 @@ async def _forget_memories(
             if not ids:
                 return
             receipt = await forget(tx, [], [("memory", id) for id in ids], run.now)
-        await run.app.forgotten(Workspace(tenant, slug, "", ""), receipt)
+        await run.app.forgotten(tenant, receipt)
         run.report(len(ids))
 
 
@@ -170,7 +177,7 @@ async def retain(run: JobRun) -> None:
                 receipt = await forget(tx, ids, [], run.now, by_age=True) if ids else None
             if receipt is None:
                 return
-            await run.app.forgotten(Workspace(tenant, slug, "", ""), receipt)
+            await run.app.forgotten(tenant, receipt)
             run.report(len(ids))
 
     async def audit(tenant: uuid.UUID, slug: str) -> None:

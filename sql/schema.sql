@@ -90,12 +90,18 @@ BEGIN
           AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_invites AS i
+                          WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
           AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
           AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
           AND NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
           AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
           AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id);
+          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM login_links AS l WHERE l.tenant_id = tenant AND l.user_id = u.id);
     GET DIAGNOSTICS people = ROW_COUNT;
 END;
 $$;
@@ -116,7 +122,7 @@ CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
 
 CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}'::text[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND (rooms IS NOT NULL) AND ((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers)) AND (namespace <> ALL (rooms))) OR (namespace = ANY (pooled)) OR ((visibility = ANY (ARRAY['public'::text, 'shared'::text])) AND (namespace = ANY (rooms))))), false);
+    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND (rooms IS NOT NULL) AND ((vendors IS NULL) OR (vendor = '*'::text) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers)) AND (namespace <> ALL (rooms))) OR (namespace = ANY (pooled)) OR ((visibility = ANY (ARRAY['public'::text, 'shared'::text])) AND (namespace = ANY (rooms))))), false);
 
 CREATE FUNCTION public.note_edited() RETURNS trigger
     LANGUAGE plpgsql
@@ -259,6 +265,36 @@ CREATE TABLE public.agents (
 );
 
 ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.api_keys (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text,
+    name text NOT NULL,
+    prefix text NOT NULL,
+    digest bytea NOT NULL,
+    permissions text[] NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by uuid,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    last_used_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.api_requests (
+    tenant_id uuid NOT NULL,
+    credential text NOT NULL,
+    key_digest bytea NOT NULL,
+    digest bytea NOT NULL,
+    user_id uuid NOT NULL,
+    made uuid,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.api_requests FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.audit_anchors (
     tenant_id uuid NOT NULL,
@@ -513,6 +549,16 @@ CREATE TABLE public.link_codes (
 
 ALTER TABLE ONLY public.link_codes FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.login_links (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.login_links FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.members (
     tenant_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
@@ -532,7 +578,6 @@ CREATE TABLE public.memories (
     user_id uuid,
     agent_id uuid,
     visibility text NOT NULL,
-    team_id uuid,
     allowed_vendors text[] DEFAULT '{*}'::text[] NOT NULL,
     kind text NOT NULL,
     key text,
@@ -542,10 +587,17 @@ CREATE TABLE public.memories (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone,
     superseded_by uuid,
-    deleted_at timestamp with time zone,
+    trashed_at timestamp with time zone,
     valid_to timestamp with time zone,
     merged_into uuid,
     trust text DEFAULT 'member'::text NOT NULL,
+    title text,
+    content text,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    session text,
+    updated_at timestamp with time zone,
+    version integer DEFAULT 1 NOT NULL,
     CONSTRAINT memories_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
@@ -652,6 +704,7 @@ CREATE TABLE public.quarantine (
     origin text NOT NULL,
     at timestamp with time zone NOT NULL,
     state text NOT NULL,
+    entry jsonb,
     CONSTRAINT quarantine_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'fact'::text, 'landmark'::text]))),
     CONSTRAINT quarantine_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text]))),
     CONSTRAINT quarantine_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
@@ -804,10 +857,25 @@ CREATE TABLE public.summaries_due (
 
 ALTER TABLE ONLY public.summaries_due FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.team_invites (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    team_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    created_by uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.team_invites FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.team_members (
     tenant_id uuid NOT NULL,
     team_id uuid NOT NULL,
-    user_id uuid NOT NULL
+    user_id uuid NOT NULL,
+    role text NOT NULL,
+    joined_at timestamp with time zone NOT NULL,
+    CONSTRAINT team_members_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY public.team_members FORCE ROW LEVEL SECURITY;
@@ -816,7 +884,8 @@ CREATE TABLE public.teams (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     name text NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    created_by uuid
 );
 
 ALTER TABLE ONLY public.teams FORCE ROW LEVEL SECURITY;
@@ -892,6 +961,19 @@ CREATE TABLE public.voice_notes (
 
 ALTER TABLE ONLY public.voice_notes FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.web_sessions (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    last_used_at timestamp with time zone,
+    browser text NOT NULL
+);
+
+ALTER TABLE ONLY public.web_sessions FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.workspaces (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -906,6 +988,15 @@ ALTER TABLE ONLY public.agents
 
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
+
+ALTER TABLE ONLY public.api_requests
+    ADD CONSTRAINT api_requests_pkey PRIMARY KEY (tenant_id, credential, key_digest);
 
 ALTER TABLE ONLY public.audit_anchors
     ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
@@ -976,6 +1067,12 @@ ALTER TABLE ONLY public.lineage
 ALTER TABLE ONLY public.link_codes
     ADD CONSTRAINT link_codes_pkey PRIMARY KEY (tenant_id, code_hash);
 
+ALTER TABLE ONLY public.login_links
+    ADD CONSTRAINT login_links_pkey PRIMARY KEY (tenant_id, user_id);
+
+ALTER TABLE ONLY public.login_links
+    ADD CONSTRAINT login_links_tenant_id_digest_key UNIQUE (tenant_id, digest);
+
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, conversation_id, user_id);
 
@@ -1030,6 +1127,9 @@ ALTER TABLE ONLY public.summaries_due
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.team_invites
+    ADD CONSTRAINT team_invites_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.team_members
     ADD CONSTRAINT team_members_pkey PRIMARY KEY (tenant_id, team_id, user_id);
 
@@ -1054,8 +1154,18 @@ ALTER TABLE ONLY public.users
 ALTER TABLE ONLY public.voice_notes
     ADD CONSTRAINT voice_notes_pkey PRIMARY KEY (tenant_id, message_id);
 
+ALTER TABLE ONLY public.web_sessions
+    ADD CONSTRAINT web_sessions_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.web_sessions
+    ADD CONSTRAINT web_sessions_tenant_id_digest_key UNIQUE (tenant_id, digest);
+
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
+
+CREATE INDEX api_keys_by_user ON public.api_keys USING btree (tenant_id, user_id, created_at);
+
+CREATE INDEX api_requests_by_time ON public.api_requests USING btree (tenant_id, created_at);
 
 CREATE INDEX audit_events_by_time ON public.audit_events USING btree (tenant_id, at, id);
 
@@ -1101,21 +1211,23 @@ CREATE INDEX members_by_user ON public.members USING btree (tenant_id, user_id) 
 
 CREATE INDEX membership_readings_by_room ON public.membership_readings USING btree (tenant_id, room_id);
 
-CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, namespace, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
+CREATE INDEX memories_by_key ON public.memories USING btree (tenant_id, user_id, key) WHERE (key IS NOT NULL);
 
-CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, namespace, created_at DESC);
+CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, namespace, created_at DESC, id DESC);
 
 CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id, id);
 
-CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
+CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (trashed_at IS NULL));
 
 CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
+
+CREATE INDEX memories_shared_with_teams ON public.memories USING btree (tenant_id, user_id, namespace) WHERE starts_with(namespace, 'team:'::text);
 
 CREATE INDEX memories_superseded ON public.memories USING btree (tenant_id, superseded_by) WHERE (superseded_by IS NOT NULL);
 
 CREATE INDEX memories_to_expire ON public.memories USING btree (tenant_id, expires_at) WHERE (expires_at IS NOT NULL);
 
-CREATE INDEX memories_to_purge ON public.memories USING btree (tenant_id, deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX memories_to_purge ON public.memories USING btree (tenant_id, trashed_at) WHERE (trashed_at IS NOT NULL);
 
 CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (tenant_id, conversation_id, at, seq);
 
@@ -1157,6 +1269,12 @@ CREATE INDEX reminders_refused ON public.reminders USING btree (tenant_id, due_a
 
 CREATE INDEX summaries_by_namespace ON public.summaries USING btree (tenant_id, namespace, tier, ends_at DESC);
 
+CREATE INDEX team_invites_by_user ON public.team_invites USING btree (tenant_id, user_id);
+
+CREATE UNIQUE INDEX team_invites_once ON public.team_invites USING btree (tenant_id, team_id, user_id);
+
+CREATE INDEX team_members_by_user ON public.team_members USING btree (tenant_id, user_id);
+
 CREATE INDEX turns_by_agent ON public.turns USING btree (tenant_id, conversation_id, agent_id, queued_at DESC) WHERE (prompt IS NOT NULL);
 
 CREATE INDEX turns_by_answer ON public.turns USING btree (tenant_id, answered_at) WHERE (answered_at IS NOT NULL);
@@ -1172,6 +1290,8 @@ CREATE INDEX turns_with_prompt ON public.turns USING btree (tenant_id, answered_
 CREATE INDEX users_by_import ON public.users USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
 
 CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
+
+CREATE INDEX web_sessions_by_user ON public.web_sessions USING btree (tenant_id, user_id, created_at);
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_anchors FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
 
@@ -1195,6 +1315,12 @@ CREATE TRIGGER users_opted AFTER UPDATE OF opted_out ON public.users FOR EACH RO
 
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.api_requests
+    ADD CONSTRAINT api_requests_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.audit_anchors
     ADD CONSTRAINT audit_anchors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -1256,6 +1382,9 @@ ALTER TABLE ONLY public.lineage
 ALTER TABLE ONLY public.link_codes
     ADD CONSTRAINT link_codes_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.login_links
+    ADD CONSTRAINT login_links_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
@@ -1310,6 +1439,12 @@ ALTER TABLE ONLY public.settings
 ALTER TABLE ONLY public.summaries_due
     ADD CONSTRAINT summaries_due_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.team_invites
+    ADD CONSTRAINT team_invites_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.team_invites
+    ADD CONSTRAINT team_invites_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.team_members
     ADD CONSTRAINT team_members_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
 
@@ -1328,10 +1463,17 @@ ALTER TABLE ONLY public.users
 ALTER TABLE ONLY public.voice_notes
     ADD CONSTRAINT voice_notes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.web_sessions
+    ADD CONSTRAINT web_sessions_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
 ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.api_requests ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
 
@@ -1373,6 +1515,8 @@ ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.link_codes ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.login_links ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.membership_readings ENABLE ROW LEVEL SECURITY;
@@ -1409,11 +1553,17 @@ ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.summaries_due ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.team_invites ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.team_members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.api_keys USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.api_requests USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = public.current_tenant()));
 
@@ -1455,6 +1605,8 @@ CREATE POLICY tenant ON public.lineage USING ((tenant_id = public.current_tenant
 
 CREATE POLICY tenant ON public.link_codes USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.login_links USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.members USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.membership_readings USING ((tenant_id = public.current_tenant()));
@@ -1491,6 +1643,8 @@ CREATE POLICY tenant ON public.summaries USING ((tenant_id = public.current_tena
 
 CREATE POLICY tenant ON public.summaries_due USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.team_invites USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.team_members USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()));
@@ -1503,6 +1657,8 @@ CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()
 
 CREATE POLICY tenant ON public.voice_notes USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.web_sessions USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
@@ -1512,6 +1668,8 @@ ALTER TABLE public.usage_reservations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.voice_notes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.web_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
@@ -1570,6 +1728,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.membership_readings TO nexus_s
 
 GRANT SELECT,INSERT ON TABLE public.agents TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_requests TO nexus_service;
+
 GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
@@ -1610,6 +1772,8 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.lineage TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.link_codes TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.login_links TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
@@ -1646,9 +1810,11 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.summaries TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries_due TO nexus_service;
 
-GRANT SELECT ON TABLE public.team_members TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_invites TO nexus_service;
 
-GRANT SELECT ON TABLE public.teams TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
+
+GRANT SELECT,INSERT ON TABLE public.teams TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 
@@ -1659,5 +1825,7 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.usage_reservations TO nexus_service;
 GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.voice_notes TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.web_sessions TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.workspaces TO nexus_service;

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import hypothesis
@@ -25,10 +26,11 @@ import redis
 import structlog
 
 from composer.settings import Settings
-from composer.stores import minilm
+from composer.stores import minilm, postgres
 from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import SERVICE_ROLE
+from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
@@ -60,7 +62,15 @@ hypothesis.settings.load_profile("any machine")
 
 # What is lost when the machine goes down is tested with servers of their own.
 # Statistics stay as the template has them.
-FAST_POSTGRES = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off", "autovacuum": "off"}
+FAST_POSTGRES = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_compression": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
 _numbers = itertools.count(1)
 
 
@@ -73,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the workers have the other cores; waiting threads would spin
     if hasattr(config, "workerinput"):
+        gc.disable()  # until all is imported
         runs.hold(runs.current())
     else:
         config.stash[RUN] = runs.begin(runs.base_folder())
@@ -102,6 +113,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -143,10 +155,31 @@ def servers(cluster: Path) -> Iterator[Servers]:
 @pytest.fixture(scope="session", autouse=True)
 def one_network() -> Iterator[None]:
     """Load the network of MiniLM once for all apps of a worker: it keeps nothing of a text. It runs in one thread, for
-    three quarters of the processor's time of two, and with the same result."""
+    three quarters of the processor's time of two, and with the same result. Each text runs once, as three of four come
+    up again. Tests of the network itself use `without_kept_vectors`."""
+    network, vectors = minilm._Model, dict[bytes, Any]()
+    run = network.vector
+
+    @functools.wraps(run)
+    def vector(self: minilm._Model, text: str) -> Any:
+        key = text_digest(text)
+        if key not in vectors:
+            vectors[key] = run(self, text)
+        return vectors[key]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minilm, "_Model", functools.lru_cache(minilm._Model))
+        patch.setattr(network, "vector", vector)
+        patch.setattr(minilm, "_Model", functools.lru_cache(network))
         patch.setattr(minilm, "MOST_THREADS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def without_kept_vectors(one_network: None) -> Iterator[None]:
+    """Let the network run for each text, also for one that it has seen."""
+    network: Any = vars(minilm)["_Model"].__wrapped__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(network, "vector", network.vector.__wrapped__)
         yield
 
 
@@ -158,6 +191,17 @@ def plain_tracebacks() -> Iterator[None]:
         for processor in structlog.get_config()["processors"]:
             if isinstance(processor, structlog.dev.ConsoleRenderer):
                 patch.setattr(processor, "exception_formatter", structlog.dev.plain_traceback)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_plans() -> Iterator[None]:
+    """Let the server plan each statement once for a connection, and set no timer for each: both take longer than most
+    statements of tests. The product has those that write planned anew each time, since a plan that was made for empty
+    tables is a bad one for large ones; the tables of tests stay small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(postgres.SESSION_SETTINGS, "plan_cache_mode", "force_generic_plan")
+        patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
         yield
 
 
@@ -218,12 +262,19 @@ async def emptied_url(
         await database.drop()
 
 
+@pytest.fixture(scope="session")
+def valkey_client(servers: Servers) -> Iterator[redis.Redis]:
+    """A client of this worker's Valkey."""
+    with redis.Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
 @pytest.fixture
-def settings(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, servers: Servers, valkey_client: redis.Redis, tmp_path: Path) -> Settings:
     """Settings over an empty database, the test's own where it asks for that, and an empty Valkey."""
     own = request.node.get_closest_marker("own_database") is not None
     url = request.getfixturevalue("fresh_url" if own else "emptied_url")
-    redis.Redis.from_url(servers.redis_url).flushall()
+    valkey_client.flushall()
     return Settings(home=tmp_path, database_url=url, redis_url=servers.redis_url)
 
 

@@ -24,6 +24,7 @@ from composer.text.project_names import full_name
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
+OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
 # The value of a flag that takes one: --on 2026-05-01 or --on=2026-05-01.
@@ -88,13 +89,21 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that belongs to an answer, for its caller `user` alone. Its name says its type. `receipts`: how many
+    """A file that belongs to an answer, for its caller `user` alone. Its name says its type. `erasures`: how many
     erasures there were when its text was read; with more, it may hold what is forgotten."""
 
     name: str
     text: str
     user: uuid.UUID
-    receipts: int
+    erasures: int
+
+
+async def require_current(tx: Transaction, file: AnswerFile) -> None:
+    """Return if nothing was erased since the text of a file was read; then no erasure ends before the transaction does.
+    Raises Refused."""
+    await tx.erasure.block()
+    if await tx.erasure.count() != file.erasures:
+        raise Refused(OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +332,7 @@ class Call:
         slugs = [str(getattr(value, "text", value)).lower() for value in named if value is not None]
         facts = await tx.permissions.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
         access = replace(facts.access, asker_admin=facts.access.asker_admin or incoming.sender_is_admin)
+        access = replace(access, trust=incoming.sender_trust)
         room_admin = facts.room_admin or incoming.sender_is_room_admin
         needs_approval = incoming.sender_trust in self.app.directory.quarantine(self.workspace.tenant_id)
         facts = replace(facts, access=access, room_admin=room_admin, needs_approval=needs_approval)

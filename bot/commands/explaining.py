@@ -53,7 +53,7 @@ async def _why(call: Call) -> CommandAnswer:
                 "What that answer used can't be shown any more: its prompt has expired. Ask the question again."
             )
         explanation = await explain_stored(tx, access, found.prompt)
-        receipts = await tx.erasure.receipts()
+        erasures = await tx.erasure.count()
     timings = json.loads(found.timings_ms)
     total = f"{explanation.tokens:,} of {explanation.window:,} tokens"
     stages = sorted(timings.items(), key=lambda stage: stage[0] == "total")  # it comes last
@@ -63,7 +63,7 @@ async def _why(call: Call) -> CommandAnswer:
     turn = f"Turn {found.turn}."
     if _PROMPT.name in call.flags:
         text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)
-        file = AnswerFile(_FILE, text, call.user, receipts)
+        file = AnswerFile(_FILE, text, call.user, erasures)
         return CommandAnswer(f"{head}\n{turn} Its prompt, as far as you may read it now:", file=file)
     taken = cited(explanation.sections, found.answer)
     quotes = "quotes" if OFFLINE in found.answer else "cites"

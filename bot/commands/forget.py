@@ -2,29 +2,29 @@
 
 import secrets
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from pathlib import Path
 from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user
 from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, command_id, valued
 from bot.commands.parameters import ForgetScope, ForgetTarget
-from composer.errors import BadInput, NotFound, Unavailable
+from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
-from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
+from composer.memory.exported import authors_of
 from composer.memory.matching import find_matching
-from composer.people.export_files import count_exports, remove_exports
+from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
-from composer.rights import Act, unknown_project_sentence
+from composer.rights import Act
 from composer.summaries.periods import end_of_day, start_of_day
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
 from composer.text.project_names import full_name, slug_of
+from composer.visibility import unknown_project_sentence
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
@@ -67,8 +67,8 @@ class _Found:
 
 
 def _shown(text: OwnText) -> str:
-    joined = " = ".join(text.parts) if text.kind == "fact" else " ".join(text.parts)
-    return shorten(joined, MAX_TEXT_CHARS)
+    parts = text.parts[:1] if text.kind == "memory" else text.parts
+    return shorten((" = " if text.kind == "fact" else " ").join(parts), MAX_TEXT_CHARS)
 
 
 async def _forget(call: Call) -> CommandAnswer:
@@ -86,7 +86,7 @@ async def _forget(call: Call) -> CommandAnswer:
             posted = await tx.posted_files.count(people)
         if target.scope is ForgetScope.MATCHING and not found.count:
             return CommandAnswer(str(forgetting.Receipt()))
-        exported = _with_exports(call, lambda home: count_exports(home, people))
+        exported = exported_files(call.app.settings.home, people)
         return call.unconfirmed(_confirmation(target, found, others, exported + posted))
     async with call.changing() as tx:
         found, people = await _own(tx, call, target), await _identities(tx, call.user)
@@ -98,7 +98,7 @@ async def _forget(call: Call) -> CommandAnswer:
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
-    await call.app.forgotten(call.workspace, receipt)
+    await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
 
 
@@ -217,17 +217,10 @@ async def _erase_selected(
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
         await tx.usage.blank(of_people, *_blanked_days(call))
-        exports_of = of_people or await _authors(tx, messages, items)
+        exports_of = of_people or await authors_of(tx, messages, items)
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
-    await call.app.forgotten(call.workspace, receipt)
+    await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
-
-
-async def _authors(tx: Transaction, messages: Sequence[uuid.UUID], items: Sequence[ItemRef]) -> tuple[uuid.UUID, ...]:
-    """The people whose messages and items these are, with their other accounts: an export holds what is of all."""
-    authors = await tx.erasure.authors(messages, items)
-    linked = await tx.people.linked_users(authors)
-    return tuple({*authors, *(other for others in linked.values() for other in others)})
 
 
 async def _erase(
@@ -239,30 +232,18 @@ async def _erase(
     names_of: tuple[uuid.UUID, ...],
     exports_of: tuple[uuid.UUID, ...],
 ) -> forgetting.Receipt:
-    """Erase messages and items, with the names and the exported files of people, and record a receipt.
-
-    An exported file holds what was there when it was made, so it goes with any part of that. Files are deleted before
-    the commit: a command that is interrupted between is run again. Those in DMs are deleted after it, by the adapter.
-    """
-    names = await blanking.names_of(tx, names_of)
-    blanked = await blanking.blank_names(tx, names_of, names, call.now) if names_of else forgetting.Receipt()
-    receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
-    exported = _with_exports(call, lambda home: remove_exports(home, exports_of))
-    exported += await tx.posted_files.withdraw(exports_of)
-    receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": exported})
-    return await forgetting.record(tx, receipt, secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES), call.now)
-
-
-def _with_exports(call: Call, act: Callable[[Path], int]) -> int:
-    """What `act` returns for the home in which the terminal writes exports. Raises Unavailable."""
-    home = call.app.settings.home
-    try:
-        return act(home)
-    except OSError as error:
-        raise Unavailable(
-            "A file with an export can't be deleted now, so nothing was erased. Ask whoever runs Nexus, and try again.",
-            operator=f"The exports under {home} can't be deleted ({error}): nothing was erased.",
-        ) from error
+    """Erase messages and items, with the names and the exported files of people."""
+    return await erase(
+        tx,
+        call.app.settings.home,
+        messages,
+        items,
+        call.now,
+        call.conversation.id,
+        key=secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES),
+        names_of=names_of,
+        exports_of=exports_of,
+    )
 
 
 def _span(call: Call) -> tuple[datetime | None, datetime | None]:

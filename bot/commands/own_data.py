@@ -17,7 +17,7 @@ EXPORT_FILE: Final = "nexus-export.json"
 
 async def _privacy(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)))
+        report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)), call.now)
     return CommandAnswer(
         f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one item: {PREFIX} share. "
         f"To erase: {PREFIX} forget. To stop storing: {PREFIX} opt-out."
@@ -28,11 +28,11 @@ async def _export(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
-        receipts = await tx.erasure.receipts()
+        erasures = await tx.erasure.count()
     async with call.changing() as tx:
         await tx.audit.record(audit.AuditAct.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = counted_all(document.counts)
-    file = AnswerFile(EXPORT_FILE, document.text, call.user, receipts)
+    file = AnswerFile(EXPORT_FILE, document.text, call.user, erasures)
     return CommandAnswer(f"All that is yours: {counts}.", file=file)
 
 

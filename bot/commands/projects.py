@@ -14,8 +14,8 @@ from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
 from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
-from composer.rights import Act, unknown_project_sentence
-from composer.visibility import ProjectFacts
+from composer.rights import Act
+from composer.visibility import ProjectFacts, unknown_project_sentence
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 

@@ -120,7 +120,7 @@ async def _undo(call: Call) -> CommandAnswer:
         found = await _contributions(tx, call, since)
         counts = await review.undone(tx, found)
         receipt = await review.undo(tx, found, call.now, call.conversation.id)
-    await call.app.forgotten(call.workspace, receipt)
+    await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(f"Taken back: {_amount(counts)} by {name} or made from that. {receipt}")
 
 

@@ -3,6 +3,7 @@
 An adapter passes a command's text with its sender and place; the answer is for that sender alone.
 """
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -14,6 +15,7 @@ from bot.commands import (
     digests,
     explaining,
     forget,
+    keys,
     memories,
     own_data,
     people,
@@ -51,6 +53,8 @@ from composer.rights import Act
 from composer.workspace import Workspace
 
 __all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]
+
+MAX_COMPARED_CHARS: Final = 40  # of an unknown name, with the names that there are
 
 
 async def run_command(
@@ -125,8 +129,11 @@ def parse(text: str) -> tuple[Command, str]:
     group = _group(head[0])
     if group and len(head) == 1:
         return COMMANDS["help"], head[0]
-    known = ", ".join(group or sorted({name.split()[0] for name in COMMANDS}))
-    raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}. Commands: {known}.")
+    known = group or sorted({name.split()[0] for name in COMMANDS})
+    given = " ".join(head[: 2 if group else 1])
+    near = difflib.get_close_matches(given[:MAX_COMPARED_CHARS].lower(), known, n=1, cutoff=0.75)
+    meant = f"; did you mean {PREFIX} {near[0]}?" if near else "."
+    raise BadInput(f"There is no command {PREFIX} {given}{meant} Commands: {', '.join(known)}.")
 
 
 def names_user(text: str) -> bool:
@@ -232,6 +239,7 @@ _DECLARED: Final[Sequence[Command]] = (
     *digests.COMMANDS,
     *catching_up.COMMANDS,
     *own_data.COMMANDS,
+    *keys.COMMANDS,
     *sharing.COMMANDS,
     *review.COMMANDS,
     *retrieval.COMMANDS,

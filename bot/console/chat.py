@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.commands import suggestions
-from bot.commands.command import AnswerFile
+from bot.commands.command import AnswerFile, require_current
 from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
@@ -287,7 +287,9 @@ class Chat:
         if _is_help(text):
             render.show_words("\n".join(("In the terminal also:", *_TERMINAL_HELP)))
         if answer.file is not None:
-            self._show_file(answer.file)
+            async with self._app.database.transaction(position.workspace.tenant_id) as tx:
+                await require_current(tx, answer.file)  # an erasure goes before, or finds the file
+                self._show_file(answer.file)
 
     def _show_file(self, file: AnswerFile) -> None:
         """Print a text; write anything else to a file that only this account may read."""

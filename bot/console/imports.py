@@ -20,7 +20,7 @@ async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undo
     workspaces = {tenant: app.directory.workspace(part.platform, part.workspace) for tenant, part in run.parts}
     new_key = lambda: secrets.token_bytes(RECEIPT_KEY_BYTES)  # noqa: E731
     async for tenant, receipt, so_far in undo_import(app.database, run, new_key, app.clock.now()):
-        await app.forgotten(workspaces[tenant], receipt)
+        await app.forgotten(workspaces[tenant].tenant_id, receipt)
         done = so_far
         progress(done.messages)
     return done

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.commands.table import run_command
 from bot.console import jobs as schedule
-from bot.script.changes import apply_membership, change_message
+from bot.script.changes import apply_memberships, change_message
 from bot.script.events import CommandEvent, DeleteEvent, EditEvent, JobEvent, Line, MessageEvent, MoveEvent, SettleEvent
 from bot.script.places import PLATFORM, incoming
 from composer.app import App
@@ -141,7 +141,7 @@ class Player:
             case EditEvent() | DeleteEvent():
                 await self._change(event)
             case MoveEvent():
-                await apply_membership(self._app, event, self._clock.now())
+                await apply_memberships(self._app, [(event, self._clock.now())])
             case SettleEvent():
                 await self._settle(self._workspace(event.workspace))
             case JobEvent():

@@ -44,7 +44,7 @@ _PLAIN: Final = "set"  # the subcommand for a command of one word that others be
 
 MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whole command with one more
 # Commands of one word that stand in a group on Discord, so that there are not too many: `/nexus room digest`.
-GROUPED: Final = {"catch-up": "room", "compact": "room", "digest": "room"}
+GROUPED: Final = {"agents": "room", "catch-up": "room", "compact": "room", "digest": "room", "login": "keys"}
 
 
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from itertools import groupby, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from bot.importers.export import MIXED
 from bot.importers.history_privacy import closed
-from bot.script.changes import apply_membership, change_message
+from bot.script.changes import apply_memberships, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, check_event, read_script
 from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
 from composer.app import App
@@ -166,19 +166,16 @@ async def import_history(
     progress(total - len(lines))  # for the joins that it adds
     new = messages = 0
     final = {_changed(line): line for line in lines if isinstance(line.event, EditEvent | DeleteEvent)}
-    for is_message, group in groupby(lines, key=lambda line: isinstance(line.event, MessageEvent)):
-        if is_message:
-            for batch in _batches(group):
-                added = await _store(app, batch, run)
-                new, messages = new + added, messages + len(batch)
-                progress(len(batch))
-        else:
-            for line in group:
-                if isinstance(line.event, MoveEvent):
-                    await apply_membership(app, line.event, line.event.at or app.clock.now(), run)
-                elif final[_changed(line)] is line:  # importing again must not restore an earlier text
-                    await _change(app, line)
-                progress(1)
+    for part in _parts(lines):
+        if part.moves:
+            now = app.clock.now()
+            await apply_memberships(app, [(move, move.at or now) for move in part.moves], run)
+        if part.messages:
+            new, messages = new + await _store(app, part.messages, run), messages + len(part.messages)
+        for line in part.changes:
+            if final[_changed(line)] is line:  # importing again must not restore an earlier text
+                await _change(app, line)
+        progress(len(part.moves) + len(part.messages) + len(part.changes))
     if run is not None:
         await end_import(app.database, run, app.clock.now())
     return HistoryResult(messages + skipped.total(), new, messages - new, dict(skipped))
@@ -248,12 +245,55 @@ def _changed(line: Line) -> tuple[str, str]:
     return line.event.workspace, str(getattr(line.event, "id", ""))
 
 
-def _batches(lines: Iterator[Line]) -> Iterator[list[MessageEvent]]:
-    """Consecutive messages of one workspace, at most BATCH_SIZE messages."""
-    events = (line.event for line in lines if isinstance(line.event, MessageEvent))
-    for _, group in groupby(events, key=lambda event: event.workspace):
-        while batch := list(islice(group, BATCH_SIZE)):
-            yield batch
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Events that are stored together: who joins and leaves, then what is said, of one workspace; or changes of it."""
+
+    moves: list[MoveEvent] = field(default_factory=list)
+    messages: list[MessageEvent] = field(default_factory=list)
+    changes: list[Line] = field(default_factory=list)
+
+    def has_room_for(self, event: MessageEvent | MoveEvent) -> bool:
+        """Whether an event may be stored with these, at most BATCH_SIZE messages or moves."""
+        full = len(self.messages) >= BATCH_SIZE or len(self.moves) >= BATCH_SIZE
+        first = next(iter((*self.moves[:1], *self.messages[:1])), event)
+        return not full and not self.changes and first.workspace == event.workspace
+
+
+def _parts(lines: Sequence[Line]) -> Iterator[_Part]:
+    """The events in parts, in an order in which they change the same as in their own.
+
+    A transaction takes as long for one message as for many, and in a log of a channel somebody joins or leaves after
+    every few lines. So who joins or leaves goes before the messages of others, except where that could change
+    something: who spoke in this part has already been where they move, the first who joins a room becomes its admin,
+    and what states that a room is private or public holds from there on.
+    """
+    part, senders, joined, stated = _Part(), set[str](), set[tuple[str, str]](), False
+    for line in lines:
+        event = line.event
+        if isinstance(event, MessageEvent):
+            fits = part.has_room_for(event)
+        elif isinstance(event, MoveEvent):
+            first = (event.workspace, event.room_id()) not in joined
+            stated = stated or event.private is not None
+            ahead = not first and not stated and external(event.user) not in senders
+            fits = part.has_room_for(event) and (ahead or not part.messages)
+        else:
+            fits = not part.moves and not part.messages
+        if not fits:
+            yield part
+            part, senders, stated = _Part(), set(), False
+        if isinstance(event, MessageEvent):
+            part.messages.append(event)
+            senders.add(external(event.user))
+            stated = stated or event.private is not None
+        elif isinstance(event, MoveEvent):
+            part.moves.append(event)
+            if event.type == "join":
+                joined.add((event.workspace, event.room_id()))
+        else:
+            part.changes.append(line)
+    yield part
 
 
 def _incoming(workspace: Workspace, event: MessageEvent) -> Incoming:

@@ -231,7 +231,7 @@ class PlatformInbox:
             files=changed.attached,
         )
         if receipt is not None:
-            await app.forgotten(workspace, receipt)
+            await app.forgotten(workspace.tenant_id, receipt)
 
     # Rooms
 
@@ -250,7 +250,7 @@ class PlatformInbox:
             case RoomDeleted(room, thread):
                 receipt = await erase_room(store, workspace, room, thread, self._app.clock.now())
                 if receipt is not None:
-                    await self._app.forgotten(workspace, receipt)
+                    await self._app.forgotten(workspace.tenant_id, receipt)
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
         """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff."""

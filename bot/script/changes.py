@@ -1,5 +1,6 @@
 """Apply script events to stored messages and rooms: edits, deletions, joins and leaves."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from bot.script.events import MoveEvent
@@ -37,25 +38,29 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
         agents = app.directory.agents(workspace.tenant_id)
         receipt = await change_stored(tx, agents, stored, text, people, stored.attachments, now)
     if receipt is not None:
-        await app.forgotten(workspace, receipt)
+        await app.forgotten(workspace.tenant_id, receipt)
 
 
-async def apply_membership(app: App, event: MoveEvent, now: datetime, run: ImportRun | None = None) -> None:
-    """Let someone join a room, which is made if it is new, or leave it; `run`: of an import that tells of it. Raises
-    NotFound when they leave an unknown room."""
-    workspace = app.directory.workspace(PLATFORM, event.workspace)
+async def apply_memberships(
+    app: App, moves: Sequence[tuple[MoveEvent, datetime]], run: ImportRun | None = None
+) -> None:
+    """Let people join rooms of one workspace, which are made if they are new, or leave them, each at a time, in their
+    order and all or none; `run`: of an import that tells of it. Raises NotFound when somebody leaves an unknown room.
+    """
+    workspace = app.directory.workspace(PLATFORM, moves[0][0].workspace)
     agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id) as tx:
         if run is not None:
             await begin_import(tx, workspace, agents, run, app.clock.now())
-        await record_membership(
-            tx,
-            workspace,
-            agents,
-            event.room_id(),
-            external(event.user),
-            event.user,
-            joined=event.type == "join",
-            private=event.private is True,
-            now=now,
-        )
+        for event, at in moves:
+            await record_membership(
+                tx,
+                workspace,
+                agents,
+                event.room_id(),
+                external(event.user),
+                event.user,
+                joined=event.type == "join",
+                private=event.private is True,
+                now=at,
+            )

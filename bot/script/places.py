@@ -4,6 +4,7 @@ import secrets
 from datetime import datetime
 from typing import Final
 
+from composer import settings
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.addressing import find_addressed_agents
@@ -11,7 +12,7 @@ from composer.model import Agent, Attachment, ConversationKind, Incoming, Place,
 from composer.workspace import Workspace
 
 PLATFORM: Final = "console"
-DEFAULT_WORKSPACE: Final = "default"
+DEFAULT_WORKSPACE: Final = settings.DEFAULT_WORKSPACE
 DEFAULT_USER: Final = "alice"
 
 

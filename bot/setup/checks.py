@@ -14,6 +14,7 @@ from composer.settings import Settings
 TIMEOUT_SECONDS: Final = 15
 SHOWN_MODELS: Final = 8
 DEFAULT_URL: Final = "https://api.openai.com/v1"
+NO_URL: Final = "the base URL is no address of a server: write it in full, such as http://localhost:11434/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ async def check_model(settings: Settings) -> Checked:
     base = (settings.openai_base_url or DEFAULT_URL).rstrip("/") if settings.has_model_api else ""
     if not base:
         return Checked(((True, "offline: Nexus quotes what it remembers"),))
+    if not base.startswith(("http://", "https://")):
+        return Checked(((False, NO_URL),))
     key = settings.openai_api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     try:

@@ -11,10 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import structlog
-from aiohttp import web
 from cachetools import LRUCache
 from pydantic import SecretStr
-from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
@@ -56,7 +54,8 @@ from bot.slack.reading import (
     TokenRevoked,
     read_event,
 )
-from bot.slack.requests import Malformed, check_shape, is_signed, retries, teams
+from bot.slack.requests import retries, teams
+from bot.slack.signed_http import SlackHttp
 from bot.slack.text import command, plain
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
@@ -65,11 +64,9 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-PATH: Final = "/slack/events"  # of events, commands and interactions alike
 PING_SECONDS: Final = 5.0
 MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is made
 MAX_TITLE_CHARS: Final = 60
-MAX_REQUEST_BYTES: Final = 4 * 2**20
 MAX_UNTITLED_THREADS: Final = 10_000
 BEGIN_SECONDS: Final = 2.0  # for storing that a connection began; an event must be acknowledged within three
 MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
@@ -93,7 +90,7 @@ class _SocketClient(SocketModeClient):
 
 
 class SlackAdapter:
-    """Connects one Slack workspace to the core. `run` it; to receive events by HTTP, also mount `http_app`."""
+    """Connects one Slack workspace to the core. `run` it; to receive events by HTTP, also serve `http`."""
 
     def __init__(
         self,
@@ -268,30 +265,15 @@ class SlackAdapter:
 
     # HTTP
 
-    def http_app(self) -> web.Application:
-        """What a web process mounts to receive events by HTTP, at `/slack/events`. Raises Misconfigured."""
-        if self._app.settings.slack_signing_secret is None:
+    def http(self) -> SlackHttp:
+        """What a web process serves to receive events by HTTP. Raises Misconfigured."""
+        secret = self._app.settings.slack_signing_secret
+        if secret is None:
             raise Misconfigured(
                 "NEXUS_SLACK_SIGNING_SECRET is not set: without it, anyone could send events as Slack. "
                 "Slack shows it under Basic Information."
             )
-        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
-        app.router.add_post(PATH, self._http)
-        return app
-
-    async def _http(self, request: web.Request) -> web.Response:
-        secret, headers = self._app.settings.slack_signing_secret, request.headers
-        assert secret is not None
-        body, stamp = await request.read(), headers.get("X-Slack-Request-Timestamp", "")
-        if not is_signed(body, stamp, headers.get("X-Slack-Signature", ""), secret.get_secret_value(), self._clock()):
-            return web.Response(status=401)
-        try:
-            text = check_shape(body, request.content_type)
-        except Malformed:
-            logger.warning("slack.request_malformed")
-            return web.Response(status=400)
-        received = AsyncBoltRequest(body=text, query=request.query_string, headers=dict(headers))
-        return await to_aiohttp_response(await self._bolt.async_dispatch(received))
+        return SlackHttp(secret.get_secret_value(), self._clock, self._bolt.async_dispatch)
 
     async def _refuse_foreign(self, body: dict[str, Any], request: AsyncBoltRequest, next: Any) -> BoltResponse | None:
         """Let nothing through that was sent for another workspace than the one whose bot token we have: before every
@@ -318,7 +300,7 @@ class SlackAdapter:
             logger=QUIET,
             process_before_response=True,  # acknowledge only what is stored
             signing_secret="" if secret is None else secret.get_secret_value(),
-            request_verification_enabled=False,  # `_http` does it, before anything is parsed
+            request_verification_enabled=False,  # SlackHttp does it, before anything is parsed
             ssl_check_enabled=False,
             ignoring_self_events_enabled=False,  # a deletion of our own answer counts; `read_event` leaves out the rest
             client=AsyncWebClient(base_url=base_url, logger=QUIET),

@@ -6,7 +6,7 @@ from typing import Final
 import aiohttp
 import structlog
 
-from bot.commands.command import AnswerFile
+from bot.commands.command import OUTDATED, AnswerFile, require_current
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
@@ -21,7 +21,6 @@ _OK: Final = 200
 _BATCH_SIZE: Final = 100
 _GONE: Final = ("file_not_found", "file_deleted")
 _SHARING: Final = timedelta(hours=1)  # a call takes seconds, or a few minutes with rate limits
-_OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 
 
 class SlackFiles:
@@ -37,9 +36,7 @@ class SlackFiles:
         content, dm, at = file.text.encode(), await self._directory.dm(user), await self._inbox.workspace()
         id = await self._upload(file.name, content)
         async with self._app.database.transaction(at.tenant_id) as tx:
-            await tx.erasure.block()  # an erasure either goes before, and is counted, or finds the file
-            if await tx.erasure.receipts() != file.receipts:
-                raise Refused(_OUTDATED)
+            await require_current(tx, file)  # an erasure either goes before, and is counted, or finds the file
             until = self._app.clock.now() + _SHARING
             await tx.posted_files.record(at.platform, at.name, id, file.user, until)
         files = [{"id": id, "title": file.name}]
@@ -48,7 +45,7 @@ class SlackFiles:
             stays = await tx.posted_files.share(at.platform, at.name, id)
         if not stays:
             await self._delete(at, DueFile(id, sharing=False))
-            raise Refused(_OUTDATED)
+            raise Refused(OUTDATED)
 
     async def delete_due(self) -> None:
         """Delete the files of this workspace whose people have forgotten something. Raises Unavailable."""

@@ -1,1 +1,1 @@
-"""The web port: liveness, readiness and metrics."""
+"""The web port: one app for the API, Slack's events, liveness, readiness and metrics."""

@@ -8,6 +8,7 @@ from composer.ingest.addressing import find_addressed_agents
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
+from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt
 from composer.model import Agent, Attachment, ConversationKind, Message, Place
 from composer.repositories.database import Database, Transaction
@@ -66,14 +67,15 @@ async def change_stored(
     An edit erases the message when it would not be stored if it were sent now: its sender opted out, or its room's
     memory was turned off. Nothing of the new text is kept then.
     """
-    if text is None:
-        return await forgetting.forget(tx, [message.id], [], now)
-    edited = message_text(text)
-    if message_text(message.text) == edited and tuple(attached) == message.attachments:
+    same = text is not None and message_text(message.text) == message_text(text)
+    if same and tuple(attached) == message.attachments:
         return None
-    if not await _is_recorded(tx, agents, message, text):
-        return await forgetting.forget(tx, [message.id], [], now)
-    return await forgetting.edit(tx, message, edited, mentioned, attached, now)
+    people = () if message.ephemeral else await authors_of(tx, [message.id])
+    if text is None or not await _is_recorded(tx, agents, message, text):
+        receipt = await forgetting.forget(tx, [message.id], [], now)
+    else:
+        receipt = await forgetting.edit(tx, message, message_text(text), mentioned, attached, now)
+    return await withdraw_exports(tx, people, receipt) if receipt.erased else receipt
 
 
 async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Message, text: str) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.errors import NotFound
+from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget, record
 from composer.model import Agent
 from composer.repositories.audit import AuditAct
@@ -118,7 +119,9 @@ async def undo_import(
         while more:
             async with database.transaction(tenant) as tx:
                 messages = await tx.imports.messages(run.id, BATCH_SIZE)
+                people = await authors_of(tx, messages)
                 receipt = await forget(tx, messages, [], now, again=True) if messages else Receipt()
+                receipt = await withdraw_exports(tx, people, receipt)
                 erased += messages
                 more = len(messages) == BATCH_SIZE
                 done.messages += len(messages)

@@ -120,6 +120,11 @@ async def receive(
     )
 
 
+def turn_id(message: uuid.UUID, agent: Agent) -> uuid.UUID:
+    """The id of the turn in which an agent answers a message."""
+    return derived_id("turn", str(message), agent.slug)
+
+
 def unnumbered_seq(message: uuid.UUID) -> int:
     """The sequence number of an ephemeral message or its answer, and of one that is filed with what was said before its
     room was opened: negative, outside its conversation's own numbers. The window of a view moves by those, so a gap
@@ -281,7 +286,7 @@ def _turns(batch: Batch, stored: Sequence[_Stored]) -> list[tuple[Turn, datetime
     for entry in stored:
         for agent in _answering_agents(batch, entry.incoming, entry.conversation):
             turn = Turn(
-                id=derived_id("turn", str(entry.message.id), agent.slug),
+                id=turn_id(entry.message.id, agent),
                 tenant_id=batch.workspace.tenant_id,
                 conversation_id=entry.conversation.id,
                 message_id=entry.message.id,

@@ -7,6 +7,7 @@ from composer.errors import NotFound
 from composer.ingest.imports import begin_import
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
+from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation
@@ -73,9 +74,10 @@ async def erase_room(
             return None
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
+        people = await authors_of(tx, messages, items)
         receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
         await tx.conversations.clear_titles(id)
-        return receipt
+        return await withdraw_exports(tx, people, receipt)
 
 
 async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:

@@ -60,6 +60,10 @@ class TenantDirectory:
         self._slugs[tenant_id(slug)] = slug
         return Workspace(tenant_id(slug), slug, platform, name)
 
+    def slug(self, tenant: uuid.UUID) -> str | None:
+        """The slug of a tenant; None for one that another process has made since this one began."""
+        return self._slugs.get(tenant)
+
     def _own_slug(self, platform: str, name: str) -> str:
         may_be_plain = platform == CONSOLE and ":" not in name and name not in self._workspaces
         if name not in self._settings.tenants and (may_be_plain or self._is_stored(name, platform, name)):

@@ -22,6 +22,7 @@ from composer.ports.models import Account, WorkKind
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
+from composer.signals import end_tasks
 from composer.usage.transcription import TranscriptionMeter
 
 logger = structlog.get_logger()
@@ -96,10 +97,7 @@ class VoiceNotes:
 
     async def stop(self) -> None:
         """Cancel what is being transcribed."""
-        tasks = [task for task in self._tasks.values() if not task.done()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(task for task in self._tasks.values() if not task.done())
 
     async def _transcribe_message(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         try:

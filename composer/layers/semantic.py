@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -15,8 +16,11 @@ from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
+from composer.text.excerpts import MAX_WHOLE_CHARS, excerpt
+from composer.text.work import off_loop
 from composer.visibility import Readable
 
+_WHOLE: Final = ("episode", "summary")  # kinds whose text is shown whole
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
@@ -72,13 +76,15 @@ async def read(
     *,
     floor: bool = True,
     cut_noise: bool | None = None,
+    candidates: int | None = None,
 ) -> list[Item]:
     """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code.
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best (`cut_noise`, by
     default as `floor`). A period that the question names is searched for itself, and what was said then needs no word
-    in common with the question; where it names rooms too, in these alone. Days are those of the zone of `now`.
+    in common with the question; where it names rooms too, in these alone. Days are those of the zone of `now`. Ranking
+    chooses from at most `candidates` (None: MAX_CANDIDATES) by meaning, and as many by words.
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []
@@ -91,7 +97,8 @@ async def read(
     async def search(scope: Readable, start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
-        found = await recall.search(scope, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
+        most = MAX_CANDIDATES if candidates is None else candidates
+        found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end)
         found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
         if end is not None:
             found = replace(found, candidates=[each for each in found.candidates if _tells_of(each.item, (start, end))])
@@ -106,10 +113,10 @@ async def read(
         for scope in dict.fromkeys((in_rooms, in_rooms if only_time else readable)):
             found, fits = await search(scope, since, None)
             at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
-    candidates = list((in_periods | at_any_time).values())
+    every = list((in_periods | at_any_time).values())
     seen = {(message.namespace, message.external_id) for message in shown.messages}
     ranked = rank(
-        candidates,
+        every,
         query.about,
         now,
         retrieval.strategy,
@@ -123,7 +130,15 @@ async def read(
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     cut = floor if cut_noise is None else cut_noise
     ordered_by_score = cut and retrieval.strategy != "recent" and not (only_time and in_periods)
-    return list(_above_noise(best) if ordered_by_score else best)
+    chosen = list(_above_noise(best) if ordered_by_score else best)
+    return [await _with_excerpt(item, query.terms) for item in chosen]
+
+
+async def _with_excerpt(item: Item, wanted: Sequence[str]) -> Item:
+    """An item with the part of its text that belongs to the question: a memory may be as long as a book's chapter."""
+    if len(item.text) <= MAX_WHOLE_CHARS or item.kind in _WHOLE:
+        return item
+    return replace(item, text=await off_loop(len(item.text), partial(excerpt, item.text, wanted)))
 
 
 def _tells_of(item: Item, period: Period) -> bool:

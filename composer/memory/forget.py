@@ -37,13 +37,15 @@ REPLACED_SHARE: Final = 0.5  # of a message's words; an edit that takes out more
 class Receipt:
     """How many items of each kind were erased, and the conversations whose view changed.
 
-    `erased` are the ids of what the request named. A receipt with an `id` is stored, and can be checked later.
+    `erased` are the ids of what the request named, `owners` the people whose exported files go with it
+    (composer/memory/exported.py). A receipt with an `id` is stored, and can be checked later.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     conversations: frozenset[uuid.UUID] = frozenset()
     erased: frozenset[uuid.UUID] = frozenset()
     id: str = ""
+    owners: frozenset[uuid.UUID] = frozenset()
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -162,18 +164,47 @@ async def edit(
     kept = [] if replaced else await _keep_decided(tx, message, text, old - new)
     request = ErasureRequest([id], [], old - new, recalled=replaced, derived=replaced, kept=kept, remaining=new)
     affected = await find_affected(tx, request)
-    await _queue_retractions(tx, affected)
-    await _replace_replies(tx, affected)
-    emptied = await tx.erasure.clear_prompts(affected.turns, [id])
-    await tx.memories.reindex_sources(_ids(affected.items, "memory"), [id])
-    counts, _ = await tx.erasure.erase([], _by_kind(affected.items), now)
-    counts.pop(PENDING_KIND, None)
+    counts, emptied = await _erase_derived(tx, affected, [id], now)
     await tx.recall.remove([episode])
     await tx.messages.edit(id, text, mentions, attached, now)
     own = {each.conversation_id for each in before if each.conversation_id is not None}
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(own | set(retracted)))
-    return _receipt(counts, own | set(retracted), own, emptied, _taken_back(affected))
+    receipt = _receipt(counts, own | set(retracted), own, emptied, _taken_back(affected))
+    return replace(receipt, erased=frozenset((id, episode)) if replaced else frozenset())
+
+
+async def reword(tx: Transaction, item: ItemRef, before: Sequence[str], after: Sequence[str], now: datetime) -> Receipt:
+    """Erase what was made from the words that an item has no more: `before` and `after` are its texts. Call it before
+    the item changes, in a transaction that holds `tx.summaries.lock`.
+
+    Answers that repeat such words are retracted; those that drew on the item in whatever words, when most of it
+    changed.
+    """
+    old, new = await asyncio.to_thread(words_of, *before), await asyncio.to_thread(words_of, *after)
+    if not old - new:
+        return Receipt()
+    replaced = len(old - new) > len(old) * REPLACED_SHARE
+    request = ErasureRequest([], [item], old - new, recalled=replaced, derived=replaced, remaining=new)
+    affected = await find_affected(tx, request)
+    counts, _ = await _erase_derived(tx, affected, [], now)
+    retracted = {reply.conversation_id for reply in affected.replies}
+    await tx.conversations.bump_versions(sorted(retracted))
+    return _receipt(counts, retracted, (), [], [])
+
+
+async def _erase_derived(
+    tx: Transaction, affected: Affected, edited: Sequence[uuid.UUID], now: datetime
+) -> tuple[dict[str, int], list[uuid.UUID]]:
+    """Erase what was made from words that are gone, while the `edited` messages stay. Returns the counts, and the
+    conversations of the prompts that were emptied."""
+    await _queue_retractions(tx, affected)
+    await _replace_replies(tx, affected)
+    emptied = await tx.erasure.clear_prompts(affected.turns, edited)
+    await tx.memories.reindex_sources(_ids(affected.items, "memory"), edited)
+    counts, _ = await tx.erasure.erase([], _by_kind(affected.items), now)
+    counts.pop(PENDING_KIND, None)
+    return counts, emptied
 
 
 async def _keep_decided(tx: Transaction, message: Message, text: str, lost: frozenset[str]) -> list[uuid.UUID]:

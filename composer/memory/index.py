@@ -35,6 +35,7 @@ INDEX_BATCH_SIZE: Final = 500  # messages per transaction
 EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
 MAX_EMBEDDED_CHARS: Final = 2_000  # embedding models read a few hundred tokens
 MAX_READ_CHARS: Final = 20_000  # of a text to embed, before mentions and white space are taken out of it
+MAX_MEMORY_TERMS: Final = 120_000  # of one memory: all of it, unlike a message
 _MENTION: Final = re.compile(r"(?<!\w)@[\w.-]+")
 
 
@@ -197,7 +198,7 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
         tag.visibility,
         tag.user_id,
         memory.at,
-        Counter(terms(memory.text)),
+        Counter(terms(memory.text, MAX_MEMORY_TERMS)),
         expires_at=expires_at,
     )
 

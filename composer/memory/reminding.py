@@ -15,7 +15,7 @@ from composer.repositories.reminders import Reminder
 from composer.text.dates.repeats import Repeat
 from composer.text.dates.when import When
 from composer.visibility import AccessContext
-from composer.workspace import dm_id
+from composer.workspace import API, dm_id
 
 MAX_OPEN: Final = 50  # reminders of one person
 MAX_TEXT_CHARS: Final = 1_000
@@ -80,6 +80,8 @@ async def _own_dm(tx: Transaction, access: AccessContext, agent: Agent, now: dat
     if dm.id != here.id:
         visibility.require_way_out(access, "Use /nexus remind here.")
     platform, workspace = await tx.conversations.workspace_of(here.id)
+    if platform == API:  # nobody has a DM there
+        platform, workspace = await tx.people.home(access.asker) or (platform, workspace)
     await tx.conversations.ensure(platform, workspace, [dm], now)
     return dm.id, dm.namespace
 

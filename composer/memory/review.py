@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.errors import BadInput
+from composer.memory import entry_index
 from composer.memory.affected import SPECIFIC_KINDS, ErasureRequest, ItemRef, find_affected
 from composer.memory.consolidation import consolidate
 from composer.memory.forget import Receipt, forget
@@ -25,11 +26,14 @@ async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
 
     Raises BadInput when it was decided or erased meanwhile.
     """
-    await tx.erasure.block()  # an erasure either goes before, and the item is gone, or finds what is stored here
+    if item.entry is None:
+        await tx.erasure.block()  # an erasure either goes before, and the item is gone, or finds what is stored here
+    else:
+        await tx.summaries.lock()  # the same; it may replace an entry, and so erase what was made from that
     await _decide(tx, item, QuarantineState.APPROVED)
     match item.kind:
         case "memory":
-            await _store_memory(tx, item)
+            await _store_memory(tx, item, now)
         case "fact":
             await tx.facts.add(item.item_id, item.tag, None, _fact(item, now), item.origin)
         case "landmark":
@@ -46,7 +50,10 @@ async def _decide(tx: Transaction, item: PendingItem, state: QuarantineState) ->
         raise BadInput("That was approved, rejected or erased meanwhile.")
 
 
-async def _store_memory(tx: Transaction, item: PendingItem) -> None:
+async def _store_memory(tx: Transaction, item: PendingItem, now: datetime) -> None:
+    if item.entry is not None:
+        await entry_index.approve(tx, item, now)
+        return
     memory = NewMemory(
         id=item.item_id,
         tag=item.tag,

@@ -23,6 +23,7 @@ from composer.people.export_document import (
     FactEntry,
     FileEntry,
     Identity,
+    KeyPart,
     LandmarkEntry,
     MemoryEntry,
     MessageEntry,
@@ -32,7 +33,9 @@ from composer.people.export_document import (
     ReminderEntry,
     RoomEntry,
     SummaryEntry,
+    TeamEntry,
     UsageEntry,
+    WebSessionPart,
 )
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
@@ -104,12 +107,17 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         places=_places([count.namespace for count in counts], places, projects, owned),
         rooms=_rooms(await tx.own_data.memberships(owned), places),
         projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
+        teams=[_entry(TeamEntry, row) for row in await tx.own_data.teams(owned)],
+        keys=[_part(KeyPart, each) for each in await tx.api_keys.of(owned.users)],
+        web_sessions=[_part(WebSessionPart, each) for each in await tx.web_sessions.of(owned.users, now)],
         messages=[],
         answers=await _answers(tx, await tx.own_data.turns(owned), trust),
-        memories=[_entry(MemoryEntry, row) for row in await tx.own_data.memories(owned)],
+        memories=[
+            _entry(MemoryEntry, row, metadata=json.loads(row["metadata"])) for row in await tx.own_data.memories(owned)
+        ],
         facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.own_data.facts(owned)],
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.own_data.landmarks(owned)],
-        pending=[_entry(PendingEntry, row) for row in await tx.own_data.pending(owned)],
+        pending=[_entry(PendingEntry, row, entry=_parsed(row["entry"])) for row in await tx.own_data.pending(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.own_data.summaries(owned)],
         reminders=[_entry(ReminderEntry, row) for row in await tx.own_data.reminders(owned)],
         usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
@@ -124,8 +132,16 @@ def _value(stored: str) -> Any:
         return stored
 
 
+def _parsed(entry: str | None) -> Any:
+    return None if entry is None else json.loads(entry)
+
+
 def _entry(model: type[T], row: Row, **replaced: Any) -> T:
     return model(**{name: row[name] for name in model.model_fields if name not in replaced}, **replaced)
+
+
+def _part(model: type[T], stored: object) -> T:
+    return model(**{name: getattr(stored, name) for name in model.model_fields})
 
 
 def _account(row: Row) -> Account:

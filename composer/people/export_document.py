@@ -63,6 +63,40 @@ class ProjectEntry(DocumentPart):
     role: Literal["read", "write", "admin"]
 
 
+class TeamEntry(DocumentPart):
+    """A team that the person is in, with their role, or is invited to."""
+
+    id: uuid.UUID
+    name: str
+    role: Literal["member", "admin"] | None
+    joined_at: datetime | None
+    invited_until: datetime | None
+
+
+class KeyPart(DocumentPart):
+    """A key to the person's memory, by its beginning: its text is stored nowhere. `vendor` null: their own."""
+
+    id: uuid.UUID
+    vendor: str | None
+    name: str
+    prefix: str
+    permissions: list[str]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class WebSessionPart(DocumentPart):
+    """A browser that is signed in as the person. `browser` is what it calls itself."""
+
+    id: uuid.UUID
+    browser: str
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
 class FileEntry(DocumentPart):
     """A file of a message: its size in bytes (0: unknown), and its text if it is a text file."""
 
@@ -116,19 +150,28 @@ class AnswerEntry(FiledEntry):
 
 class MemoryEntry(FiledEntry):
     """A remembered statement. It is current until `valid_to`, or until it expires; `superseded_by` and `merged_into`
-    are memories. `messages` are the person's messages that it was made from."""
+    are memories. `messages` are the person's messages that it was made from. `content` is what was sent of an entry;
+    null where that is its `text`. `allowed_vendors` are the tools that may read it; `*` means all."""
 
     kind: str
     key: str | None
+    title: str | None
     text: str
+    content: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    session: str | None
+    allowed_vendors: list[str]
     author: str
     origin: str
     created_at: datetime
+    updated_at: datetime | None
+    version: int
     expires_at: datetime | None
     valid_to: datetime | None
     superseded_by: uuid.UUID | None
     merged_into: uuid.UUID | None
-    deleted_at: datetime | None
+    trashed_at: datetime | None
     messages: list[uuid.UUID]
 
 
@@ -157,7 +200,7 @@ class LandmarkEntry(FiledEntry):
 class PendingEntry(FiledEntry):
     """A memory, fact or landmark that waits for approval: nobody is answered from it yet. `detail` is the kind of a
     memory or the key of a fact; `text` of a fact is its value as JSON. `messages` are the person's messages that it was
-    found in."""
+    found in. `entry` is what else an entry has: title, content, tags and the like."""
 
     kind: Literal["memory", "fact", "landmark"]
     detail: str
@@ -165,6 +208,7 @@ class PendingEntry(FiledEntry):
     author: str
     origin: str
     at: datetime
+    entry: dict[str, Any] | None
     messages: list[uuid.UUID]
 
 
@@ -218,6 +262,9 @@ class Export(DocumentPart):
     places: list[PlaceEntry]
     rooms: list[RoomEntry]
     projects: list[ProjectEntry]
+    teams: list[TeamEntry]
+    keys: list[KeyPart]
+    web_sessions: list[WebSessionPart]
     messages: list[MessageEntry]
     answers: list[AnswerEntry]
     memories: list[MemoryEntry]

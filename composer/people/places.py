@@ -40,6 +40,12 @@ def named(
         own = uuid.UUID(rest) in set(users)
         readers = "everyone, wherever you take part or are mentioned, except in isolated projects"
         return NamedPlace("your profile" if own else "another person's profile", readers)
+    if kind == "entries":
+        own = uuid.UUID(rest) in set(users)
+        readers = "you, in your DMs and sessions, and the tools that may read the entry"
+        return NamedPlace("your entries" if own else "another person's entries", readers)
+    if kind == "team":
+        return NamedPlace("a team's entries", "the members of that team, their tools, and you in your DMs and sessions")
     if kind == "project":
         known = names.get(uuid.UUID(rest))
         name = "a project that you are not in" if known is None else f"project {known}"

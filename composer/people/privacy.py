@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from composer.people.places import named, room_ids
@@ -15,7 +16,7 @@ _PENDING: Final = "What is pending waits for approval: nobody is answered from i
 _MAX_ASKERS: Final = 50  # lines
 
 
-async def privacy_report(tx: Transaction, owned: Owned) -> str:
+async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
     """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing."""
     counts = await tx.own_data.counts(owned)
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
@@ -31,7 +32,8 @@ async def privacy_report(tx: Transaction, owned: Owned) -> str:
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
     used = _usage_lines(sum(row["calls"] for row in await tx.own_data.usage(owned)))
-    return "\n".join((*stored, *waits, *used, *_asker_lines(askers)))
+    opened = _opened_lines(await tx.api_keys.count(owned.users, now), len(await tx.web_sessions.of(owned.users, now)))
+    return "\n".join((*stored, *waits, *used, *opened, *_asker_lines(askers)))
 
 
 _NOTHING: Final = "Nothing of yours is stored here."
@@ -42,6 +44,11 @@ def _usage_lines(calls: int) -> list[str]:
         return []
     what = f"{counted(calls, 'call')} of a model in your name"
     return [f"Counted, with tokens and cost: {what}. Readers: you, and the admins of this workspace."]
+
+
+def _opened_lines(keys: int, sessions: int) -> list[str]:
+    found = [counted(number, what) for number, what in ((keys, "key"), (sessions, "web session")) if number]
+    return [f"What opens it from outside: {' and '.join(found)}. /nexus keys list shows them."] if found else []
 
 
 def _counted(counts: Sequence[Count]) -> str:

@@ -1,8 +1,11 @@
 """Servers outside of Nexus whose tools a model may use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
+
+Sending = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class ToolServer(Protocol):
         """All of its tools as they are now. Raises Unavailable and Misconfigured."""
         ...
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
-        """Call a tool, by its name at the server. Raises Unavailable and Misconfigured."""
+    async def call(self, name: str, arguments: Mapping[str, object], sending: Sending) -> ToolAnswer:
+        """Call a tool, by its name at the server. The arguments leave inside `sending`: it is entered once the server
+        is connected, and left as soon as they are on their way; what it raises is passed on, and nothing is sent.
+        Raises Unavailable and Misconfigured."""
         ...

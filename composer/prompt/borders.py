@@ -11,6 +11,7 @@ from composer.text.names import in_quotes, speaker_label, title_label
 from composer.visibility import AccessContext, Readable
 
 _PROFILE: Final = "profile:"
+_OWN_ENTRIES: Final = ("entries:", "team:")  # of a team's entries, a DM or a session reads the asker's own alone
 
 
 def profile_owners(namespaces: Iterable[str]) -> list[uuid.UUID]:
@@ -38,6 +39,8 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
     if namespace.startswith(_PROFILE):
         owner = uuid.UUID(namespace.removeprefix(_PROFILE))
         return f"from {speaker_label(names.get(owner, ''))}'s profile"
+    if namespace.startswith(_OWN_ENTRIES):
+        return "from the asker's own entries"
     project = visibility.effective_project(access)
     if project is not None and namespace == project_namespace(project.id):
         return f"from project {title_label(project.slug)}"

@@ -63,7 +63,11 @@ class _StoredTag:
 
 def refiled_ids(prompt: Mapping[str, Any]) -> list[uuid.UUID]:
     """The memories, facts and landmarks among the sources of a stored prompt: those whose filing can change."""
-    return list(dict.fromkeys(uuid.UUID(source["id"]) for source in _sources(prompt) if _can_be_refiled(source)))
+    return list(
+        dict.fromkeys(
+            uuid.UUID(source["id"]) for source in _sources(prompt) if can_be_refiled(source["layer"], source["kind"])
+        )
+    )
 
 
 def speakers(prompt: Mapping[str, Any]) -> list[uuid.UUID]:
@@ -153,7 +157,7 @@ def _explained(
 
 
 def _admitted(source: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> bool:
-    if _can_be_refiled(source):
+    if can_be_refiled(source["layer"], source["kind"]):
         now = filed.get(uuid.UUID(source["id"]))
         return now is not None and readable.admits(now)
     user = source["user_id"]
@@ -161,9 +165,8 @@ def _admitted(source: Mapping[str, Any], readable: Readable, filed: Mapping[uuid
     return readable.admits(_StoredTag(source["namespace"], Visibility(source["visibility"]), owner))
 
 
-def _can_be_refiled(source: Mapping[str, Any]) -> bool:
-    """Whether a source is a memory, a fact or a landmark."""
-    layer, kind = str(source["layer"]), str(source["kind"])
+def can_be_refiled(layer: str, kind: str) -> bool:
+    """Whether a source of this layer and kind is a memory, a fact or a landmark: its owner may file it elsewhere."""
     return layer == "structured" or (layer == "semantic" and kind not in ("episode", "summary"))
 
 

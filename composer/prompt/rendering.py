@@ -148,4 +148,5 @@ def _as_item(message: Message) -> Item:
         author=message.author,
         messages=(message.external_id,),
         by_agent=message.by_agent,
+        files=tuple(each.words for each in message.attachments),
     )

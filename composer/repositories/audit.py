@@ -46,6 +46,16 @@ class AuditAct(StrEnum):
     SETTING_SET = "setting.set"
     SETTING_RESET = "setting.reset"
     MEMORY_REACH = "memory.reach"
+    KEY_CREATED = "key.created"
+    KEY_REVOKED = "key.revoked"
+    LOGIN_LINK = "login.link"  # made, for the person that it signs in
+    SIGNED_IN = "signed.in"
+    SIGNED_OUT = "signed.out"
+    ENTRY_WRITTEN = "entry.written"  # for a project, by a person or a tool
+    TEAM_CREATED = "team.created"
+    TEAM_INVITED = "team.invited"
+    TEAM_MEMBER = "team.member"
+    TEAM_MEMBER_REMOVED = "team.member_removed"
     EXPORTED = "exported"
     ERASED = "erased"
     ERASURE_RECEIPT = "erased.receipt"

@@ -191,6 +191,7 @@ class Conversations:
             frozenset(row["isolated_linked_users"]),
             row["reads_rooms"],
             await self.rooms_joined((asker, *row["linked_users"])) if row["reads_rooms"] else (),
+            tuple(row["teams"]),
         )
 
     async def rooms_joined(self, users: Sequence[uuid.UUID]) -> tuple[JoinedRoom, ...]:

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from composer.ports.database import Statements
+from composer.repositories.api_keys import ApiKeys
+from composer.repositories.api_requests import ApiRequests
 from composer.repositories.audit import Audit, AuditSigner
 from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
@@ -12,12 +14,14 @@ from composer.repositories.connections import Connections
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.digests import Digests
+from composer.repositories.entries import Entries
 from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
 from composer.repositories.imports import Imports
 from composer.repositories.landmarks import Landmarks
+from composer.repositories.login_links import LoginLinks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
@@ -31,13 +35,16 @@ from composer.repositories.quarantine import Quarantine
 from composer.repositories.recall import Recall
 from composer.repositories.reminders import Reminders
 from composer.repositories.scheduled import Scheduled
+from composer.repositories.sessions import Sessions
 from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.sharing import Sharing
 from composer.repositories.structured import Structured
 from composer.repositories.summaries import Summaries
+from composer.repositories.teams import Teams
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
 from composer.repositories.voice_notes import StoredVoiceNotes
+from composer.repositories.web_sessions import WebSessions
 
 
 class Transaction:
@@ -47,13 +54,16 @@ class Transaction:
     def __init__(
         self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, signer: AuditSigner | None = None
     ) -> None:
+        self.api_requests = ApiRequests(statements)
         self.audit = Audit(statements, tenant_id, signer)
+        self.api_keys = ApiKeys(statements, self.audit)
         self.commands = Commands(statements)
         self.compactions = Compactions(statements)
         self.connections = Connections(statements)
         self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)
         self.digests = Digests(statements)
+        self.entries = Entries(statements, self.audit)
         self.erasure = Erasure(statements)
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
@@ -61,6 +71,7 @@ class Transaction:
         self.imports = Imports(statements, self.audit)
         self.own_data = OwnData(statements)
         self.landmarks = Landmarks(statements)
+        self.login_links = LoginLinks(statements, self.audit)
         self.maintenance = Maintenance(statements)
         self.memories = Memories(statements, embedder)
         self.messages = Messages(statements)
@@ -73,13 +84,16 @@ class Transaction:
         self.recall = Recall(statements, embedder)
         self.reminders = Reminders(statements)
         self.scheduled = Scheduled(statements)
+        self.sessions = Sessions(statements)
         self.settings = SettingOverrides(statements, self.audit)
         self.permissions = Permissions(statements)
         self.structured = Structured(statements)
         self.summaries = Summaries(statements)
+        self.teams = Teams(statements, self.audit)
         self.turns = Turns(statements, tenant_id)
         self.usage = UsageLedger(statements)
         self.voice_notes = StoredVoiceNotes(statements)
+        self.web_sessions = WebSessions(statements, self.audit)
 
 
 class Database(Protocol):

@@ -214,10 +214,10 @@ class Erasure:
             "receipt_insert", id=id, key=key, counts=json.dumps(counts), digests=list(digests), now=now
         )
 
-    async def receipts(self) -> int:
-        """How many erasures people or admins asked for so far. Under `block`, the number is final for the transaction;
-        it only grows."""
-        return int(await self._sql.fetch_value("receipts_count"))
+    async def count(self) -> int:
+        """A number that grows with each erasure, whoever asked for it and wherever: also a message that was deleted on
+        its platform. Under `block` it is final for the transaction."""
+        return int(await self._sql.fetch_value("erasures_count"))
 
     async def receipt(self, id: str) -> StoredReceipt | None:
         """A stored receipt."""
@@ -231,17 +231,19 @@ class Erasure:
         await self._sql.execute("erasure_block")
 
     async def changed_sources(
-        self, sources: Sequence[tuple[uuid.UUID, str | None]], derived: Sequence[uuid.UUID]
+        self, sources: Sequence[tuple[uuid.UUID, str | None, tuple[str, ...]]], derived: Sequence[uuid.UUID]
     ) -> dict[uuid.UUID, str | None]:
         """The sources that were erased or edited since they were read, with their present text (None: erased).
 
-        `sources` are messages and episodes (id, text as read), memories and facts (id, None). `derived` are landmarks,
-        summaries and compactions; of these, those are returned that were erased together with their sources.
+        `sources` are messages and episodes (id, text as read, files as read: `Attachment.words`), memories and facts
+        (id, None, ()). A file that was added, or got a text, is no change. `derived` are landmarks, summaries and
+        compactions; of these, those are returned that were erased together with their sources.
         """
         rows = await self._sql.fetch(
             "sources_changed",
-            ids=[id for id, _ in sources],
-            texts=[text for _, text in sources],
+            ids=[id for id, _, _ in sources],
+            texts=[text for _, text, _ in sources],
+            files=[json.dumps(files) for _, _, files in sources],
             derived_ids=list(derived),
         )
         return {row["id"]: row["text"] for row in rows}

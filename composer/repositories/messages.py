@@ -93,10 +93,7 @@ class Messages:
     async def get(self, id: uuid.UUID) -> Message | None:
         """One message, with everything that is known of it; None if it is unknown or erased."""
         row = await self._sql.fetch_one("message_get", id=id)
-        if row is None:
-            return None
-        message = replace(message_from_row(row), trust=Trust(row["trust"]))
-        return replace(message, ephemeral=row["ephemeral"], reply_to=row["reply_to"])
+        return None if row is None else whole_message_from_row(row)
 
     async def find_by_external_id(
         self, platform: str, workspace: str, external_id: str
@@ -150,6 +147,12 @@ class Messages:
         """Ephemeral messages whose turns are finished, to be erased, with their conversations."""
         rows = await self._sql.fetch("messages_ephemeral_answered", limit=limit)
         return {row["id"]: row["conversation_id"] for row in rows}
+
+
+def whole_message_from_row(row: Row) -> Message:
+    """A message from its row, with its trust, what it replies to and whether it is ephemeral."""
+    message, trust = message_from_row(row), Trust(row["trust"])
+    return replace(message, trust=trust, ephemeral=row["ephemeral"], reply_to=row["reply_to"])
 
 
 def message_from_row(row: Row) -> Message:

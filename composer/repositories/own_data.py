@@ -118,6 +118,10 @@ class OwnData:
         """The person's users with their identities."""
         return await self._sql.fetch("own_accounts", user_ids=list(owned.users))
 
+    async def teams(self, owned: Owned) -> Sequence[Row]:
+        """The teams that the person is in, and those that they are invited to."""
+        return await self._sql.fetch("own_teams", user_ids=list(owned.users))
+
     async def memberships(self, owned: Owned) -> Sequence[Row]:
         """The rooms that the person is or was in."""
         return await self._sql.fetch("own_memberships", user_ids=list(owned.users))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from composer.model import Agent, User
+from composer.model import Agent, Role, Trust, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
+from composer.visibility import EntryAccess, ProjectFacts
 
 NAMELESS: Final = "someone"  # stands where an erased name stood; the person's next message brings it back
 
@@ -80,6 +81,18 @@ class People:
         row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)
         return None if row is None else User(row["id"], row["name"], row["admin"])
 
+    async def home(self, user: uuid.UUID) -> tuple[str, str] | None:
+        """The platform and the workspace in which a user is known, apart from the API; a chat platform before the
+        terminal. None for an unknown user."""
+        row = await self._sql.fetch_one("user_home", user_id=user)
+        return None if row is None else (row["platform"], row["workspace"])
+
+    async def trust(self, user: uuid.UUID) -> Trust:
+        """How far a user is trusted over the API, which does not know it: as their platforms said with the latest of
+        their stored messages. A guest where nothing is known of it."""
+        trusted = await self._sql.fetch_value("user_trusted", user_id=user)
+        return Trust.MEMBER if trusted else Trust.GUEST
+
     async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
         """Names by user id."""
         return {row["id"]: row["name"] for row in await self._sql.fetch("user_names", ids=list(users))}
@@ -133,6 +146,31 @@ class People:
         for row in await self._sql.fetch("users_linked", user_ids=list(users)):
             found[row["id"]] = (*found.get(row["id"], ()), row["other"])
         return found
+
+    async def entry_access(
+        self,
+        tenant_id: uuid.UUID,
+        user: uuid.UUID,
+        vendor: str,
+        grants: frozenset[str],
+        project: uuid.UUID | None = None,
+    ) -> EntryAccess | None:
+        """The facts that access to a person's entries is judged by, as of now; None for an unknown user. `vendor`,
+        `grants` and `project` are as in EntryAccess."""
+        row = await self._sql.fetch_one("entry_access", user_id=user)
+        if row is None:
+            return None
+        return EntryAccess(
+            tenant_id,
+            user,
+            vendor,
+            grants,
+            tuple(row["linked"]),
+            tuple(row["teams"]),
+            tuple(row["shared_with"]),
+            tuple(ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["projects"]),
+            project,
+        )
 
     async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
         """Store the hash of a code by which another user is linked to this one."""

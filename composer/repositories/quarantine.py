@@ -30,7 +30,8 @@ class PendingItem:
     """A memory, fact or landmark that waits for approval. It becomes the item `item_id`.
 
     `detail` is the kind of a memory or the key of a fact; `text` of a fact is its value as JSON; `sources` are the
-    messages it was found in, and `shown` those that a model was shown with them.
+    messages it was found in, and `shown` those that a model was shown with them. `entry`: what else an entry has, as
+    JSON.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class PendingItem:
     at: datetime
     sources: tuple[uuid.UUID, ...] = ()
     shown: tuple[uuid.UUID, ...] = ()
+    entry: str | None = None
 
     @property
     def id(self) -> uuid.UUID:
@@ -99,12 +101,25 @@ class Quarantine:
             origins=[item.origin for item in items],
             at=[item.at for item in items],
             states=[str(state) for _ in items],
+            entries=[item.entry for item in items],
         )
         new = {row["id"] for row in rows}
         added = [item for item in items if item.id in new]
         links = [(PENDING_KIND, item.id, "message", source) for item in added for source in item.sources]
         links += [(PENDING_KIND, i.id, "shown", source) for i in added for source in i.shown if source not in i.sources]
         await insert_lineage(self._sql, links)
+
+    async def put(self, item: PendingItem) -> None:
+        """Add an entry that waits for approval, in place of an earlier version of it, pending or decided."""
+        await self._sql.execute("quarantine_drop", id=item.id)
+        await self.add([item])
+
+    async def find_by_key(self, users: Sequence[uuid.UUID], namespace: str, origin: str, key: str) -> uuid.UUID | None:
+        """The id of the entry that waits for approval and that one writer made with a key for a person in a place."""
+        found: uuid.UUID | None = await self._sql.fetch_value(
+            "quarantine_by_key", user_ids=list(users), namespace=namespace, origin=origin, key=key
+        )
+        return found
 
     async def states(self, items: Sequence[uuid.UUID]) -> dict[uuid.UUID, QuarantineState]:
         """The states of the rows of these items, by item; those that never were in quarantine are left out."""
@@ -161,4 +176,5 @@ def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:
         at=row["at"],
         sources=tuple(row["sources"]),
         shown=tuple(row["shown"]),
+        entry=row["entry"],
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 from composer.model import Conversation, Message, Turn, TurnState, Usage
 from composer.ports.database import Row, Statements
 from composer.repositories.lineage import insert_lineage
+from composer.repositories.messages import whole_message_from_row
 from composer.visibility import Readable
 
 
@@ -21,6 +22,16 @@ class StoredTurn:
     failure: str | None
     prompt: str | None
     answered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWithMessages:
+    """A turn with its question and its reply. The question is None once erased; there is no reply before the turn is
+    answered, of a failure, or once that is erased."""
+
+    stored: StoredTurn
+    question: Message | None
+    reply: Message | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,26 @@ class Turns:
             return None
         state = TurnState(row["state"])
         return StoredTurn(self._turn(row), state, row["reply_id"], row["failure"], row["prompt"], row["answered_at"])
+
+    async def get_with_messages(self, id: uuid.UUID) -> TurnWithMessages | None:
+        """One turn with its question and its reply, in one round trip."""
+        rows = await self._sql.fetch("turn_with_messages", id=id)
+        if not rows:
+            return None
+        row = rows[0]
+        turn = Turn(
+            row["turn_id"],
+            self._tenant_id,
+            row["conversation_id"],
+            row["message_id"],
+            row["turn_agent_id"],
+            row["adapter"],
+        )
+        state = TurnState(row["state"])
+        stored = StoredTurn(turn, state, row["reply_id"], row["failure"], row["prompt"], row["answered_at"])
+        messages = {each["id"]: whole_message_from_row(each) for each in rows if each["id"] is not None}
+        reply = None if stored.reply_id is None else messages.get(stored.reply_id)
+        return TurnWithMessages(stored, messages.get(turn.message_id), reply)
 
     async def store_answer(self, answer: Answer) -> bool:
         """Store an answer with its lineage; False if the turn was answered before."""

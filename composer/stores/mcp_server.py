@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from composer.errors import Misconfigured, NexusError, Unavailable
-from composer.ports.tool_server import ServerTool, ToolAnswer
+from composer.ports.tool_server import Sending, ServerTool, ToolAnswer
 from composer.settings import McpSettings
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ CUT: Final = "[cut: the result was longer]"
 _CLOSE_SECONDS: Final = 8.0  # the SDK takes at most 6.5 to end a process
 _CONNECTION_CLOSED: Final = -32000  # the SDK's code for it
 _APPLICATION_ERRORS: Final = (-32601, -32602, -32603)  # of JSON-RPC; the server goes on
+_HEADER_MISMATCH: Final = -32020  # of MCP: the headers do not fit the schema that the server has
 _PARSE_ERROR: Final = -32700  # of JSON-RPC: an answer that can't be read, or is too long
 
 
@@ -60,16 +61,23 @@ class McpServer:
                 raise
         return await self._use(_listed, deadline)
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
-        """Call a tool; never twice, since it may have an effect."""
+    async def call(self, name: str, arguments: Mapping[str, object], sending: Sending) -> ToolAnswer:
+        """Call a tool; never twice, since it may have an effect. Only what the server has refused unread, since it
+        knows another schema, is sent once more, by the present one."""
 
         async def call(client: "Client") -> ToolAnswer:
-            try:
-                return _answer(await client.call_tool(name, dict(arguments)))
-            except Exception as error:
-                if getattr(error, "code", None) not in _APPLICATION_ERRORS:
-                    raise
-                return ToolAnswer(str(error)[:MAX_RESULT_CHARS], failed=True)  # such as: an argument is missing
+            for is_last in (False, True):
+                try:
+                    return _answer(await _sent(client, name, arguments, sending))
+                except Exception as error:
+                    code = getattr(error, "code", None)
+                    if code == _HEADER_MISMATCH and not is_last:
+                        await _listed(client)
+                    elif code in _APPLICATION_ERRORS:  # such as: an argument is missing
+                        return ToolAnswer(str(error)[:MAX_RESULT_CHARS], failed=True)
+                    else:
+                        raise
+            raise AssertionError("the last try returns or raises")
 
         deadline = asyncio.get_running_loop().time() + self._settings.timeout
         return await self._use(call, deadline, may_be_slow=True)
@@ -265,6 +273,21 @@ async def _listed(client: "Client") -> list[ServerTool]:
         if cursor is None or len(found) >= MAX_TOOLS:
             break
     return found[:MAX_TOOLS]
+
+
+async def _sent(client: "Client", name: str, arguments: Mapping[str, object], sending: Sending) -> "CallToolResult":
+    """The result of one request. The client's own `call_tool` would send it again when the server asks for that, at
+    any later time; its session does not."""
+    asked: asyncio.Future[CallToolResult] | None = None
+    try:
+        async with sending():
+            asked = asyncio.ensure_future(client.session.call_tool(name, dict(arguments)))
+            await asyncio.sleep(0)  # it begins: it gives the request to the transport before it waits for anything
+        return await asked
+    finally:
+        if asked is not None and not asked.done():
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
 
 
 def _answer(result: "CallToolResult") -> ToolAnswer:

@@ -129,6 +129,7 @@ async def load(
         raise BadInput("This backup is damaged: its rows refer to rows that it lacks.") from error
     check(await row_counts(connection))
     await connection.execute(queries()["invalidate_cached_views"].sql)
+    await connection.execute(queries()["sign_ins_end_all"].sql)
     await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE ROW LEVEL SECURITY' for name in bound])
     await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE TRIGGER USER' for name in tables])
 

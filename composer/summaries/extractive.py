@@ -12,11 +12,12 @@ from typing import Final
 
 import numpy as np
 
+from composer.layers.relevance import SMALL_TALK
 from composer.memory.patterns import extract
 from composer.ports.models import Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
-from composer.text.terms import sentences, terms
+from composer.text.terms import sentences, stem, terms
 
 MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
 MAX_SENTENCE_CHARS: Final = 400
@@ -25,6 +26,7 @@ MIN_TERMS: Final = 3  # of a sentence that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
 
+_EMPTY: Final = frozenset(map(stem, SMALL_TALK))  # stems that tell nothing
 _ADDRESSES_SOMEONE = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")
 _CONTINUES = re.compile(
     r"^\W*(?:yes|yeah|yep|no|nope|ok|okay|thanks|thank|thx|lol|haha|sure|right|cool|hi|hello|hey|bye|oh|hm+|and|but|so|because"
@@ -35,9 +37,11 @@ _RAISES = re.compile(
     r"\?|\b(?:how|what|why|where|who|which|anyone|anybody|someone|help|problem|trouble|wonder\w*|question|propose|suggest)\b",
     re.IGNORECASE,
 )
+# A question to one person about themselves, or one that seeks assent ("time flies, huh?"): it begins no discussion.
+_ASKS_BACK = re.compile(r"\b(?:your?|yours|huh|eh|right)\b[^?]*\?\s*$", re.IGNORECASE)
 _DECIDES = re.compile(
-    r"\b(?:decid\w+|agree[ds]?|agreement|deadline|must|will|action|todo|plan|release|deploy\w*|blocked|approved?|rejected|resolved"
-    r"|conclusion|important|owner|due)\b",
+    r"\b(?:decid\w+|agree[ds]|we agree|agreement|deadline|must|will|action|todo|plan|release|deploy\w*|blocked"
+    r"|approved?|rejected|resolved|conclusion|important|owner|due)\b",
     re.IGNORECASE,
 )
 
@@ -65,7 +69,7 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
         for nth, sentence in enumerate(texts):
             words = " ".join(sentence.split())[:MAX_SENTENCE_CHARS]
             own = frozenset(terms(words))
-            if len(own) >= MIN_TERMS and own not in found:
+            if own not in found and _has_content(words, own):
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
                 found[own] = Sentence(number * 1000 + min(nth, 999), source.author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
@@ -74,13 +78,22 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
     return sorted(best, key=lambda sentence: sentence.order)
 
 
+def _has_content(words: str, own: frozenset[str]) -> bool:
+    """Whether a sentence is worth a place: "Totally agree, Mel" is not, nor is a name or an address alone. What decides
+    something may be short."""
+    if words.isascii() and len(words.split()) < MIN_TERMS:  # other scripts need no spaces
+        return False
+    return len(own if _DECIDES.search(words) else own - _EMPTY) >= MIN_TERMS
+
+
 def _weight(
     words: str, own: frozenset[str], known: frozenset[str], *, first: bool, last: bool, after_quiet: bool
 ) -> float:
     """The weight of a sentence: higher when it asks or decides something, brings new terms, or is long."""
     weight = 0.3 + len(own - known) / len(own)
     weight += 0.5 * first + 0.1 * last + 0.8 * after_quiet
-    weight += 0.6 * bool(_RAISES.search(words)) + 0.3 * bool(_DECIDES.search(words))
+    raises = _RAISES.search(words) is not None and _ASKS_BACK.search(words) is None
+    weight += 0.6 * raises + 0.3 * bool(_DECIDES.search(words))
     weight -= 0.8 * bool(_ADDRESSES_SOMEONE.match(words)) + 0.6 * bool(_CONTINUES.match(words))
     weight += 2.0 * any(statement.kind == "decision" for statement in extract(words))
     return max(weight, 0.05) * math.sqrt(min(len(own), 10))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-_IRREGULAR: Final = {"memory": "memories", "person": "people", "summary": "summaries"}
+_IRREGULAR: Final = {"entry": "entries", "memory": "memories", "person": "people", "summary": "summaries"}
 
 
 def plural(noun: str) -> str:

@@ -40,6 +40,7 @@ _FURTHER: Final = (  # forms that the plugins do not know, or find in quadratic 
     ),
     ("GitHub token", r"github_pat_[A-Za-z0-9_]{40,}", ("github_pat_",)),
     ("Google key", r"AIza[0-9A-Za-z_-]{35}", ("aiza",)),
+    ("Nexus key", r"nx[sl]?_[A-Za-z0-9_~-]{1,200}?_[0-9a-f]{64}", ("nx_", "nxs_", "nxl_")),
     ("npm token", r"npm_[A-Za-z0-9]{36}", ("npm_",)),
     ("Slack token", r"(?:xapp|xoxe(?:\.xox[bp])?)-\d-[A-Za-z0-9-]{20,}", ("xapp-", "xoxe")),
     ("Stripe key", r"(?:sk|rk)_(?:live|test)_[0-9a-zA-Z]{24,}", ("k_live_", "k_test_")),
@@ -55,8 +56,9 @@ _KEY_BEGIN: Final = re.compile(
 )
 _KEY_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]+")
 # What a text has somewhere if it has a secret at all: a long word, a password in a URL, a private key, many digits.
-_SUSPECT: Final = re.compile(r"\S{20}|://|PRIVATE KEY|PuTTY|\d[\d -]{12}")
-_DIGITS: Final = re.compile(r"(?<![\w.,:/#=-])\d(?:[ -]?\d){13,18}(?![\w-]|[.,]\d)")
+_BETWEEN: Final = r" \u00a0\u2007\u2009\u202f\u2010-\u2014-"  # digits: spaces and dashes, also those of typography
+_SUSPECT: Final = re.compile(rf"\S{{20}}|://|PRIVATE KEY|PuTTY|\d[\d{_BETWEEN}]{{12}}")
+_DIGITS: Final = re.compile(rf"(?<![\w.,:/#=-])\d(?:[{_BETWEEN}]?\d){{13,18}}(?![\w-]|[.,]\d)")
 # Issuers by their first digits, each with the lengths of its numbers (ISO/IEC 7812): Visa, Mastercard, American
 # Express, Discover, JCB, Diners Club.
 _ISSUERS: Final = (
@@ -114,6 +116,6 @@ def _mask_private_keys(text: str) -> str:
 
 
 def _mask_card(found: re.Match[str]) -> str:
-    digits = found[0].replace(" ", "").replace("-", "")
+    digits = "".join(str(int(sign)) for sign in found[0] if sign.isdecimal())  # of any script
     issued = any(len(digits) in lengths and issuer.match(digits) for issuer, lengths in _ISSUERS)
     return "[masked: card number]" if issued and luhn.is_valid(digits) else found[0]

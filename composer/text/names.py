@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from composer.text.cleaning import clean_line, normalised, shorten
+from composer.text.digests import text_digest
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
@@ -14,6 +15,11 @@ DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "a
 NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
+MAX_CACHED_NAMES: Final = 20_000  # 2 MB
+
+# Every message comes with a name, mostly one that came before. By digests: a person may be forgotten meanwhile. Texts
+# are read in several threads, so this is a plain dict, whose single operations are atomic.
+_taken: dict[bytes, bool] = {}
 
 _WORD: Final = re.compile(r"[^\W_]+")
 # What sets off times, marks and headings in a prompt, and what Unicode has that looks like it.
@@ -52,9 +58,20 @@ def person_name(name: str, agents: Collection[str]) -> str:
     "You", "Assistant" or "System", becomes "a person named …".
     """
     cleaned = clean_line(name)
-    named = {_look(other) for other in (*ROLES, *agents)}
-    alike = looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named
-    return f"a person named {cleaned}" if alike else cleaned
+    return f"a person named {cleaned}" if _is_taken(cleaned, agents) else cleaned
+
+
+def _is_taken(cleaned: str, agents: Collection[str]) -> bool:
+    """Whether a cleaned name can be taken for one of the agents or a role: worked out once for each name."""
+    key = text_digest("\n".join((cleaned, *agents)))  # each of them is one line
+    known = _taken.get(key)
+    if known is None:
+        named = {_look(other) for other in (*ROLES, *agents)}
+        known = bool(looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named)
+        if len(_taken) >= MAX_CACHED_NAMES:
+            _taken.clear()
+        _taken[key] = known
+    return known
 
 
 def speaker_label(name: str) -> str:

@@ -11,8 +11,8 @@ import Stemmer
 from composer.text.cleaning import normalised
 
 MAX_TERM_CHARS: Final = 64
-MAX_TERMS: Final = 2000  # of one text
-MAX_TEXT_CHARS: Final = 100_000  # the rest of a longer text is ignored
+MAX_TERMS: Final = 2000  # of one text, where nothing else is said
+MAX_TEXT_CHARS: Final = 120_000  # the rest of a longer text is ignored
 MAX_QUERY_TERMS: Final = 32
 MAX_NAME_CHARS: Final = 80  # of a name in a mention
 
@@ -89,8 +89,8 @@ def _all_terms(text: str) -> Iterator[str]:
             yield from _terms_of_part(part)
 
 
-def terms(text: str) -> list[str]:
-    """The index terms of a text in their order, with repeats; at most MAX_TERMS, each of at most MAX_TERM_CHARS.
+def terms(text: str, limit: int = MAX_TERMS) -> list[str]:
+    """The index terms of a text in their order, with repeats; at most `limit`, each of at most MAX_TERM_CHARS.
 
     English words are stemmed (Snowball) and stop words dropped. An identifier, number or file name gives a term for
     the whole and one for each part.
@@ -98,7 +98,7 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     for term in _all_terms(text):
         found.append(term)
-        if len(found) == MAX_TERMS:
+        if len(found) == limit:
             break
     return found
 

@@ -68,6 +68,9 @@ class _Participants:
     busy: bool
 
 
+_NOBODY: Final = _Participants(frozenset(), busy=False)  # of a conversation that was not read yet
+
+
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
     """The database as of one moment, opened for one question.
@@ -123,7 +126,7 @@ class Reader:
     """Reads what prompts are made from.
 
     It remembers who took part in each conversation the last time it was read. This is only a hint: every turn checks
-    it, and repeats the read or the embedding when it was wrong.
+    it, and repeats the embedding and the read when the question was embedded with a name that it should be without.
     """
 
     def __init__(
@@ -266,34 +269,38 @@ class Reader:
 
         Participants' names are removed from what is embedded, because in a short question they outweigh what is asked.
         They are known only after the window is read; but no connection may wait for the embedder. So the question is
-        embedded without the names known from the last read; if these differ or were unknown, both steps are repeated.
+        embedded without the names known from the last read; if it has others of those who take part, both steps are
+        repeated.
         """
         question, conversation = request.message, request.conversation_id
-        remembered = self._participants.get(conversation)
+        remembered = self._participants.get(conversation, _NOBODY)
         while True:
+            text = _without_participants(question, remembered)
             with timed(timings, "embed"):
-                vector = None if remembered is None else await self._embed(request, remembered.names)
+                vector = await self._embed(request, text)
             async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
                 with timed(timings, "resolve"):
                     access, conversation_only = await _resolve(tx, request)
                 with timed(timings, "working"):
-                    busy = remembered is not None and remembered.busy
                     window = await working.read(
-                        tx.messages, self._cache, conversation_only, access.conversation, question, expect_busy=busy
+                        tx.messages,
+                        self._cache,
+                        conversation_only,
+                        access.conversation,
+                        question,
+                        expect_busy=remembered.busy,
                     )
                 read_now = _Participants(frozenset(message.author for message in window.recent), window.candidates > 0)
                 self._participants[conversation] = read_now
-                if remembered is not None and read_now.names == remembered.names:
+                if text == _without_participants(question, read_now):
                     yield _Snapshot(tx, access, conversation_only, window, vector)
                     return
             remembered = read_now
 
-    async def _embed(self, request: PromptRequest, names: Collection[str]) -> Vectors | None:
-        """The question's vector. None when the embedder does not answer, or its budget is used up: then recall uses
-        words alone."""
-        question = request.message
+    async def _embed(self, request: PromptRequest, text: str) -> Vectors | None:
+        """The vector of a question's text. None when the embedder does not answer, or its budget is used up: then
+        recall uses words alone."""
         account = Account(request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker)
-        text = without_names(embedding_text(asked_text(question)), {question.author, *names})
         try:
             vector: Vectors = (await self._embedder.embed([text], account))[0]
         except BudgetUsedUp:
@@ -302,6 +309,11 @@ class Reader:
             logger.warning("embedder.unavailable", error=for_operator(error))
             return None
         return vector
+
+
+def _without_participants(question: Message, participants: _Participants) -> str:
+    """What is embedded of a question: its text without the names of those who take part."""
+    return without_names(embedding_text(asked_text(question)), {question.author, *participants.names})
 
 
 async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:

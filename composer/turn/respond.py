@@ -91,16 +91,15 @@ class Responder:
         goes on from the state that it has reached.
         """
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
-            stored = await tx.turns.get(turn.id)
-            question = await tx.messages.get(turn.message_id)
-            reply_message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-        if stored is None or question is None:
+            found = await tx.turns.get_with_messages(turn.id)
+        if found is None or found.question is None:
             await delivery.abandon(turn)  # an earlier attempt may have shown a part of its answer
             return TurnReport(turn, TurnOutcome.ERASED)
+        stored, question = found.stored, found.question
         if stored.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ALREADY_ANSWERED)
         if stored.state is TurnState.ANSWERED:
-            reply, draft = _stored_reply(stored, question, reply_message), DraftAnswer()  # only to hold timings
+            reply, draft = _stored_reply(stored, question, found.reply), DraftAnswer()  # only to hold timings
         else:
             draft = await self._draft(turn, agent, question, delivery)
             new_reply = await self._store(turn, agent, question, draft)
@@ -247,14 +246,14 @@ class Responder:
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
-                stored = await tx.turns.get(turn.id)
-                logged = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+                found = await tx.turns.get_with_messages(turn.id)
+                logged = None if found is None else found.reply
                 # `logged` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
                 # changes nothing, and no `abandon` is needed: after posting, `deliver` looks whether the turn is still
                 # there, and takes back what it posted if not.
                 if logged is None or logged.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
-                    if stored is None:
+                    if found is None:
                         return TurnOutcome.ERASED
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
             reply = replace(reply, text=logged.text, prompt=None, cited={})

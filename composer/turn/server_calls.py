@@ -1,10 +1,13 @@
-"""Judge, before each call of a tool server, whether anything of a turn may still be sent to it.
+"""Judge, right before a request leaves for a tool server, whether anything of a turn may still be sent to it.
 
-A turn can take minutes, and its prompt was composed at its beginning. Meanwhile people forget and opt out, and rooms
-are closed or shared with others.
+A turn can take minutes, and its prompt was composed at its beginning. Meanwhile people forget and opt out, rooms are
+closed or shared with others, and what was read comes out of reach
+(docs/decisions/0030-a-call-is-judged-when-it-leaves.md).
 """
 
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -12,8 +15,10 @@ from composer import visibility
 from composer.errors import Refused
 from composer.ingest.recording import Recording, decide_recording
 from composer.model import Item, Message, Turn
+from composer.prompt.borders import profile_owners
+from composer.prompt.explain import can_be_refiled
 from composer.prompt.sections import TOOLS, Prompt, Section
-from composer.repositories.database import Database
+from composer.repositories.database import Database, Transaction
 from composer.turn.sources import derived_ids, message_and_memory_texts
 from composer.visibility import AccessContext
 
@@ -21,6 +26,7 @@ NOT_SENT: Final = "Nothing was sent: since the question was asked, "
 ERASED: Final = f"{NOT_SENT}it or something that the prompt shows was erased or edited."
 NOT_STORED: Final = f"{NOT_SENT}its author has opted out of being stored, or this room stores nothing any more."
 NOT_HERE: Final = f"{NOT_SENT}it has changed who reads this conversation, and the server may not be asked in it now."
+NOT_READ: Final = f"{NOT_SENT}something that the prompt shows may not be read here any more."
 
 
 class ServerCalls:
@@ -29,22 +35,48 @@ class ServerCalls:
     def __init__(self, database: Database, turn: Turn, question: Message) -> None:
         self._database, self._turn, self._question = database, turn, question
 
-    async def judge(self, prompt: Prompt, brought: Sequence[Item], used_in: Callable[[AccessContext], bool]) -> None:
-        """Judge a call as of this moment. `brought` is what tools added to the prompt; `used_in` says whether the
-        server may be asked by who has such an access. Raises Refused with the sentence for the model, and
-        Unavailable."""
+    @asynccontextmanager
+    async def sending(
+        self, prompt: Prompt, brought: Sequence[Item], used_in: Callable[[AccessContext], bool]
+    ) -> AsyncIterator[None]:
+        """Judge a call as of this moment; then no erasure ends before the body does. So what somebody has forgotten is
+        not sent from the moment on that they are told so.
+
+        `brought` is what tools added to the prompt; `used_in` says whether the server may be asked by who has such an
+        access. Raises Refused with the sentence for the model, and Unavailable."""
+        whole = replace(prompt, sections=(*prompt.sections, Section(TOOLS, "", 0, tuple(brought))))
+        async with self._database.transaction(self._turn.tenant_id) as tx:
+            await tx.erasure.block()  # before anything is read
+            await self._judge(tx, whole, used_in)
+            yield
+
+    async def _judge(self, tx: Transaction, prompt: Prompt, used_in: Callable[[AccessContext], bool]) -> None:
         question = self._question
         assert question.user_id is not None
-        whole = replace(prompt, sections=(*prompt.sections, Section(TOOLS, "", 0, tuple(brought))))
-        async with self._database.transaction(self._turn.tenant_id, snapshot=True) as tx:
-            turn, stored = await tx.turns.get(self._turn.id), await tx.messages.get(question.id)
-            if turn is None or stored is None or stored.text != question.text:
-                raise Refused(ERASED)
-            policy, opted_out = await tx.messages.recording_of(question.id)
-            if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:
-                raise Refused(NOT_STORED)
-            access = await tx.conversations.access_context(self._turn.conversation_id, question.user_id, question.trust)
-            if access is None or not visibility.may_participate(access) or not used_in(access):
-                raise Refused(NOT_HERE)
-            if await tx.erasure.changed_sources(message_and_memory_texts(whole), derived_ids(whole)):
-                raise Refused(ERASED)
+        if await tx.turns.get(self._turn.id) is None or await tx.messages.get(question.id) is None:
+            raise Refused(ERASED)
+        policy, opted_out = await tx.messages.recording_of(question.id)
+        if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:
+            raise Refused(NOT_STORED)
+        access = await tx.conversations.access_context(self._turn.conversation_id, question.user_id, question.trust)
+        if access is None or not visibility.may_participate(access) or not used_in(access):
+            raise Refused(NOT_HERE)
+        if await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt)):
+            raise Refused(ERASED)
+        if not await _may_read(tx, access, [item for section in prompt.sections for item in section.sources]):
+            raise Refused(NOT_READ)
+
+
+async def _may_read(tx: Transaction, access: AccessContext, items: Sequence[Item]) -> bool:
+    """Whether all of the sources of a prompt may be read where its question was asked, as they are filed now. Whose
+    profile is among them took part in the conversation."""
+    owners = profile_owners(item.namespace for item in items)
+    linked = await tx.people.linked_users(owners)
+    people: list[uuid.UUID] = []
+    for owner in owners:
+        if not {owner, *linked.get(owner, ())} & {access.asker, *people}:
+            people.append(owner)
+    readable = visibility.readable(replace(access, linked={**linked, **access.linked}), people)
+    filed = {uuid.UUID(item.id) for item in items if can_be_refiled(item.layer, item.kind)}
+    found = await tx.explanations.find_readable(readable, list(filed))
+    return all(readable.admits(item) for item in items) and filed <= found.keys()

@@ -28,13 +28,13 @@ def lineage_of(prompt: Prompt, question: Message, erased: Collection[uuid.UUID])
     return tuple(source for source in everything if source[1] not in erased)
 
 
-def message_and_memory_texts(prompt: Prompt) -> list[tuple[uuid.UUID, str | None]]:
-    """(id, text) of the messages and episodes in the prompt, (id, None) of its memories and facts.
+def message_and_memory_texts(prompt: Prompt) -> list[tuple[uuid.UUID, str | None, tuple[str, ...]]]:
+    """(id, text, files) of the messages and episodes in the prompt, (id, None, ()) of its memories and facts.
 
-    These can be erased or edited while the model is answering; comparing the text shows an edit.
+    These can be erased or edited while the model is answering; comparing the text and the files shows an edit.
     """
     items = {item.id: item for item in _items(prompt) if not _is_derived(item)}
-    return [(uuid.UUID(i.id), i.text if i.kind in ("message", "episode") else None) for i in items.values()]
+    return [(uuid.UUID(i.id), i.text if i.kind in ("message", "episode") else None, i.files) for i in items.values()]
 
 
 def derived_ids(prompt: Prompt) -> list[uuid.UUID]:
@@ -62,8 +62,9 @@ def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], t
         return True
     if any(image.message.id in erased for image in prompt.images):
         return True
-    lost = words_of(*(item.text for id, item in items.items() if id in erased))
-    remaining = words_of(*(f"{item.author} {item.text}" for id, item in items.items() if id not in erased))
+    lost = words_of(*(part for id, item in items.items() if id in erased for part in (item.text, *item.files)))
+    others = [item for id, item in items.items() if id not in erased]
+    remaining = words_of(*(part for item in others for part in (item.author, item.text, *item.files)))
     return repeats_erased(text, lost, remaining | words_of(*(present or "" for present in erased.values())))
 
 

@@ -10,7 +10,8 @@ import asyncio
 import json
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,12 +19,12 @@ from typing import Final
 import structlog
 
 from composer import visibility
-from composer.errors import BadInput, Misconfigured, Unavailable, for_operator
+from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Agent, Message
 from composer.ports.clock import Clock
 from composer.ports.models import Tool
 from composer.ports.observer import Observer
-from composer.ports.tool_server import ServerTool, ToolAnswer, ToolServer
+from composer.ports.tool_server import Sending, ServerTool, ToolAnswer, ToolServer
 from composer.prompt.lines import quote
 from composer.prompt.sections import ANSWERED, FAILED
 from composer.text.cleaning import clean_text, shorten
@@ -170,18 +171,32 @@ class OutsideTools:
         """Whether one of this name can be called."""
         return any(tool.name == name for tool in self.offered())
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
-        """Call a tool with the arguments of the model, in which secrets are masked. Its text is framed as data. A
-        failure is an answer too. Raises BadInput for arguments that are nested too deeply."""
+    async def call(self, name: str, arguments: Mapping[str, object], sending: Sending) -> ToolAnswer:
+        """Call a tool with the arguments of the model, in which secrets are masked. They leave inside `sending`
+        (composer.ports.tool_server), whose errors are raised. The text of the answer is framed as data. A failure is
+        an answer too. Raises BadInput for arguments that are nested too deeply."""
         server = self._servers[name]
+        not_sent: list[NexusError] = []
+
+        @asynccontextmanager
+        async def noted() -> AsyncIterator[None]:
+            try:
+                async with sending():
+                    self.calling = True
+                    yield
+            except NexusError as error:
+                not_sent.append(error)
+                raise
+
         try:
             given = {mask(key): _masked(value) for key, value in arguments.items()}
         except ValueError as error:
             raise BadInput("The arguments are nested too deeply.") from error
-        self.calling = True
         try:
-            answer = await server.server.call(server.rules.tools[name], given)
+            answer = await server.server.call(server.rules.tools[name], given, noted)
         except (Unavailable, Misconfigured) as error:
+            if not_sent:  # our own database is unavailable
+                raise
             server.failed(error)
             self._failed.add(server.rules.name)
             answer = ToolAnswer(str(error), failed=True)
@@ -234,7 +249,7 @@ def _masked(value: object) -> object:
 
 def _masked_number(value: float) -> object:
     """A number, or what stands for it if its digits before the point are a secret, such as those of a card."""
-    digits = str(int(abs(value))) if math.isfinite(value) else ""
+    digits = str(int(abs(value))) if isinstance(value, int) or math.isfinite(value) else ""
     masked = mask(digits)
     return value if masked == digits else masked
 

@@ -263,14 +263,15 @@ class ToolSession:
     async def _ask_server(self, name: str, given: Mapping[str, object]) -> _Result:
         if self._tokens < MIN_RESULT_TOKENS:
             raise Refused("There is no room left for a result.")
+        allowed = partial(self._outside.may_call, name, self._request.agent)
+        brought = self._items[self._first :]
+        sending = partial(self._server_calls.sending, self._composed.prompt, brought, allowed)
         try:
-            allowed = partial(self._outside.may_call, name, self._request.agent)
-            await self._server_calls.judge(self._composed.prompt, self._items[self._first :], allowed)
+            answer = await self._outside.call(name, given, sending)
         except Refused:
             self._outside.close()
             raise
-        self._has_read = True  # also if it fails: it may have said something
-        answer = await self._outside.call(name, given)
+        self._has_read = True  # also if it failed: it may have said something
         text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
         self._answered_tokens += self._count(text)
         return _Result(text, FAILED if answer.failed else ANSWERED)

@@ -14,7 +14,7 @@ from composer.model import Agent, Turn
 from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database
-from composer.signals import InteractivePriority
+from composer.signals import InteractivePriority, end_tasks
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
 
@@ -77,10 +77,15 @@ class TurnWorker:
         if workspace is not None:
             self._workspaces[adapter] = workspace
 
-    async def adopt(self) -> int:
-        """Take over and start the turns that dead processes left unanswered. Returns how many."""
+    def is_open(self, turn: uuid.UUID) -> bool:
+        """Whether this process has a turn to finish."""
+        return turn in self._queued
+
+    async def adopt(self, only: uuid.UUID | None = None) -> int:
+        """Take over and start the turns that dead processes left unanswered: those of every tenant, or of one. Returns
+        how many."""
         adopted = 0
-        for tenant, _ in await self._database.tenants():
+        for tenant in [tenant for tenant, _ in await self._database.tenants()] if only is None else [only]:
             async with self._database.transaction(tenant) as tx:
                 adopted += await tx.turns.adopt(self._locks.number, self.served)
             await self.start_claimed(tenant)
@@ -114,11 +119,7 @@ class TurnWorker:
 
     async def stop(self) -> None:
         """Cancel what runs. The turns stay queued in the database; the next process to start answers them."""
-        for task in list(self._tasks):
-            task.cancel()
-        for task in list(self._tasks):
-            with suppress(asyncio.CancelledError):
-                await task
+        await end_tasks(self._tasks)
 
     async def _work_through(self, conversation: uuid.UUID, queue: deque[Turn]) -> None:
         """Answer the turns of one conversation in order. A failure of one does not stop the others."""

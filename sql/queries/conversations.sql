@@ -239,6 +239,9 @@ SELECT conversation.*,
                  AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = conversation.agent_id
              WHERE conversation.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
                    AND c.user_id IN (SELECT id FROM linked_users)) AS isolated_linked_users,
+       ARRAY(SELECT DISTINCT substr(m.namespace, 6)::uuid FROM memories AS m
+             WHERE conversation.kind IN ('dm', 'session') AND m.tenant_id = :tenant_id AND starts_with(m.namespace, 'team:')
+                   AND m.user_id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid) ORDER BY 1) AS teams,
        ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role,
                      CASE WHEN c.kind = 'room' AND NOT c.private THEN coalesce(c.title, c.name) END)
              FROM conversations AS c

@@ -61,13 +61,14 @@ FROM (SELECT id, id AS message_id FROM unnest(:ids::uuid[]) AS id
       SELECT e.id, e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = ANY (:ids::uuid[])) AS s
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.message_id
 UNION ALL
-SELECT id, author, NULL, ARRAY[text] FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, array_remove(ARRAY[text, title, content, key, session, nullif(metadata::text, '{}')] || tags, NULL)
+FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, author, NULL, ARRAY[key, value::text] FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, author, NULL, ARRAY[text] FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, author, NULL, ARRAY[detail, text] FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, array_remove(ARRAY[detail, text, entry::text], NULL) FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, author, NULL, ARRAY[text] FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
@@ -137,7 +138,8 @@ SELECT kind, id, parts FROM (
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL AND id BETWEEN :first AND :last
      ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'memory', id, ARRAY[text] FROM memories
+    (SELECT 'memory', id, array_remove(ARRAY[text, title, content, key, session, nullif(metadata::text, '{}')] || tags, NULL)
+     FROM memories
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
     (SELECT 'fact', id, ARRAY[key, value #>> '{}'] FROM facts
@@ -146,7 +148,7 @@ SELECT kind, id, parts FROM (
     (SELECT 'landmark', id, ARRAY[text] FROM landmarks
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
+    (SELECT 'pending', id, array_remove(ARRAY[detail, text, entry::text], NULL) FROM quarantine
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
     (SELECT 'reminder', id, ARRAY[text] FROM reminders
@@ -161,12 +163,18 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || :tenant_id::u
 
 -- name: sources_changed
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).
--- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. The text of an
--- episode includes what is spoken in voice notes. `derived_ids` are landmarks, summaries and compactions, which are also
--- deleted when others replace them.
-SELECT s.id, coalesce(m.text, episode_message.text) AS text
-FROM unnest(:ids::uuid[], :texts::text[]) AS s (id, text)
+-- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `files`: the names
+-- and texts of a message's files, as a JSON array, of which each must still be there. The text of an episode includes what
+-- is spoken in voice notes. `derived_ids` are landmarks, summaries and compactions, which are also deleted when others
+-- replace them.
+SELECT s.id, coalesce(m.text || present.words, episode_message.text) AS text
+FROM unnest(:ids::uuid[], :texts::text[], :files::text[]) AS s (id, text, files)
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.id
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(a ->> 'name') || jsonb_agg(concat_ws(' ', a ->> 'name', a ->> 'text')), '[]') AS files,
+           coalesce(string_agg(concat_ws(' ', '', a ->> 'name', a ->> 'text'), ''), '') AS words
+    FROM jsonb_array_elements(m.attachments) AS a
+) AS present
 LEFT JOIN LATERAL (
     SELECT concat_ws(E'\n', nullif(message.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
                FROM jsonb_array_elements(message.attachments) AS note
@@ -176,7 +184,7 @@ LEFT JOIN LATERAL (
 ) AS episode_message ON true
 WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND id = s.id)
                                     AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND id = s.id)
-           ELSE coalesce(m.text, episode_message.text) IS DISTINCT FROM s.text END
+           ELSE coalesce(m.text, episode_message.text) IS DISTINCT FROM s.text OR NOT s.files::jsonb <@ present.files END
 UNION ALL
 SELECT id, NULL FROM erased
 WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
@@ -189,9 +197,10 @@ WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
 INSERT INTO receipts (tenant_id, id, made_at, key, counts, digests)
 VALUES (:tenant_id, :id, :now, :key, :counts::jsonb, :digests::bytea[])
 
--- name: receipts_count
--- Count the erasures that people or admins asked for.
-SELECT count(*) FROM receipts WHERE tenant_id = :tenant_id
+-- name: erasures_count
+-- Count what was erased so far: the receipts, and what must not be stored again.
+SELECT (SELECT count(*) FROM receipts WHERE tenant_id = :tenant_id)
+       + (SELECT count(*) FROM erased WHERE tenant_id = :tenant_id)
 
 -- name: receipt_get
 -- Get a receipt.

@@ -5,7 +5,7 @@ SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors FROM memor
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor, :rooms::text[])
-      AND deleted_at IS NULL
+      AND trashed_at IS NULL
 UNION ALL
 SELECT id, namespace, visibility, user_id, NULL FROM facts
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
@@ -59,7 +59,7 @@ LEFT JOIN LATERAL (
     WHERE e.tenant_id = :tenant_id AND e.id = s.id
     UNION ALL
     SELECT id, namespace, visibility, created_at, valid_to FROM memories
-    WHERE tenant_id = :tenant_id AND id = s.id AND deleted_at IS NULL
+    WHERE tenant_id = :tenant_id AND id = s.id AND trashed_at IS NULL
     UNION ALL
     SELECT id, namespace, visibility, valid_from, valid_to FROM facts WHERE tenant_id = :tenant_id AND id = s.id
     UNION ALL

@@ -6,7 +6,7 @@ ORDER BY expires_at, id LIMIT :limit
 
 -- name: memories_in_trash
 -- List memories that were put into the trash before a time.
-SELECT id FROM memories WHERE tenant_id = :tenant_id AND deleted_at <= :before ORDER BY deleted_at, id LIMIT :limit
+SELECT id FROM memories WHERE tenant_id = :tenant_id AND trashed_at <= :before ORDER BY trashed_at, id LIMIT :limit
 
 -- name: messages_before
 -- List messages from before a time, for retention.

@@ -29,7 +29,7 @@ SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
 FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.namespace = :namespace AND m.visibility = :visibility AND m.user_id = :user_id
       AND m.origin = 'extracted'
-      AND m.deleted_at IS NULL AND m.merged_into IS NULL
+      AND m.trashed_at IS NULL AND m.merged_into IS NULL
       AND (EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = :tenant_id AND t.item_id = m.id
            AND t.term = ANY (:terms::text[]))
            OR EXISTS (SELECT FROM memories AS merged JOIN recall_terms AS t ON t.tenant_id = :tenant_id AND t.item_id = merged.id
@@ -39,7 +39,7 @@ ORDER BY m.created_at, m.id
 -- name: memories_extracted
 -- List which of these items are extracted memories that are neither deleted nor merged.
 SELECT id FROM memories
-WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND origin = 'extracted' AND deleted_at IS NULL
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND origin = 'extracted' AND trashed_at IS NULL
       AND merged_into IS NULL
 ORDER BY created_at, id
 
@@ -54,7 +54,7 @@ FROM memories AS m
 JOIN recall_index AS memory_entry ON memory_entry.tenant_id = :tenant_id AND memory_entry.id = m.id
 JOIN memories AS o ON o.tenant_id = :tenant_id AND o.namespace = m.namespace AND o.visibility = m.visibility
                       AND o.user_id = m.user_id
-                      AND o.kind = m.kind AND o.origin = 'extracted' AND o.deleted_at IS NULL
+                      AND o.kind = m.kind AND o.origin = 'extracted' AND o.trashed_at IS NULL
 JOIN recall_index AS other_entry ON other_entry.tenant_id = :tenant_id AND other_entry.id = o.id
 WHERE m.tenant_id = :tenant_id AND m.id = :id AND m.merged_into IS NULL AND o.merged_into IS NULL
       AND (o.id = m.id OR 1 - (other_entry.embedding <=> memory_entry.embedding) >= :minimum)
@@ -100,7 +100,7 @@ SELECT id FROM memories WHERE tenant_id = :tenant_id AND merged_into = ANY (:ids
 SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = :tenant_id AND m.id = r.id
 WHERE r.tenant_id = :tenant_id AND r.namespace = :namespace AND r.visibility = :visibility AND r.kind = 'memory'
       AND m.namespace = :namespace AND m.visibility = :visibility
-      AND (:visibility <> 'private' OR m.user_id = :user_id) AND r.embedding IS NOT NULL AND m.deleted_at IS NULL
+      AND (:visibility <> 'private' OR m.user_id = :user_id) AND r.embedding IS NOT NULL AND m.trashed_at IS NULL
       AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
       AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.origin = 'extracted'
 ORDER BY r.embedding <=> :vector::vector, m.id
@@ -169,13 +169,13 @@ SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors, m.kind, m.
        n.allowed_vendors AS newer_vendors
 FROM memories AS m
 LEFT JOIN memories AS n ON n.tenant_id = :tenant_id AND n.id = m.superseded_by AND n.namespace = m.namespace
-     AND n.visibility = m.visibility AND n.user_id = m.user_id AND n.deleted_at IS NULL
+     AND n.visibility = m.visibility AND n.user_id = m.user_id AND n.trashed_at IS NULL
      AND may_read(n.namespace, n.visibility, n.user_id, n.allowed_vendors, :pooled::text[], :visibilities::text[],
          :readers::uuid[], :vendor)
 WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
       AND may_read(m.namespace, m.visibility, m.user_id, m.allowed_vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
-      AND m.superseded_by IS NOT NULL AND m.valid_to <= :at AND m.deleted_at IS NULL
+      AND m.superseded_by IS NOT NULL AND m.valid_to <= :at AND m.trashed_at IS NULL
       AND EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = :tenant_id AND t.item_id = m.id
           AND t.term = ANY (:terms::text[]))
 ORDER BY m.valid_to DESC, m.id

@@ -62,6 +62,19 @@ WHERE pm.tenant_id = :tenant_id AND pm.user_id = ANY (:user_ids::uuid[])
 GROUP BY p.id, p.slug, p.isolated
 ORDER BY p.slug, p.id
 
+-- name: own_teams
+-- List the teams that a person is in, with the best of their roles, and those that they are invited to.
+SELECT t.id, t.name, min(m.role) AS role, min(m.joined_at) AS joined_at, NULL::timestamptz AS invited_until
+FROM team_members AS m JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = m.team_id
+WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
+GROUP BY t.id, t.name
+UNION ALL
+SELECT t.id, t.name, NULL, NULL, max(i.expires_at)
+FROM team_invites AS i JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = i.team_id
+WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[])
+GROUP BY t.id, t.name
+ORDER BY 2, 1, 5 NULLS FIRST
+
 -- name: own_memberships
 -- List the rooms that a person is or was in.
 SELECT m.conversation_id AS room_id, m.joined_at, m.left_at, m.admin FROM members AS m
@@ -99,8 +112,9 @@ ORDER BY t.queued_at, t.id
 
 -- name: own_memories
 -- List a person's memories with their history and the person's own messages that they were made from, oldest first.
-SELECT m.id, m.user_id, m.namespace, m.visibility, m.kind, m.key, m.text, m.author, m.origin, m.created_at, m.expires_at, m.valid_to,
-       m.superseded_by, m.merged_into, m.deleted_at,
+SELECT m.id, m.user_id, m.namespace, m.visibility, m.kind, m.key, m.title, m.text, m.content, m.tags, m.metadata, m.session,
+       m.allowed_vendors, m.author, m.origin, m.created_at, m.updated_at, m.version, m.expires_at, m.valid_to,
+       m.superseded_by, m.merged_into, m.trashed_at,
        ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
              WHERE l.tenant_id = :tenant_id AND l.item_id = m.id AND s.user_id = ANY (:user_ids::uuid[])
              ORDER BY s.at, s.id) AS messages
@@ -122,7 +136,7 @@ ORDER BY decided_at, id
 
 -- name: own_pending
 -- List what waits for approval of a person, with the person's own messages that it was found in, oldest first.
-SELECT p.id, p.user_id, p.namespace, p.visibility, p.kind, p.detail, p.text, p.author, p.origin, p.at,
+SELECT p.id, p.user_id, p.namespace, p.visibility, p.kind, p.detail, p.text, p.author, p.origin, p.at, p.entry,
        ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
              WHERE l.tenant_id = :tenant_id AND l.item_id = p.id AND l.source_kind = 'message'
                    AND s.user_id = ANY (:user_ids::uuid[])

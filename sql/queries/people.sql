@@ -129,3 +129,48 @@ UPDATE users SET name = :blank WHERE tenant_id = :tenant_id AND id = ANY (:user_
 -- Name users again whose names were erased.
 UPDATE users AS u SET name = new.name FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
 WHERE u.tenant_id = :tenant_id AND u.id = new.id AND u.name = :blank
+
+-- name: entry_access
+-- Get every fact that access to entries is judged by, as of now: the other users that a person is; the teams that they
+-- are a member of; those that entries of theirs are shared with; and their projects, with the best role that any of
+-- their users has in each. No row for an unknown user.
+WITH own AS MATERIALIZED (
+    SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
+         AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+    WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+)
+SELECT ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS linked,
+       ARRAY(SELECT DISTINCT t.team_id FROM team_members AS t
+             WHERE t.tenant_id = :tenant_id AND t.user_id IN (SELECT id FROM own) ORDER BY 1) AS teams,
+       ARRAY(SELECT DISTINCT substr(m.namespace, 6)::uuid FROM memories AS m
+             WHERE m.tenant_id = :tenant_id AND starts_with(m.namespace, 'team:')
+                   AND m.user_id = ANY (ARRAY(SELECT id FROM own)) ORDER BY 1) AS shared_with,
+       ARRAY(SELECT (p.id, p.slug, p.isolated,
+                     (array_agg(m.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role)))[1])
+             FROM project_members AS m JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = m.project_id
+             WHERE m.tenant_id = :tenant_id AND m.user_id IN (SELECT id FROM own)
+             GROUP BY p.id, p.slug, p.isolated ORDER BY p.slug, p.id) AS projects
+FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+
+-- name: user_home
+-- Get the workspace of a chat platform, or else of the terminal, in which a user is known.
+SELECT i.platform, i.workspace FROM identities AS i
+WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
+ORDER BY i.platform = 'console', i.platform, i.workspace
+LIMIT 1
+
+-- name: user_trusted
+-- Whether a user is a member wherever they are known, as far as their latest stored message there says. Of a chat platform
+-- where nothing of theirs is stored any more nothing is known, so it is not enough; the terminal vouches for everybody.
+SELECT coalesce(bool_and(coalesce(latest.trust, CASE WHEN i.platform = 'console' THEN 'member' ELSE 'guest' END) = 'member'),
+                false)
+FROM identities AS i
+LEFT JOIN LATERAL (
+    SELECT m.trust FROM messages AS m
+    JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+    WHERE m.tenant_id = :tenant_id AND m.user_id = i.user_id AND m.agent_id IS NULL
+          AND c.platform = i.platform AND c.workspace = i.workspace
+    ORDER BY m.at DESC, m.seq DESC
+    LIMIT 1
+) AS latest ON true
+WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'

@@ -33,20 +33,20 @@ LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.proj
 
 -- name: account_to_link
 -- Get one account of a user, and whether linking it to another user would make one person of two accounts in one
--- workspace.
+-- workspace. That they use the API is no account: everybody is called by their own id there.
 WITH person AS MATERIALIZED (
     SELECT i.platform, i.workspace FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-    JOIN identities AS i ON i.tenant_id = o.tenant_id AND i.user_id = o.id
+    JOIN identities AS i ON i.tenant_id = o.tenant_id AND i.user_id = o.id AND i.platform <> 'rest'
     WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ), other AS MATERIALIZED (
     SELECT i.platform, i.workspace FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-    JOIN identities AS i ON i.tenant_id = o.tenant_id AND i.user_id = o.id
+    JOIN identities AS i ON i.tenant_id = o.tenant_id AND i.user_id = o.id AND i.platform <> 'rest'
     WHERE u.tenant_id = :tenant_id AND u.id = :other_id
 )
 SELECT u.name, i.platform, i.workspace,
        EXISTS (SELECT FROM person JOIN other USING (platform, workspace)) AS same_place
-FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = u.tenant_id AND i.user_id = u.id
+FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = u.tenant_id AND i.user_id = u.id AND i.platform <> 'rest'
 WHERE u.tenant_id = :tenant_id AND u.id = :other_id
 ORDER BY i.platform, i.workspace LIMIT 1

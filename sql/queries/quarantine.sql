@@ -1,11 +1,23 @@
 -- name: quarantine_insert
 -- Add rows to the quarantine; existing ones, pending or decided, stay unchanged.
 INSERT INTO quarantine (tenant_id, id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin,
-                        at, state)
+                        at, state, entry)
 SELECT :tenant_id, * FROM unnest(:ids::uuid[], :kinds::text[], :item_ids::uuid[], :namespaces::text[],
                          :user_ids::uuid[], :visibilities::text[], :trusts::text[], :details::text[], :texts::text[],
-                         :authors::text[], :origins::text[], :at::timestamptz[], :states::text[])
+                         :authors::text[], :origins::text[], :at::timestamptz[], :states::text[],
+                         :entries::jsonb[])
 ON CONFLICT DO NOTHING RETURNING id
+
+-- name: quarantine_drop
+-- Delete a row, before another version of the same entry takes its place.
+DELETE FROM quarantine WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: quarantine_by_key
+-- Find the entry that one tool wrote with a key for a person and that waits for approval.
+SELECT item_id FROM quarantine
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND namespace = :namespace AND origin = :origin
+      AND state = 'pending' AND entry ->> 'key' = :key
+ORDER BY at DESC, id LIMIT 1
 
 -- name: quarantine_states
 -- Get the states of rows.
@@ -13,7 +25,7 @@ SELECT id, state FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids
 
 -- name: quarantine_pending
 -- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in.
-SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at,
+SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at, entry,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
@@ -27,17 +39,18 @@ ORDER BY at, id
 
 -- name: quarantine_decide
 -- Approve or reject a pending row. Its text goes.
-UPDATE quarantine SET state = :state, detail = '', text = ''
+UPDATE quarantine SET state = :state, detail = '', text = '', entry = NULL
 WHERE tenant_id = :tenant_id AND id = :id AND state = 'pending' RETURNING id
 
 -- name: quarantine_withdraw
 -- Reject rows, whatever was decided before. Their texts go.
-UPDATE quarantine SET state = 'rejected', detail = '', text = '' WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UPDATE quarantine SET state = 'rejected', detail = '', text = '', entry = NULL
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: contributions_find
 -- Get the memories, facts and landmarks of one author since a time, in the places that a viewer may review, oldest
 -- first: current and replaced ones.
-SELECT kind, id, namespace, visibility, user_id, detail, text, author, trust, at,
+SELECT kind, id, namespace, visibility, user_id, detail, text, author, trust, at, NULL AS entry,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = found.id
              AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
        ARRAY[]::uuid[] AS shown
@@ -45,7 +58,7 @@ FROM (
     SELECT 'memory' AS kind, id, namespace, visibility, user_id, allowed_vendors AS vendors, kind AS detail, text,
            author, trust, created_at AS at
     FROM memories WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
-                        AND deleted_at IS NULL
+                        AND trashed_at IS NULL
     UNION ALL
     SELECT 'fact', id, namespace, visibility, user_id, NULL, key, value::text, author, trust, valid_from
     FROM facts WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])

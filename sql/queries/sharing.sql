@@ -5,7 +5,7 @@ SELECT kind, id, user_id, namespace, visibility, text, key, at, pending FROM (
     SELECT 'memory' AS kind, id, user_id, namespace, visibility, text, NULL AS key, created_at AS at, false AS pending
     FROM memories
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
-          AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+          AND trashed_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
     UNION ALL
     SELECT 'fact', id, user_id, namespace, visibility, key || ' = ' || value::text, key, valid_from, false
     FROM facts

@@ -31,6 +31,16 @@ SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, t.
        t.model, t.prompt_tokens, t.completion_tokens, t.queued_at, t.answered_at
 FROM turns AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
 
+-- name: turn_with_messages
+-- Get one turn with its question and its reply: a row for each of the two that is stored, else one with neither.
+SELECT t.id AS turn_id, t.conversation_id, t.message_id, t.agent_id AS turn_agent_id, t.adapter, t.state, t.reply_id,
+       t.failure, t.prompt, t.answered_at,
+       m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
+       m.visibility, m.ephemeral, m.reply_to, m.trust
+FROM turns AS t
+LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = ANY (ARRAY[t.message_id, t.reply_id])
+WHERE t.tenant_id = :tenant_id AND t.id = :id
+
 -- name: turn_answer
 -- Store an answer, unless one is stored. The API reports the first three token counts; `counted_tokens` is our own
 -- count of the prompt, `reused_tokens` how many of them the previous prompt began with too.

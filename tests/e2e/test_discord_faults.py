@@ -24,8 +24,7 @@ from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-# What a process leaves that stops at once is ended with its own connections.
-pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
+pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
@@ -400,6 +399,7 @@ def dies_while_posting(step: str, part: int) -> Callable[[DiscordAdapter], None]
     return change
 
 
+@pytest.mark.own_database  # what a process leaves that stops at once is ended with its own connections
 @pytest.mark.parametrize("step", ["before", "after"])
 @pytest.mark.parametrize("part", [0, 1])
 @pytest.mark.parametrize("late", [False, True])

@@ -18,8 +18,7 @@ from tests.support.discord.rest import Call
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-# What a process leaves that stops at once is ended with its own connections.
-pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
+pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import stat
 import sys
 import traceback
@@ -41,7 +42,10 @@ SECRETS: Final = {
     "NEXUS_SLACK_APP_TOKEN": "xapp-zqapp-SECRET",
     "NEXUS_SLACK_SIGNING_SECRET": "zqsigning-SECRET",
     "NEXUS_AUDIT_KEY": "zqaudit-SECRET-of-32-characters-or-more",
+    "NEXUS_OWNER_KEY": "zqmine-SECRET-of-32-characters-or-more",
+    "NEXUS_TOOL_KEYS": "claude=zqclaude-SECRET-of-32-characters-or-more",
 }
+ENVIRON: Final = {**SECRETS, "NEXUS_OWNER": "alice"}
 DATABASES: Final = (
     "postgresql:///nexus?user=nexus&password=hunter2SECRET&host=127.0.0.1&port=1",
     "postgresql://nexus:hunter2SECRET@127.0.0.1:1/nexus",
@@ -85,15 +89,23 @@ def shown(error: BaseException) -> str:
 def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
     plain = {"HOME", "CONFIG", "MODEL", "MODEL_TIMEOUT", "EMBEDDER", "EXTRACTION", "WEB_HOST", "WEB_PORT", "TIMEZONE"}
     plain |= {"BACKUPS", "LOG", "LOG_FORMAT", "PROMPT_DAYS", "AUDIT_DAYS", "USAGE_DAYS", "SUMMARY_MODEL", "CURRENCY"}
-    plain |= {"EXTRACTION_MODEL", "EXTRACTION_BATCH", "EXTRACTION_EFFORT", "TRANSCRIPTION_MODEL", "CONCURRENT_ANSWERS"}
+    plain |= {
+        "OWNER",
+        "EXTRACTION_MODEL",
+        "EXTRACTION_BATCH",
+        "EXTRACTION_EFFORT",
+        "TRANSCRIPTION_MODEL",
+        "CONCURRENT_ANSWERS",
+    }
+    plain |= {"PUBLIC_URL", "WEB_PROXIES", "REQUESTS_PER_MINUTE", "ADMIN_REQUESTS_PER_MINUTE"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 
 
 def test_settings_know_their_secrets_and_print_none(tmp_path: Path) -> None:
-    settings = load_settings(SECRETS, tmp_path)
+    settings = load_settings(ENVIRON, tmp_path)
     assert "SECRET" not in repr(settings) + str(settings) + f"{settings.database_url} {settings.openai_base_url!r:>9}"
     for name, value in SECRETS.items():
-        mark = next(part for part in value.replace("@", ":").replace("//", ":").split(":") if "SECRET" in part)
+        mark = next(part for part in re.split("[@:=]|//", value) if "SECRET" in part)
         assert any(mark in secret for secret in settings.secrets), name
 
 
@@ -138,7 +150,7 @@ def test_an_error_in_the_file_does_not_quote_a_secret(tmp_path: Path, toml: str)
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    return Program(tmp_path, SECRETS | {"NEXUS_HOME": str(tmp_path / "home"), "NEXUS_MODEL": "m", "NEXUS_LOG": "debug"})
+    return Program(tmp_path, ENVIRON | {"NEXUS_HOME": str(tmp_path / "home"), "NEXUS_MODEL": "m", "NEXUS_LOG": "debug"})
 
 
 def test_no_command_prints_a_secret(program: Program) -> None:
@@ -169,7 +181,7 @@ class Written:
 
 
 def test_whatever_is_written_is_masked_last_of_all(tmp_path: Path) -> None:
-    settings, written = load_settings(SECRETS, tmp_path), Written()
+    settings, written = load_settings(ENVIRON, tmp_path), Written()
     stream = MaskingStream(written, settings.secrets)
     for value in SECRETS.values():
         stream.write(f"RuntimeError: cannot use {value} for anything\n")

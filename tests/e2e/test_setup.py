@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.discord.doctor import BAD_TOKEN, NO_TOKEN, may_be_token
-from bot.setup.checks import check_all, check_discord, check_model, check_slack
+from bot.setup.checks import NO_URL, check_all, check_discord, check_model, check_slack
 from composer import __version__
 from composer.server_urls import ServerUrl
 from composer.settings import Settings, load_settings
@@ -110,6 +110,12 @@ async def test_a_server_that_is_no_model_api_is_said_so(settings: Settings) -> N
         assert "(404): check the base URL" in (await check_model(wrong)).found[0][1]
         gone = settings.model_copy(update={"openai_base_url": ServerUrl("http://127.0.0.1:1/v1"), "model": "m"})
         assert "no model API answers at that base URL" in (await check_model(gone)).found[0][1]
+
+
+@pytest.mark.parametrize("typed", ["localhost:11434/v1", "api.openai.com", "nope", "http://"])
+async def test_a_base_url_without_http_is_said_so(settings: Settings, typed: str) -> None:
+    named = settings.model_copy(update={"openai_base_url": ServerUrl(typed), "model": "m"})
+    assert (await check_model(named)).found == ((False, NO_URL),)
 
 
 async def test_a_discord_token_is_looked_up_and_its_application_invited(

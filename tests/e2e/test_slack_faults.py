@@ -18,11 +18,9 @@ from composer.repositories.deliveries import Deliveries
 from composer.repositories.turns import Turns
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
-
-# What a process leaves that stops at once is ended with its own connections.
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
@@ -201,7 +199,7 @@ async def test_a_first_connection_that_breaks_is_retried(office: Office) -> None
 
 async def test_an_expired_address_is_not_retried_forever(office: Office) -> None:
     office.slack.routes.tickets = _Forgetful(3)
-    async with office.socket():
+    async with office.socket(ping=0.05):  # seconds, after which the SDK tries again
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         assert await office.answered() == [office.model.answer]
 
@@ -363,6 +361,7 @@ async def no_connection_left(office: Office) -> bool:
         await connection.close()
 
 
+@pytest.mark.own_database  # what a process leaves that stops at once is ended with its own connections
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("step", ["posted", "noted", "sent"])
 async def test_after_a_crash_each_part_is_seen_once(
@@ -398,6 +397,7 @@ async def test_after_a_crash_each_part_is_seen_once(
         assert "".join(" ".join(texts).split()) == "".join(office.model.answer.split())
 
 
+@pytest.mark.own_database  # what a process leaves that stops at once is ended with its own connections
 async def test_an_answer_begun_by_a_dead_process_is_resumed_by_the_next(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

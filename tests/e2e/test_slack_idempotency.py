@@ -14,8 +14,7 @@ from composer.settings import Settings
 from tests.e2e.test_slack_faults import CrashingStep
 from tests.support.slack.harness import Office, office_on
 
-# What a process leaves that stops at once is ended with its own connections.
-pytestmark = [pytest.mark.e2e, pytest.mark.own_database]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
@@ -104,6 +103,7 @@ async def test_a_room_gets_the_privacy_notice_once(office: Office) -> None:
     assert office.notices(im) == []
 
 
+@pytest.mark.own_database  # what a process leaves that stops at once is ended with its own connections
 @pytest.mark.parametrize("step", ["begin", "mark_posted"])
 async def test_a_room_gets_one_privacy_notice_despite_a_crash(
     office: Office, step: str, monkeypatch: pytest.MonkeyPatch

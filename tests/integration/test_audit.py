@@ -651,12 +651,21 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors) = ",
 )
 RECORDED: Final = {
+    "api_key_insert",
+    "api_keys_delete_of",
+    "api_keys_revoke",
+    "login_link_store",
+    "web_session_insert",
+    "web_sessions_delete_of",
+    "web_sessions_end",
     "conversation_assign",
+    "entry_file",
     "import_members_delete",
     "member_join",
     "member_leave",
@@ -667,6 +676,10 @@ RECORDED: Final = {
     "sharing_move_landmark",
     "sharing_move_memory",
     "room_set_private",
+    "team_insert",
+    "team_member_add",
+    "team_member_remove",
+    "team_member_set",
     "room_set_recording",
     "setting_delete",
     "setting_set",
@@ -676,6 +689,14 @@ RECORDED: Final = {
     "users_unlink",
 }
 NOT_RECORDED: Final = {
+    "api_key_used": "changes only when it was used",
+    "api_keys_delete_ended": "a key that opens nothing any more",
+    "login_link_redeem": "recorded as the sign-in that follows",
+    "login_links_delete_expired": "an unused link",
+    "login_links_delete_of": "an unused link; the erasure is recorded",
+    "sign_ins_end_all": "by a restore, which is recorded",
+    "web_session_used": "changes only when it was used",
+    "web_sessions_delete_expired": "one that opens nothing any more",
     "link_code_store": "opens nothing until it is redeemed, which is recorded as a link",
     "link_code_redeem": "recorded as the link that follows",
     "link_codes_delete_expired": "an unused code",

@@ -16,12 +16,13 @@ import pytest
 
 from bot.console import jobs as schedule
 from bot.console import operations
-from composer.errors import BadInput, Misconfigured, Refused, Unavailable, for_operator
+from composer.errors import BadInput, Misconfigured, NotFound, Refused, Unavailable, for_operator
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DUMP, INSTALLATION_TABLES, MANIFEST, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
+from tests.integration.test_credentials import new_key, redeem, resolve, signed_in
 from tests.support.databases import EMPTY_TENANTS, database_url, run_sql, service_url
 from tests.support.harness import START, AppHarness, open_harness
 
@@ -345,3 +346,20 @@ async def test_the_daily_backup_is_tested_and_old_backups_are_deleted(settings: 
         assert outcome.message.startswith("nexus-20260503T060000Z.backup is whole")
         (settings.home / "backups" / names[-1]).write_bytes(b"rotten")
         assert (await schedule.run(harness.app, "restore-test", START)).state == "failed"
+
+
+async def test_a_restore_keeps_keys_and_ends_what_was_signed_in(
+    harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
+) -> None:
+    made, cookie = await new_key(harness), await signed_in(harness)
+    link = (await harness.command("alice", "/nexus login", dm="nexus")).text.partition("code=")[2].split()[0]
+    await harness.app.backup.write(tmp_path / "one.backup", START)
+    await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(tmp_path / "one.backup")
+    target = settings.model_copy(update={"database_url": empty_url})
+    checks = {check.name: check for check in await operations.doctor(target)}
+    assert checks["restored"].ok
+    async with open_harness(target, clock=harness.clock) as restored:
+        assert await resolve(restored, made.text) is not None
+        assert await resolve(restored, None, cookie) is None, "who signed out since the backup stays signed out"
+        with pytest.raises(NotFound):
+            await redeem(restored, link)

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from bot.commands.table import COMMANDS
 from bot.console import jobs
-from bot.console.main import cli
+from bot.console.command_line import cli
 from composer.errors import NexusError
 from composer.model import Agent
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
@@ -360,6 +360,10 @@ PROBES: Final = {
     "memory undo": Probe(("memory undo nobody", "memory undo"), flags=frozenset({"yes", "since"})),
     "link": Probe(("link", "link WRONG234"), flags=frozenset({"yes"})),
     "unlink": Probe(("unlink",)),
+    "keys create": Probe(("keys create claude", "keys create claude --yes"), flags=frozenset({"expires", "yes"})),
+    "keys list": Probe(("keys list",)),
+    "keys revoke": Probe(("keys revoke 00000000", "keys revoke")),
+    "login": Probe(("login",)),
     "rooms": Probe(("rooms", "rooms on", "rooms", "rooms off", "rooms sometimes"), changes=True),
     "remind me": Probe(("remind me in 20 minutes a plain sentence", "remind me"), changes=True),
     "remind here": Probe(("remind here in 20 minutes a plain sentence", "remind here"), changes=True),
@@ -426,6 +430,12 @@ PROGRAM: Final = {
     "replay": {"turn", "json_lines"},  # shows names of sections, reasons and counts
     "backup": {"file", "json_lines"},  # shows a path and counts; only its owner can read the file
     "restore": {"file", "trust", "json_lines"},  # the same
+    "keys create": {  # shows a new key, and no text
+        *("user", "vendor", "name", "permission", "project", "expires", "workspace", "platform", "json_lines"),
+    },
+    "keys list": {"json_lines"},  # shows names of people, of keys and of browsers
+    "keys revoke": {"id", "json_lines"},  # shows a name
+    "login": {"user", "workspace", "platform", "json_lines"},  # shows a new link
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
     "audit list": {"workspace", "since", "until", "act", "user", "limit", "json_lines"},  # shows ids; below

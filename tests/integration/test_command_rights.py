@@ -135,6 +135,11 @@ ROWS: Final = (
     # Accounts are linked in DMs alone.
     Row("link", "dm", runs=ALL),
     Row("link\nlink NOSUCH99\nlink NOSUCH99 --yes", "lobby, cave, session", misplaced=True),
+    # What opens a person's memory from outside: made, seen and ended in DMs alone.
+    Row("keys create claude", "dm", shows=ALL),
+    Row("keys create claude --yes\nkeys create claude --expires 90d --yes\nkeys list\nlogin", "dm", runs=ALL),
+    Row("keys revoke 00000000", "dm", hidden=ALL),
+    Row("keys create claude --yes\nkeys list\nkeys revoke 00000000\nlogin", "lobby, cave, session", misplaced=True),
     # A person's DMs, and what they read of rooms.
     Row("rooms\nrooms on\nrooms off", "dm", runs=ALL),
     Row("rooms\nrooms on\nrooms off", "lobby, cave, thread, session, ares session", misplaced=True),

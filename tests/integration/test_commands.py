@@ -167,6 +167,12 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("fact list all of them", "'all of them' is too much"),
         ("project unassign apollo --yes", "'apollo' is too much"),
         ("why last one", "MESSAGE_ID is one word; 'last one' has several."),
+        ("reminders", "There is no command /nexus reminders; did you mean /nexus remind? Commands: agents, "),
+        ("catchup yesterday", "There is no command /nexus catchup; did you mean /nexus catch-up? Commands: agents, "),
+        (
+            "remind canel 3f2a91bc",
+            "There is no command /nexus remind canel; did you mean /nexus remind cancel? Commands: ",
+        ),
         ("help frobnicate", "There is no command /nexus frobnicate. Commands: agents, "),
     ],
 )

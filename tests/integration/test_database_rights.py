@@ -26,7 +26,14 @@ pytestmark = pytest.mark.integration
 
 ACME, UMBRELLA = tenant_id("acme"), tenant_id("umbrella")
 OF_THE_OWNER = frozenset(
-    {"schema_record", "backup_snapshot", "role_bypasses_row_security", "tables_count", "invalidate_cached_views"}
+    {
+        "schema_record",
+        "backup_snapshot",
+        "role_bypasses_row_security",
+        "tables_count",
+        "invalidate_cached_views",
+        "sign_ins_end_all",
+    }
 )
 
 

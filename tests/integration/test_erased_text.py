@@ -29,6 +29,8 @@ def holders(word: str) -> set[str]:
     gc.collect()
     found = set()
     for owner, value in _references():
+        if len(value) < len(word):
+            continue
         text = value.decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else value
         if text is not word and word in text.casefold():
             found.add(f"{type(owner).__module__}.{type(owner).__qualname__}: {_shape(owner)}")

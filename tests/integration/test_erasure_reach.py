@@ -70,7 +70,7 @@ async def test_what_was_answered_elsewhere_from_a_deleted_thread_is_retracted(
     await post_answer(harness, model, raw, "outside", **ROOM)
     receipt = await erase_room(harness.app.database, harness.workspace(), "general", "t1", harness.clock.tick())
     assert receipt is not None
-    await harness.app.forgotten(harness.workspace(), receipt)
+    await harness.app.forgotten(harness.workspace().tenant_id, receipt)
     assert await retractions(harness) == ["outside"]
     assert await find_remains(settings, "zqvault") == {}
 
@@ -83,7 +83,7 @@ async def test_nothing_that_is_posted_changes_when_messages_only_grow_old(
     said = message_id(room_id(harness.workspace(), "general"), "said")
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         receipt = await forget(tx, [said], [], harness.clock.now(), by_age=True)
-    await harness.app.forgotten(harness.workspace(), receipt)
+    await harness.app.forgotten(harness.workspace().tenant_id, receipt)
     assert await retractions(harness) == []
     assert await find_remains(settings, "zqvault") == {}
 

@@ -1,6 +1,7 @@
 """Attachments are erased with their message, and answers made from them are retracted."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import tables_with_secret
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -85,7 +87,7 @@ async def remove_attachments(harness: AppHarness, id: str, text: str, *files: st
     agents = harness.app.directory.agents(workspace.tenant_id)
     receipt = await change_message(harness.app.database, workspace, agents, GENERAL, "bob", id, text, (), now, files)
     if receipt is not None:
-        await harness.app.forgotten(workspace, receipt)
+        await harness.app.forgotten(workspace.tenant_id, receipt)
     await harness.app.indexer.catch_up(workspace.tenant_id)
 
 
@@ -113,3 +115,54 @@ async def test_forgetting_by_words_searches_attached_files_too(harness: AppHarne
     assert forgotten.text == "Nothing was erased: there was nothing to forget."
     forgotten = await harness.command("bob", "/nexus forget quokka7 --yes", room="general")
     assert forgotten.text.startswith("Forgotten for good: 1 message. Receipt: ")
+
+
+async def answered_meanwhile(harness: AppHarness, model: Model, says: str, act: Awaitable[object], **more: Any) -> str:
+    """The answer to a question, if something happens while the model writes it."""
+    model.gate, model.says, before = asyncio.Event(), [says], len(model.shown)
+    message = incoming(harness.workspace(), GENERAL, "alice", "@nexus and?", harness.clock.tick(), id="asked")
+    await harness.app.receive(harness.workspace(), [replace(message, **more)])
+    await until(lambda: len(model.shown) > before)
+    await act
+    model.gate.set()
+    await harness.app.turns.settle()
+    return harness.delivery.replies[-1].text
+
+
+@pytest.mark.parametrize("of_question", [True, False], ids=["question", "message in view"])
+async def test_a_file_that_is_taken_off_while_the_model_answers_leaves_no_trace(
+    harness: AppHarness, model: Model, settings: Settings, of_question: bool
+) -> None:
+    notes = replace(NOTES, address="https://files/codes.txt")
+    more: dict[str, Any] = {"attachments": (notes,)} if of_question else {}
+    if not of_question:
+        await post(harness, "bob", "for later", "notes", attachments=(notes,))
+    id, text = ("asked", "@nexus and?") if of_question else ("notes", "for later")
+    act = remove_attachments(harness, id, text)
+    assert await answered_meanwhile(harness, model, "With quokka7.", act, **more) == RETRACTED
+    assert await tables_with_secret(settings) == set()
+
+
+async def test_an_image_that_is_taken_off_while_the_model_answers_leaves_no_answer(
+    harness: AppHarness, model: Model
+) -> None:
+    await post(harness, "bob", "look at this", "photo", attachments=(PHOTO,))
+    act = remove_attachments(harness, "photo", "look at this")
+    says = "A passport lies there, number 4711."
+    assert await answered_meanwhile(harness, model, says, act, reply_to="photo") == RETRACTED
+
+
+async def test_an_answer_stays_that_repeats_nothing_of_a_file_that_is_taken_off(
+    harness: AppHarness, model: Model
+) -> None:
+    notes = replace(NOTES, address="https://files/codes.txt")
+    await post(harness, "bob", "for later", "notes", attachments=(notes,))
+    act = remove_attachments(harness, "notes", "for later")
+    assert await answered_meanwhile(harness, model, "Nothing new.", act) == "Nothing new."
+
+
+async def test_an_answer_stays_if_nothing_is_taken_off(harness: AppHarness, model: Model) -> None:
+    await post(harness, "bob", "for later", "notes", attachments=(NOTES,))
+    other = incoming(harness.workspace(), GENERAL, "bob", "hello", harness.clock.tick(), id="other")
+    act = harness.app.receive(harness.workspace(), [replace(other, attachments=(NOTES,))])
+    assert await answered_meanwhile(harness, model, "With quokka7.", act) == "With quokka7."

@@ -1,17 +1,19 @@
 """Importing history: files are stored as they are, once, and nothing is answered."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from bot.console.play import Player, ScriptClock
+from bot.importers import history
 from bot.importers.export import MIXED
 from bot.importers.history import APART, HistoryResult, import_history, read_history
-from bot.script.events import MessageEvent, MoveEvent, read_script
+from bot.script.events import Line, MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message, Trust
 from composer.visibility import readable_conversation
@@ -413,6 +415,76 @@ async def test_many_batches_keep_the_order_of_the_file(harness: AppHarness, tmp_
     stored = await log(harness, "room1", "user1")
     assert [m.external_id for m in stored] == [f"m{n}" for n in range(1, 2_500, 3)]
     assert [m.seq for m in stored] == list(range(1, len(stored) + 1))
+
+
+WHAT_JOINS_CHANGE = (  # not `joined_at`: of several messages of a batch the last one counts
+    """SELECT r.name, u.name AS person, m.left_at, m.admin
+       FROM members AS m JOIN conversations AS r ON r.tenant_id = m.tenant_id AND r.id = m.conversation_id
+       JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id ORDER BY 1, 2""",
+    "SELECT name, kind, thread, private, generation, last_seq, version FROM conversations ORDER BY 1, 2, 3",
+    """SELECT m.external_id, c.name, m.seq, m.at, m.author, m.visibility,
+              m.namespace LIKE '%' || c.id || '%' AS own, length(m.namespace)
+       FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+       ORDER BY 1""",
+)
+
+
+async def stored_of(harness: AppHarness, workspace: str) -> list[list[tuple[Any, ...]]]:
+    tenant = harness.workspace(workspace).tenant_id
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
+        return [[tuple(row) for row in await connection.fetch(query)] for query in WHAT_JOINS_CHANGE]
+
+
+def busy_log(seed: int) -> list[dict[str, Any]]:
+    """A log in which people join and leave between the messages of others, and rooms become private and public."""
+    random, lines = Random(seed), list[dict[str, Any]]()
+    for n in range(160):
+        kind = random.choices(("message", "join", "leave"), (6, 2, 1))[0]
+        room = random.choice(("one", "two", "three"))
+        said: dict[str, Any] = {"id": f"m{n}", "text": f"text {n}"} if kind == "message" else {}
+        if kind == "leave" and not any(each["room"] == room for each in lines):
+            continue  # of a room that there is not yet: refused
+        if kind == "join" and random.random() < 0.1:
+            said["private"] = True
+        if kind == "message" and random.random() < 0.1:
+            said["private"] = random.random() < 0.3
+        lines.append(event(kind, n, room=room, user=f"user{random.randrange(8)}", **said))
+    return lines
+
+
+async def test_a_room_that_a_join_makes_private_is_not_opened_by_what_was_said_before(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    events = [event("join"), message("m1", "in public", 1, private=False), event("join", 2, user="bob", private=True)]
+    await load(harness, jsonl(tmp_path, *events, message("m2", "in private", 3)))
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        room = await tx.conversations.get(room_id(harness.workspace(), "general"))
+    assert room is not None
+    assert room.private
+    assert (await log(harness))[-1].text == "in private"
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_moves_that_go_before_the_messages_of_others_change_what_they_change_in_their_place(
+    harness: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    path = jsonl(tmp_path, *busy_log(seed))
+    together = read_history(path, "jsonl", "together", None)
+    parts = list(history._parts(together))
+    await import_history(harness.app, together, lambda _: None)
+
+    def single(lines: Sequence[Line]) -> Iterator[history._Part]:
+        for line in lines:
+            yield from in_parts([line])
+
+    in_parts = history._parts
+    monkeypatch.setattr(history, "_parts", single)
+    singly = read_history(path, "jsonl", "singly", None)
+    await import_history(harness.app, singly, lambda _: None)
+    assert len(parts) < len(together) * 0.7
+    assert any(part.moves and part.messages for part in parts)
+    assert await stored_of(harness, "together") == await stored_of(harness, "singly")
 
 
 async def test_imported_messages_are_shown_and_recalled(harness: AppHarness, tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ async def test_a_day_ends_at_midnight_in_the_timezone_of_the_tenant(
         at = datetime(2026, 5, 5, 2, 0, tzinfo=UTC)  # the evening of the 4th in New York, the 5th in Berlin
         for name in ("acme", "berlin"):
             harness.clock.set(at)
-            await harness.say("alice", f"Good night from {name}.", id=name, workspace=name, **ROOM)
+            await harness.say("alice", f"The deploy of {name} is done.", id=name, workspace=name, **ROOM)
         for now, many in (("2026-05-05T03:59Z", 0), ("2026-05-05T04:00Z", 1), ("2026-05-05T22:00Z", 2)):
             await schedule.run(harness.app, "day", datetime.fromisoformat(now))
             assert len(await texts(raw)) == many, now
@@ -495,7 +495,7 @@ async def test_trash_is_erased_after_thirty_days_and_expired_memories_are_erased
         "INSERT INTO commands (tenant_id, id, received_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
         MONDAY - 31 * DAY,
     )
-    await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%numbat3%'", MONDAY)
+    await raw.execute("UPDATE memories SET trashed_at = $1 WHERE text LIKE '%numbat3%'", MONDAY)
     await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%quokka7%'", MONDAY + DAY)
     for name, at, left in (
         ("trash", MONDAY + 29 * DAY, 3),

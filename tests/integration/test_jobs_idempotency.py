@@ -210,7 +210,7 @@ async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: 
             await harness.say("alice", f"my number {day} point {n} is for nobody", dm="nexus")
     for words in ("the trash holds quokka7", "the ticket ends with wombat8"):
         await harness.command("alice", f"/nexus remember {words}", **ROOM)
-    await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%quokka7%'", START)
+    await raw.execute("UPDATE memories SET trashed_at = $1 WHERE text LIKE '%quokka7%'", START)
     await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%wombat8%'", START + timedelta(days=5))
     user = await raw.fetchval("SELECT id FROM users LIMIT 1")
     await raw.execute("INSERT INTO link_codes VALUES ($1, 'hash', $2, $3)", tenant, user, START)

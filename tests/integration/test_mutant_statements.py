@@ -3,6 +3,7 @@
 import asyncpg
 import pytest
 
+from sql.loader import parse_query, with_included
 from tests.integration.test_schema import connected
 from tests.mutants.mutant import QUERIES, ROOT, load, statements
 
@@ -17,8 +18,9 @@ async def test_every_mutant_of_a_statement_fits_the_schema(fresh_url: str) -> No
             before, after = statements(text), statements(mutant.mutated(text))
             changed = [query for name, query in after.items() if query.sql != before[name].sql]
             assert len(changed) == 1, f"{mutant.name} changes {len(changed)} statements"
+            whole = with_included(changed[0].source, {name: query.source for name, query in after.items()})
             try:
-                await connection.prepare(changed[0].sql)
+                await connection.prepare(parse_query(changed[0].name, whole).sql)
             except asyncpg.PostgresError as error:
                 wrong.append(f"{mutant.name}: {error}")
     assert not wrong, "\n".join(wrong)

@@ -9,7 +9,7 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.postgres import SESSION_SETTINGS, PostgresDatabase
 from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import TENANT, connection_of
@@ -24,6 +24,12 @@ MESSAGES: Final = [
     ("alice", "we decided to use postgres for the budget"),
     ("bob", "friday is fine, the launch can wait"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def plans_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan as the product does; other tests keep every plan (tests/conftest.py)."""
+    monkeypatch.setitem(SESSION_SETTINGS, "plan_cache_mode", "force_custom_plan")
 
 
 async def set_row_counts(settings: Settings, rows: int, *tables: str) -> None:

@@ -92,6 +92,29 @@ async def test_a_mention_takes_five_transactions_and_its_indexing_four(
     assert len(transactions) == 4, "erase, index, read what has no vector, store the vectors"
 
 
+async def test_a_mention_takes_five_reads_for_its_answer_and_one_to_deliver_it(
+    harness: AppHarness, calls: Counter[str]
+) -> None:
+    for _ in range(2):
+        await harness.say("alice", "hello", room="general")  # then what is remembered has its vector
+    await harness.ask("alice", "@nexus hi", room="general")
+    calls.clear()
+    here = harness.workspace()
+    asked = incoming(
+        here, place_of("general", None, None), "alice", "@nexus where is the deploy?", harness.clock.tick()
+    )
+    await harness.app.receive(here, [asked])
+    await harness.app.turns.settle()
+    received = ["tenant_ensure", "conversations_lock", "messages_known", "members_ensure", "messages_append"]
+    composed = ["turn_with_messages", "access_context", "recall_background", "recall_search", "structured_readable"]
+    composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
+    stored = ["turn_previous_prompt", "erasure_block", "sources_changed", "conversations_lock", "turn_answer"]
+    stored += ["lineage_insert", "messages_append"]
+    delivered = ["turn_with_messages", "turn_sent"]
+    caches = ["cache"] * 3  # append the question, read the view, append the answer
+    assert calls == Counter([*received, "turns_insert", *composed, *stored, *delivered, *caches])
+
+
 async def test_a_command_that_changes_something_takes_two_transactions(
     harness: AppHarness, transactions: list[uuid.UUID]
 ) -> None:
@@ -123,6 +146,28 @@ async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, 
     assert calls == Counter([*statements, "cache"])
     assert "the deploy is on Friday" in repr(composed.prompt)
     assert "bob's profile" in repr(composed.prompt)
+
+
+async def test_a_prompt_is_read_once_though_others_have_spoken_since(harness: AppHarness, calls: Counter[str]) -> None:
+    for user in ("alice", "bob", "carol"):
+        await harness.say(user, "hello", room="general")
+        await harness.compose("alice", "who is there?", room="general")  # then the cache has the view
+        await harness.say(f"{user}2", "me too", room="general")
+        calls.clear()
+        composed = await harness.compose("alice", "when is the deploy?", room="general")
+        assert f"{user}2 (" in repr(composed.prompt.role_messages)
+        assert calls["cache"] == 1, "the view is read once"
+
+
+async def test_a_question_that_names_who_spoke_since_is_embedded_and_read_again(
+    harness: AppHarness, calls: Counter[str]
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    await harness.compose("alice", "what does bob need?", room="general")
+    await harness.say("bob", "hello", room="general")
+    calls.clear()
+    await harness.compose("alice", "what does bob need?", room="general")
+    assert calls["cache"] == 2, "the view is read twice"
 
 
 async def test_a_look_for_what_is_due_takes_one_statement_where_nothing_is(

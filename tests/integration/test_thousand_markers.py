@@ -11,11 +11,12 @@ import pytest
 
 from bot.console import jobs as schedule
 from bot.script.places import incoming, place_of
-from composer.model import Agent, Attachment
+from composer.model import Agent, Attachment, Trust
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from composer.stores.embedded.service_account import binaries
 from tests.support.embedder import HashedWords
+from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
@@ -85,7 +86,26 @@ async def plant(harness: AppHarness, markers: Markers, route: str, user: str, *,
         await harness.command(user, f"/nexus remember I keep {note} in mind", room=route)
         await harness.command(user, f'/nexus fact set {user} "{fact}"', room=route)
         await harness.command(user, f"/nexus landmark add we use {pin}", room=route)
+    if route in ("words", "everything", "user"):  # entries are in no room
+        await plant_entry(harness, markers, user, forget=forget)
     return ids
+
+
+async def plant_entry(harness: AppHarness, markers: Markers, user: str, *, forget: bool) -> None:
+    """Entries of a person and of a tool of theirs, with a marker in each of their parts, and one that waits."""
+    for vendor, quarantined in ((None, ()), ("claude", ()), ("cursor", (Trust.TOOL,))):
+        kinds = ("content", "title", "tag", "key", "session", "name", "value")
+        content, title, tag, key, session, name, value = (markers.next(kind, forget=forget) for kind in kinds)
+        await Hub(harness, quarantined).write(
+            user,
+            f"I keep {content} in mind",
+            vendor,
+            title=title,
+            tags=[tag],
+            key=key,
+            session=session,
+            metadata={name: [value]},
+        )
 
 
 async def forget(harness: AppHarness, markers: Markers, route: str, ids: list[str]) -> None:
@@ -148,6 +168,8 @@ async def test_of_a_thousand_markers_the_forgotten_half_is_nowhere_and_the_other
     assert planted.keys() == {*markers.forgotten, *markers.retained}
     seen = {place for places in planted.values() for place in places}
     assert seen >= {"messages.text", "memories.text", "facts.value", "landmarks.text", "summaries.text", "turns.prompt"}
+    assert seen >= {f"memories.{part}" for part in ("title", "content", "tags", "key", "session", "metadata")}
+    assert "quarantine.entry" in seen
 
     for route in ROUTES:
         await forget(harness, markers, route, [id for id in said if id.startswith(f"{route}-gus")])

@@ -4,6 +4,7 @@ out."""
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -287,11 +288,11 @@ async def test_trouble_with_one_call_leaves_the_calls_of_others(wiki: Wiki, trou
     wiki.add("search", waits).add("erase", troubles)
     patient, quick = McpServer("wiki", at(wiki)), at(wiki, timeout=0.2)
     try:
-        first = asyncio.create_task(patient.call("search", {}))
+        first = asyncio.create_task(patient.call("search", {}, nullcontext))
         await until(begun.is_set)
         wiki.packed = trouble == "packed"
         patient._settings = quick if trouble == "slow" else patient._settings
-        second = asyncio.create_task(patient.call("erase", {}))
+        second = asyncio.create_task(patient.call("erase", {}, nullcontext))
         await until(stuck.is_set)
         if trouble == "stopped":
             second.cancel()

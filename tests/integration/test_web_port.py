@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import httpx2
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from fastapi import FastAPI
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.console import jobs as schedule
 from bot.serving import opens_port
+from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from bot.web.port import open_port
-from bot.web.routes import Routes
+from bot.web.server import open_port
 from composer.app import App
 from composer.errors import Misconfigured
 from composer.model import Usage
@@ -29,22 +29,21 @@ from composer.ports.observer import CallOutcome
 from composer.settings import Settings, load_settings
 from composer.stores.working_cache import RedisWorkingCache
 from tests.support.harness import AppHarness, open_harness
+from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
-Client = TestClient[web.Request, web.Application]
+Client = httpx2.AsyncClient
 
 
 @asynccontextmanager
 async def client_of(app: App, metrics: Metrics, **connected: Callable[[], Awaitable[bool]]) -> AsyncIterator[Client]:
-    served = web.Application()
-    Routes(app, metrics, connected).add_to(served.router)
-    async with TestClient(TestServer(served)) as client:
+    async with served_at(web_app(app, metrics, connected, None)) as url, httpx2.AsyncClient(base_url=url) as client:
         yield client
 
 
 async def asked(client: Client, path: str) -> tuple[int, Any]:
     response = await client.get(path)
-    return response.status, await response.json()
+    return response.status_code, response.json()
 
 
 async def up() -> bool:
@@ -129,7 +128,7 @@ async def test_metrics_count_turns_jobs_and_calls_and_show_nobody(settings: Sett
         metrics.model_called(WorkKind.ANSWER, "a model named by a person", CallOutcome.FAILED, Usage())
         async with client_of(harness.app, metrics) as client:
             response = await client.get("/metrics")
-            text = await response.text()
+            text = response.text
     lines = text.splitlines()
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     for line in (
@@ -166,9 +165,9 @@ async def test_each_turn_has_one_line_in_the_log(harness: AppHarness) -> None:
 async def test_metrics_are_shown_while_the_database_is_away(harness: AppHarness) -> None:
     metrics = Metrics(())
     async with client_of(harness.app, metrics) as client:
-        before = await (await client.get("/metrics")).text()
+        before = (await client.get("/metrics")).text
         await harness.app.database.close()
-        after = await (await client.get("/metrics")).text()
+        after = (await client.get("/metrics")).text
     assert 'nexus_backlog{work="index"}' in before
     assert "nexus_database_up 0.0" in after
     assert "nexus_backlog{" not in after
@@ -180,7 +179,7 @@ async def test_the_age_of_the_newest_backup_is_in_seconds(harness: AppHarness) -
     (folder / "nexus-1.backup").touch()
     harness.clock.set(datetime.fromtimestamp((folder / "nexus-1.backup").stat().st_mtime + 90, UTC))
     async with client_of(harness.app, Metrics(())) as client:
-        text = await (await client.get("/metrics")).text()
+        text = (await client.get("/metrics")).text
     [line] = [line for line in text.splitlines() if line.startswith("nexus_backup_age_seconds ")]
     assert float(line.split()[1]) == pytest.approx(90, abs=0.01)
 
@@ -193,7 +192,7 @@ async def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
             with pytest.raises(
                 Misconfigured, match=f"^The web port {port} can't be opened on 127.0.0.1 .*NEXUS_WEB_PORT"
             ):
-                await open_port(given, web.Application(), stack)
+                await open_port(given, FastAPI(), stack)
 
 
 def test_the_port_opens_when_it_is_asked_for_named_or_needed(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from tests.property.trace import (
     EraseRoom,
     Event,
     Forget,
+    Import,
     Keep,
     Member,
     Move,
@@ -508,6 +509,17 @@ class Builder:
         admins = sorted(self.rules.tenant(MAIN).rooms[spot.name].admins)
         user = self.rng.choice(admins) if admins and self.rng.random() < 0.85 else self.person()
         self.add(EraseRoom, user, spot=spot)
+
+    def bring_history(self) -> None:
+        """Files of history bring messages of rooms, some of them new, and some into one room."""
+        into = self.rng.choice((*PUBLIC, *CLOSED)).name if self.rng.random() < 0.5 else ""
+        closed = self.rng.random() < 0.4
+        for _ in range(self.rng.choice((1, 2, 2, 3))):
+            spot, said = self.rng.choice((*PUBLIC, *CLOSED)), self.rng.choice((None, None, None, None, True, False))
+            self.add(
+                Import, self.person(), spot=spot, text=self.words.line(), private=said, answer=False, into=into,
+                closed=closed,
+            )  # fmt: skip
 
     def share(self) -> None:
         """Somebody files what they wrote elsewhere, or tries to file what another wrote."""

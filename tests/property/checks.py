@@ -175,7 +175,10 @@ async def check_viewer(
     counts["viewed dm, of linked accounts"] += spot.kind == "dm" and len(rules.tenant(MAIN).accounts(user)) > 1
     counts["viewed by guests"] += user in UNTRUSTED
     counts["viewed where outsiders read"] += bool(viewers_apart(rules, [viewer])) and user not in UNTRUSTED
-    counts["viewed dm, with rooms"] += spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
+    with_rooms = spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
+    counts["viewed dm, with rooms"] += with_rooms
+    read = [room for room in rules.tenant(MAIN).rooms.values() if room.read and room.members.get(user) is True]
+    counts["viewed dm, with a room whose members were read"] += with_rooms and bool(read)
     if asked.prompt is None:
         raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")
     try:

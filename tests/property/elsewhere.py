@@ -10,6 +10,7 @@ from tests.property.trace import (
     TERMINAL,
     Admin,
     Assign,
+    Disconnect,
     Edit,
     EraseRoom,
     Forget,
@@ -19,6 +20,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadMembers,
     ReadRooms,
     Remember,
     Review,
@@ -341,3 +343,46 @@ def _link_guest(b: Builder, spot: Spot) -> None:
 
 
 _VISITING: Final = (_review, _review, _review, _review, _ask_as_guest, _ask_as_member, _take_back, _link_guest)
+
+
+# --- who is in a private room -------------------------------------------------------------------------------
+
+
+def read_members(b: Builder) -> None:
+    """Nexus reads who is in a private room, of whom some have left unnoticed; somebody's DM reads that room."""
+    inside = ["uma", "vic"] if b.rng.random() < 0.8 else ["uma", "gus"]
+    b.rng.shuffle(inside)
+    for user in inside:
+        b.add(Say, user, spot=DEN, text=b.words.line(), private=True)
+    reader = b.rng.choice(inside)
+    b.add(ReadRooms, reader, spot=b.rng.choice(DMS), on=True)
+    if b.rng.random() < 0.25:
+        _found_project(b, DEN)
+    b.add(ReadMembers, "uma", room=DEN.name, present=_present(b, inside))
+    for _ in range(b.rng.choice((0, 1, 1, 2))):
+        b.rng.choice(_SINCE_READ)(b, reader)
+    if b.rng.random() < 0.4:
+        b.add(Say, reader, spot=b.rng.choice(DMS), text=b.words.line(), answer=True)
+
+
+def _present(b: Builder, inside: list[str]) -> tuple[str, ...]:
+    """Who is found in the room: mostly all, also somebody of whom Nexus may know nothing."""
+    present = inside if b.rng.random() < 0.65 else inside[: b.rng.choice((0, 1))]
+    return (*present, *(["xan"] if b.rng.random() < 0.2 else []))
+
+
+def _connection_is_lost(b: Builder, reader: str) -> None:
+    b.add(Disconnect, "uma")
+    if b.rng.random() < 0.4:
+        b.add(ReadMembers, "uma", room=DEN.name, present=_present(b, [reader]))
+
+
+def _somebody_new_writes(b: Builder, reader: str) -> None:
+    b.add(Say, b.rng.choice(("rob", "gus", "vic", reader)), spot=DEN, text=b.words.line(), private=True)
+
+
+def _somebody_moves(b: Builder, reader: str) -> None:
+    b.add(Move, b.rng.choice(("vic", reader)), room=DEN.name, joined=b.rng.random() < 0.5)
+
+
+_SINCE_READ: Final = (_connection_is_lost, _somebody_new_writes, _somebody_moves)

@@ -23,10 +23,14 @@ import structlog
 from bot.commands.command import PREFIX
 from bot.commands.table import run_command
 from bot.console.conversations import AFTER_ALL, question
+from bot.importers.history import import_history
+from bot.importers.history_privacy import unsaid_rooms
 from bot.script.changes import change_message
+from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
 from composer.errors import NexusError, NotFound
+from composer.ingest.members import begin_connection, confirm_members, end_connection
 from composer.ingest.rooms import record_membership
 from composer.model import (
     GLOBAL_NAMESPACE,
@@ -64,10 +68,12 @@ from tests.property.trace import (
     Admin,
     Assign,
     Delete,
+    Disconnect,
     Edit,
     EraseRoom,
     Event,
     Forget,
+    Import,
     Keep,
     Link,
     Member,
@@ -75,6 +81,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadMembers,
     ReadRooms,
     Record,
     Remember,
@@ -150,6 +157,7 @@ class Product:
     raw: asyncpg.Connection
     url: str
     behind: set[uuid.UUID] = field(default_factory=set)  # tenants in which something may wait to be indexed
+    connections: dict[Workspace, uuid.UUID] = field(default_factory=dict)  # those that last
 
     def workspace(self, world: str, tenant: str, user: str = "") -> Workspace:
         """Return the workspace of an account. Those of all platforms belong to the one tenant."""
@@ -225,6 +233,16 @@ class Product:
         here, app = self.workspace(world, event.tenant, event.user), self.harness.app
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
         await app.turns.settle()
+
+    @_on.register
+    async def _(self, event: Import, world: str, batch: Trace) -> None:
+        here, app, at = self.workspace(world, event.tenant), self.harness.app, START + timedelta(seconds=event.at)
+        where = {"workspace": here.name, "room": event.spot.name, "private": event.private, "user": event.user}
+        said = MessageEvent(type="message", id=trace.message_id(event.n), at=at, text=event.text, **where)
+        lines, into = [Line("history", 1, said)], event.into or None
+        private = await unsaid_rooms(app, lines, (), into) if event.closed else ()
+        if (await import_history(app, lines, lambda _: None, into, private)).skipped:
+            raise NotFound("it was said in private")
 
     def _incoming(self, here: Workspace, event: Say) -> Incoming:
         said = self._said(here, event, event.spot, event.text, private=event.private)
@@ -350,6 +368,22 @@ class Product:
     async def _(self, event: Delete, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant, event.user)
         await change_message(self.harness.app, here, trace.message_id(event.target), None)
+
+    @_on.register
+    async def _(self, event: ReadMembers, world: str, batch: Trace) -> None:
+        here, store = self.workspace(world, event.tenant, event.user), self.harness.app.database
+        if here not in self.connections:
+            self.connections[here] = derived_id("connection", str(event.n), world, event.tenant)
+            await begin_connection(store, here, self.harness.app.locks.number, self.connections[here])
+        at = START + timedelta(seconds=event.at)
+        if not await confirm_members(store, here, self.connections[here], event.room, event.present, at):
+            raise NotFound("no such private room")
+
+    @_on.register
+    async def _(self, event: Disconnect, world: str, batch: Trace) -> None:
+        here = self.workspace(world, event.tenant, event.user)
+        self.connections.pop(here, None)
+        await end_connection(self.harness.app.database, here, self.harness.app.locks.number)
 
     @_on.register
     async def _(self, event: Admin, world: str, batch: Trace) -> None:
@@ -502,7 +536,13 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
     batches: list[tuple[Event, ...]] = []
     open_ = False
     for event, taken in zip(events, expected, strict=True):
-        plain = isinstance(event, Say) and taken and not _wants_answer(event) and event.shared is None
+        plain = (
+            isinstance(event, Say)
+            and not isinstance(event, Import)
+            and taken
+            and not _wants_answer(event)
+            and event.shared is None
+        )
         last = batches[-1][-1] if batches else None
         joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
         joins = joins and platform_of(event.user) == platform_of(last.user)  # type: ignore[union-attr]

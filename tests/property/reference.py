@@ -18,10 +18,12 @@ from tests.property.trace import (
     Admin,
     Assign,
     Delete,
+    Disconnect,
     Edit,
     EraseRoom,
     Event,
     Forget,
+    Import,
     Keep,
     Link,
     Member,
@@ -29,6 +31,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadMembers,
     ReadRooms,
     Record,
     Remember,
@@ -120,6 +123,12 @@ class Room:
     recording: str = "on"  # on, mentions or off
     platform: str = TERMINAL
     outsiders: bool = False  # people of other organisations read it
+    read: bool = False  # who is in it was read, during a connection that lasts
+
+    @property
+    def certain(self) -> bool:
+        """Whether those who are recorded are certainly in it: the terminal tells of everybody who leaves."""
+        return self.platform == TERMINAL or self.read
 
     @property
     def home(self) -> Home:
@@ -337,6 +346,8 @@ class Reference:
             return conversation_key
         if not room.members and not elsewhere:
             room.admins.add(event.user)
+        if room.members.get(event.user) is not True:  # nobody has asked for them: they may have left since
+            room.read = False
         room.members[event.user] = True
         return conversation_key
 
@@ -527,7 +538,7 @@ class Reference:
         here, project = self.tenant(tenant), self.project(tenant, user, conversation_key)
         own = here.accounts(user)
         joined = [room for room in here.rooms.values() if any(room.members.get(account) is True for account in own)]
-        joined = [room for room in joined if room.platform == TERMINAL or not room.private]  # nobody read who is in it
+        joined = [room for room in joined if room.certain or not room.private]
         joined = [room for room in joined if room.platform == TERMINAL or user not in UNTRUSTED]
         if project is not None and project.isolated:
             return [room for room in joined if room.project == project.key]
@@ -571,8 +582,7 @@ class Reference:
 
     def _rooms_of(self, here: Tenant, project: str, user: str) -> Iterator[str]:
         for room in sorted(here.rooms.values(), key=lambda r: r.name):
-            certain = room.platform == TERMINAL  # elsewhere nobody has read who is in a private room
-            if room.project == project and (not room.private or (certain and room.members.get(user) is True)):
+            if room.project == project and (not room.private or (room.certain and room.members.get(user) is True)):
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
@@ -849,6 +859,27 @@ class Reference:
         return True
 
     @_on.register
+    def _(self, event: ReadMembers) -> bool:
+        here = self.tenant(event.tenant)
+        room = here.rooms.get(event.room)
+        if room is None or not room.private:
+            return False
+        for user in {*room.members, *event.present}:
+            if user in event.present and user in here.people:
+                room.members[user] = True
+            elif room.members.get(user) is True:
+                room.members[user] = False
+        room.read = True
+        return True
+
+    @_on.register
+    def _(self, event: Disconnect) -> bool:
+        for room in self.tenant(event.tenant).rooms.values():
+            if room.platform == platform_of(event.user):
+                room.read = False
+        return True
+
+    @_on.register
     def _(self, event: Admin) -> bool:
         here = self.tenant(event.tenant)
         if event.user not in here.people:
@@ -894,6 +925,18 @@ class Reference:
             current = entry.alive and not entry.closed and not entry.pending and entry is not written
             if entry.kind == "fact" and same and current:
                 entry.replaced_by = written
+
+    @_on.register
+    def _(self, event: Import) -> bool:
+        rooms, spot, private = self.tenant(event.tenant).rooms, event.spot, event.private
+        if event.into not in ("", spot.name):  # what was said in private enters no other room
+            if private or (spot.name in rooms and rooms[spot.name].private):
+                return False
+            spot, private = Spot("room", event.into), None
+        if private is None and event.closed and spot.name not in rooms:
+            private = True
+        said = Say(n=event.n, at=event.at, user=event.user, tenant=event.tenant, spot=spot, text=event.text)
+        return self._on(replace(said, private=private, answer=False))
 
     @_on.register
     def _(self, event: Remember) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from bot.commands import forget
+from bot.importers import history
 from composer import visibility
 from composer.ingest.recording import Recording
 from composer.ingest.tenants import TenantDirectory
@@ -231,6 +232,21 @@ def _guests_review_rooms(patch: Patch) -> None:
     patch.setattr(visibility, "reviewable", reviewable)
 
 
+async def _nothing(*_: Any) -> bool:
+    return True
+
+
+def _nobody_has_to_be_certain(patch: Patch) -> None:
+    patch.setattr(visibility, "_may_count", lambda now, room: not room.chat or now.trust is Trust.MEMBER)
+
+
+def _nothing_in_a_history_is_private(patch: Patch) -> None:
+    async def private_rooms(app: Any, lines: Any) -> set[tuple[str, str]]:
+        return set()
+
+    patch.setattr(history, "_private_rooms", private_rooms)
+
+
 _JOINED: Final = "AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
@@ -423,6 +439,25 @@ BUGS: Final = (
         {REFERENCE: 500_181},
     ),
     Bug("a guest approves as admin of a room", _guests_review_rooms, {REFERENCE: 500_149}),
+    Bug("a DM reads a room of which nobody knows who is in it", _nobody_has_to_be_certain, {REFERENCE: 600_190}),
+    Bug(
+        "who was not found in a room stays in it",
+        lambda patch: patch.setattr(Conversations, "remove_member", _nothing),
+        {REFERENCE: 600_162},
+    ),
+    Bug(
+        "who writes in a room that was read may have left since",
+        in_sql(
+            "members_ensure", replacing("WHERE r.tenant_id = :tenant_id AND r.room_id", "WHERE false AND r.room_id")
+        ),
+        {REFERENCE: 600_255},
+    ),
+    Bug("a history brings private words into a room", _nothing_in_a_history_is_private, {REFERENCE: 600_046}),
+    Bug(
+        "a history opens the rooms of which it says nothing",
+        lambda patch: patch.setattr(history, "closed", lambda lines, rooms: list(lines)),
+        {REFERENCE: 600_574, TWINS: 600_499},
+    ),
     Bug(
         "an edited message is found by its old words",
         in_sql("message_edit", replacing("indexed = false", "indexed = true")),

@@ -13,19 +13,30 @@ from hypothesis import strategies as st
 from composer import visibility
 from composer.errors import NotFound
 from composer.model import (
+    EVERY_VENDOR,
     GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
     Role,
     Visibility,
     derived_id,
+    entries_namespace,
     profile_namespace,
     project_namespace,
+    team_namespace,
 )
 from composer.repositories.readable import recall_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
-from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts, Readable
+from composer.visibility import (
+    AccessContext,
+    EntryAccess,
+    Grants,
+    JoinedRoom,
+    PoolMember,
+    ProjectFacts,
+    Readable,
+)
 from sql.loader import parse_query
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
@@ -152,6 +163,7 @@ TENANT = derived_id("tenant", "pure")
 USERS = tuple(derived_id("user", name) for name in PEOPLE)
 RUNS = tuple(f"{kind}:{n}" for kind in ("room", "session", "dm") for n in (1, 2, 3))
 PROJECT = derived_id("project", "pure")
+TEAMS = tuple(derived_id("team", name) for name in ("red", "blue"))
 
 
 @dataclass(frozen=True)
@@ -201,11 +213,32 @@ access_context = st.builds(
     st.none() | projects,
     reads_rooms=st.booleans(),
     joined_rooms=st.lists(joined, max_size=4).map(tuple),
+    teams=st.lists(st.sampled_from(TEAMS), unique=True).map(tuple),
 )
 speakers = st.lists(st.sampled_from(USERS), max_size=5)
+ENTRY_NAMESPACES = (*(entries_namespace(user) for user in USERS), *(team_namespace(team) for team in TEAMS))
+GRANTS = [*(getattr(Grants, name) for name in vars(Grants) if name.isupper()), Grants.of_project(PROJECT, "read")]
+entry_access = st.builds(
+    EntryAccess,
+    st.just(TENANT),
+    st.sampled_from(USERS[:2]),
+    st.sampled_from([EVERY_VENDOR, "nexus", "claude"]),
+    st.frozensets(st.sampled_from(GRANTS)),
+    st.lists(st.sampled_from(USERS[2:4]), max_size=1).map(tuple),
+    st.lists(st.sampled_from(TEAMS), unique=True).map(tuple),
+    st.lists(st.sampled_from(TEAMS), unique=True).map(tuple),
+    st.lists(projects, max_size=1).map(tuple),
+    st.sampled_from([None, PROJECT]),
+)
 ROWS = [
     Row(run, mark, user, vendors)
-    for run in (*RUNS, GLOBAL_NAMESPACE, project_namespace(PROJECT), *(profile_namespace(user) for user in USERS))
+    for run in (
+        *RUNS,
+        GLOBAL_NAMESPACE,
+        project_namespace(PROJECT),
+        *(profile_namespace(user) for user in USERS),
+        *ENTRY_NAMESPACES,
+    )
     for mark in Visibility
     for user in (None, *USERS[:2])
     for vendors in (("*",), ("nexus",), ("claude",), ())
@@ -256,7 +289,56 @@ def test_less_membership_never_admits_more(pair: tuple[AccessContext, AccessCont
         outside = {room.namespace for room in less.joined_rooms if not room.isolated}
         outside |= {GLOBAL_NAMESPACE, profile_namespace(USERS[0])}
         more = {row for row in more if row.namespace not in outside}
+        more -= _own_entries(less)
+    if now.conversation.kind is ConversationKind.SESSION and now.project is not None:
+        more -= _own_entries(less)  # a session that no project pools any more reads its person's entries again
     assert not more
+
+
+def _own_entries(access: AccessContext) -> set[Row]:
+    own = (entries_namespace(access.asker), *(team_namespace(team) for team in access.teams))
+    return {row for row in ROWS if row.namespace in own}
+
+
+@st.composite
+def _less_entry_access(draw: st.DrawFn) -> tuple[EntryAccess, EntryAccess]:
+    """Draw who asks for entries, and the same with fewer grants and less membership."""
+    now = draw(entry_access)
+    fewer = replace(
+        now,
+        grants=frozenset(grant for grant in now.grants if draw(st.booleans())),
+        linked=tuple(user for user in now.linked if draw(st.booleans())),
+        teams=tuple(team for team in now.teams if draw(st.booleans())),
+        shared_with=tuple(team for team in now.shared_with if draw(st.booleans())),
+        projects=tuple(project for project in now.projects if draw(st.booleans())),
+    )
+    return now, fewer
+
+
+def _admitted_entries(access: EntryAccess) -> set[Row]:
+    try:
+        readable = visibility.readable_entries(access)
+    except NotFound:
+        return set()
+    return {row for row in ROWS if readable.admits(row)}
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(_less_entry_access())
+def test_fewer_grants_and_less_membership_never_admit_more_entries(pair: tuple[EntryAccess, EntryAccess]) -> None:
+    now, fewer = pair
+    assert _admitted_entries(fewer) <= _admitted_entries(now)
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(entry_access)
+def test_a_tool_reads_no_entry_that_its_person_does_not_and_nothing_from_a_conversation(access: EntryAccess) -> None:
+    found = _admitted_entries(access)
+    assert found <= _admitted_entries(replace(access, vendor=EVERY_VENDOR))
+    assert not {row for row in found if row.namespace in (*RUNS, GLOBAL_NAMESPACE)}
+    for row in found:
+        others = row.user_id not in access.users
+        assert not (others and row.namespace.startswith(("entries:", "profile:")) and row.visibility == "private")
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
@@ -279,7 +361,8 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     rng, product, name = random.Random("predicate"), products[0], "predicate"
     world = large(60_001)
     await product.play(name, world.events, Reference.after(world.events).accepted)
-    tenant = product.workspace(name, MAIN).tenant_id
+    workspace = product.workspace(name, MAIN)
+    tenant = workspace.tenant_id
     await _insert_rows(product, name, rng)
     people = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
     rows = await product.raw.fetch(
@@ -297,7 +380,10 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     assert len(marked) > 400
     counts: Counter[str] = Counter()
     for _ in range(400):
-        readable = await _some_readable(product, name, people, [row.namespace for row in marked.values()], rng)
+        if rng.random() < 0.3:
+            readable = _some_entry_readable(tenant, people, list((await product.projects(workspace)).values()), rng)
+        else:
+            readable = await _some_readable(product, name, people, [row.namespace for row in marked.values()], rng)
         if readable is None:
             counts["refused"] += 1
             continue
@@ -325,6 +411,7 @@ async def _insert_rows(product: Product, name: str, rng: random.Random) -> None:
     users = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
     projects = [project_namespace(id) for id in (await product.projects(product.workspace(name, MAIN))).values()]
     every = [*(row["namespace"] for row in runs), *map(profile_namespace, users), *projects, GLOBAL_NAMESPACE]
+    every += [*map(entries_namespace, users), *map(team_namespace, TEAMS)]
     for n in range(900):
         await product.raw.execute(
             "INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, vendors, at, length)"
@@ -336,6 +423,31 @@ async def _insert_rows(product: Product, name: str, rng: random.Random) -> None:
             str(rng.choice(list(Visibility))),
             rng.choice([None, None, ["*"], ["nexus"], ["claude"], ["claude", "nexus"], []]),
         )
+
+
+def _some_entry_readable(
+    tenant: uuid.UUID, people: list[uuid.UUID], projects: list[uuid.UUID], rng: random.Random
+) -> Readable | None:
+    """Make a Readable of a person or a tool that asks for entries, from facts that need not be true."""
+    facts = tuple(
+        ProjectFacts(id, "apollo", rng.random() < 0.3, rng.choice(list(Role)))
+        for id in rng.sample(projects, min(2, len(projects)))
+    )
+    access = EntryAccess(
+        tenant,
+        rng.choice(people),
+        rng.choice([EVERY_VENDOR, "claude", "nexus"]),
+        frozenset(rng.sample(GRANTS, rng.randint(1, len(GRANTS)))),
+        tuple(rng.sample(people, rng.randint(0, 1))),
+        tuple(rng.sample(TEAMS, rng.randint(0, 2))),
+        tuple(rng.sample(TEAMS, rng.randint(0, 2))),
+        facts,
+        rng.choice([None, None, *(each.id for each in facts)]),
+    )
+    try:
+        return visibility.readable_entries(access)
+    except NotFound:
+        return None
 
 
 async def _some_readable(

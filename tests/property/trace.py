@@ -76,6 +76,15 @@ class Say(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Import(Say):
+    """A message of a room comes with a file of history, in the terminal. `into` is the room that takes what was said in
+    all others, if any; `closed`: a new room of which the file says nothing is private."""
+
+    into: str = ""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remember(Event):
     """/nexus remember; `scope` is here, everywhere, project or global."""
 
@@ -153,6 +162,19 @@ class Move(Event):
 
     room: str
     joined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMembers(Event):
+    """Nexus is connected to the platform of `user`, or connects now, and reads who is in a private room there."""
+
+    room: str
+    present: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disconnect(Event):
+    """The connection to the platform of `user` is lost: who leaves a room from now on is not heard of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,10 +110,12 @@ def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
     builder.rng = rng
 
 
-# What happens on other platforms, the name of its own random numbers, and its chance in a small and in a large world.
-_ELSEWHERE: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ...]] = (
+# What happens at the end, the name of its own random numbers, and its chance in a small and in a large world.
+_AT_THE_END: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ...]] = (
     (elsewhere.link_accounts, "platforms", 0.075, 0.1),
     (elsewhere.visit, "guests", 0.07, 0.1),
+    (elsewhere.read_members, "members", 0.06, 0.1),
+    (Builder.bring_history, "history", 0.06, 0.1),
 )
 
 
@@ -121,7 +123,7 @@ def _with_platforms(world: World, builder: Builder) -> World:
     """Finish a world, by chance with what happens on other platforms. That comes last, and is drawn apart, so that all
     before is as it is without."""
     before, rngs = len(builder.events), (builder.rng, builder.words.rng)
-    for happens, name, chance, chance_in_large in _ELSEWHERE:
+    for happens, name, chance, chance_in_large in _AT_THE_END:
         builder.rng = builder.words.rng = random.Random(f"{name} {world.seed}")
         if builder.rng.random() < (chance if world.small else chance_in_large):
             happens(builder)

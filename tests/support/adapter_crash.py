@@ -95,7 +95,7 @@ def make_adapter(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter |
     if name == "discord":
         point_at(given)
         return DiscordAdapter(app, first_wait=0.05)
-    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, first_wait=0.05, edit_interval=0.0)
+    return SlackAdapter(app, base_url=given["base_url"], ping=1.0, first_wait=0.05, edit_interval=0.0)
 
 
 def is_up(adapter: DiscordAdapter | SlackAdapter) -> bool:

@@ -9,10 +9,11 @@ is.
 Tests that are about the start itself, or send signals other than SIGKILL, run the interpreter.
 """
 
+import atexit
 import fcntl
 import gc
 import importlib
-import json
+import marshal
 import os
 import runpy
 import signal
@@ -22,29 +23,34 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from composer.stores.tokens import tokenizer_for
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
-# Imported by the programs at first use. Not onnxruntime: it does not survive a fork.
-HEAVY: Final = ("tokenizers", "tokenizers.implementations")
+# Imported by the programs when they run. Not onnxruntime: it does not survive a fork.
+HEAVY: Final = ("bot.console.command_line", "tokenizers", "tokenizers.implementations")
 START_SECONDS: Final = 120
-# Run by a bare interpreter, which starts in a hundredth of a second.
+# Run by a bare interpreter, which starts in a hundredth of a second. The modules socket and json would take two more.
 _LAUNCHER: Final = """
-import json, os, signal, socket, sys
-server = socket.socket(socket.AF_UNIX)
+import _socket, marshal, os, sys
+server = _socket.socket(_socket.AF_UNIX)
 server.connect(sys.argv[1])
 request = {"module": sys.argv[2], "words": sys.argv[3:], "cwd": os.getcwd(), "env": dict(os.environ)}
-request = json.dumps(request).encode()
-socket.send_fds(server, [len(request).to_bytes(8, "big")], [0, 1, 2])
+request = marshal.dumps(request)
+files = b"".join(descriptor.to_bytes(4, sys.byteorder) for descriptor in (0, 1, 2))
+server.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 server.sendall(request)
 for descriptor in (0, 1):
     os.close(descriptor)
-status = int(server.makefile().readline() or -signal.SIGKILL)
+status = b""
+while not status.endswith(b"\\n") and (more := server.recv(16)):
+    status += more
+status = int(status or -9)
 if status < 0:
-    if -status != signal.SIGKILL:
+    if status != -9:
+        import signal
         signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
 os._exit(status)
@@ -105,7 +111,7 @@ def _supervise(connection: socket.socket) -> None:
     """Fork the program, and tell its launcher how it ended. Returns in the program alone, to run it."""
     head, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as stream:
-        request: dict[str, Any] = json.loads(stream.read(int.from_bytes(head, "big")))
+        request: dict[str, Any] = marshal.loads(stream.read(int.from_bytes(head, "big")))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     program = os.fork()
     if program == 0:
@@ -136,7 +142,25 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> None:
     os.environ.update(request["env"])
     sys.argv = [request["module"], *request["words"]]
     sys.modules.pop(request["module"], None)
-    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        _end(end.code or 0)
+    _end(0)
+
+
+def _end(status: int) -> NoReturn:
+    """End this process as Python does, but without removing each object: that would copy all memory of the server."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads it any more
+        status = 120
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ async def test_no_file_is_put_into_a_dm_where_it_would_stay(monkeypatch: pytest.
         return dm
 
     client.create_dm = create_dm
-    file = AnswerFile("nexus-export.json", "{}", uuid.uuid4(), receipts=0)
+    file = AnswerFile("nexus-export.json", "{}", uuid.uuid4(), erasures=0)
     answer = CommandAnswer("All that is yours: 3 messages.", file=file)
     await slash._answer_late(client, command, answer)
     ((text, more),) = dm.sent

@@ -34,7 +34,7 @@ def wheel_in(folder: Path) -> Path:
     build = "pip wheel --quiet --no-deps --no-build-isolation --wheel-dir"
     copied = folder / "sources"
     copied.mkdir()
-    for name in ("pyproject.toml", "README.md", "composer", "bot", "jobs", "sql"):
+    for name in ("pyproject.toml", "README.md", "composer", "bot", "jobs", "sql", "nexus_client"):
         subprocess.run(["cp", "-R", str(ROOT / name), str(copied)], check=True)
     subprocess.run([sys.executable, "-m", *build.split(), str(folder), str(copied)], check=True, capture_output=True)
     (built,) = folder.glob("*.whl")

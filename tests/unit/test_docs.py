@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.main import get_command
 
-from bot.console.main import arguments, cli
+from bot.console.command_line import arguments, cli
 from composer.settings import KNOWN_VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,6 +18,9 @@ SECRETS = [
     ("Stripe key", "sk_live_" + TAIL[:24]),
     ("Google key", "AIza" + TAIL[:35]),
     ("npm token", "npm_" + TAIL),
+    ("Nexus key", "nx_slack~3aT0123_" + "0a1b2c3d" * 8),
+    ("Nexus key", "nxs_acme_" + "0a1b2c3d" * 8),
+    ("Nexus key", "nxl_acme_" + "0a1b2c3d" * 8),
     ("API key", "sk-proj-" + TAIL + "T3Blbk" + "FJ" + TAIL),
     ("API key", "sk-ant-" + "api03-" + TAIL),
     ("JSON Web Token", "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxIn0" + "." + "c2lnbmF0dXJl-_"),
@@ -33,6 +36,23 @@ def test_a_secret_is_masked_and_the_words_around_it_stay(name: str, secret: str)
     if name != "card number":
         assert mask(f"key={secret}") == f"key=[masked: {name}]"
     assert mask(secret) == f"[masked: {name}]"
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["\N{NO-BREAK SPACE}", "\N{FIGURE SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{EN DASH}", "\N{NON-BREAKING HYPHEN}"],
+)
+def test_a_card_number_is_masked_as_typography_sets_it(between: str) -> None:
+    number = between.join(("4111", "1111", "1111", "1111"))
+    assert mask(f"use {number} for it") == "use [masked: card number] for it"
+
+
+@pytest.mark.parametrize(
+    "zero", ["\N{FULLWIDTH DIGIT ZERO}", "\N{ARABIC-INDIC DIGIT ZERO}", "\N{DEVANAGARI DIGIT ZERO}"]
+)
+def test_a_card_number_is_masked_in_the_digits_of_any_script(zero: str) -> None:
+    number = "".join(chr(ord(zero) + int(digit)) for digit in "4111111111111111")
+    assert mask(f"use {number} for it") == "use [masked: card number] for it"
 
 
 def test_the_password_of_a_url_is_masked() -> None:

@@ -360,7 +360,7 @@ def test_no_line_of_a_persons_text_begins_a_line_of_the_prompt(texts: list[str],
     for said in pack(prompt_input, EXACT).role_messages:
         for line in said.content.splitlines():
             assert not line.startswith(SENTINEL)
-            assert line == "" or line.startswith(OURS), line
+            assert line == "" or line.startswith(OURS) or any(each.startswith(line) for each in OURS), line  # cut
 
 
 HEADINGS = tuple(f"[{name}]" for name in SECTIONS)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from composer.errors import NotFound
-from composer.model import Conversation, Role, Trust, profile_namespace, project_namespace
+from composer.model import Conversation, Role, Trust, entries_namespace, profile_namespace, project_namespace
 from composer.visibility import reviewable
 from tests.unit.test_visibility_rules import (
     ALICE,
@@ -20,7 +20,7 @@ from tests.unit.test_visibility_rules import (
 )
 
 ROOMS = (GENERAL, THREAD)
-APOLLO, PROFILE = project_namespace(PROJECT), profile_namespace(ALICE)
+APOLLO, PROFILE, ENTRIES = project_namespace(PROJECT), profile_namespace(ALICE), entries_namespace(ALICE)
 SESSIONS = ("session:bob",)  # of the project's members; see POOL
 
 
@@ -73,7 +73,7 @@ def test_a_guest_reviews_nothing_in_a_room_also_as_its_admin_and_that_of_its_pro
 def test_what_is_written_in_a_dm_or_a_session_is_reviewed_by_its_person(
     conversation: Conversation, pooled: bool
 ) -> None:
-    assert reviewed(conversation, pooled=pooled) == ((conversation.namespace, PROFILE), ())
+    assert reviewed(conversation, pooled=pooled) == ((conversation.namespace, PROFILE, ENTRIES), ())
     assert reviewed(conversation, pooled=pooled, trust=Trust.GUEST) == ((conversation.namespace,), ())
 
 
@@ -83,7 +83,8 @@ def test_what_a_project_reads_of_a_session_is_not_for_its_person_to_review(role:
     own = (PROFILE,) if trust is Trust.MEMBER else ()
     assert reviewed(WORK, pooled=True, trust=trust, project=project(role)) == (own, ())
     assert reviewed(WORK, pooled=False, trust=trust, project=project(role)) == ((WORK.namespace, *own), ())
-    assert reviewed(DM, pooled=True, trust=trust, project=project(role)) == ((DM.namespace, *own), ())
+    in_dm = (*own, ENTRIES) if own else ()
+    assert reviewed(DM, pooled=True, trust=trust, project=project(role)) == ((DM.namespace, *in_dm), ())
 
 
 def test_in_their_own_session_an_admin_of_the_project_reviews_all_of_it() -> None:
@@ -98,7 +99,7 @@ def test_nothing_outside_an_isolated_project_is_reviewed_in_it(conversation: Con
 
 
 def test_who_was_removed_from_a_project_reviews_their_session_as_if_it_were_in_none() -> None:
-    assert reviewed(WORK, pooled=True, project=project(None)) == ((WORK.namespace, PROFILE), ())
+    assert reviewed(WORK, pooled=True, project=project(None)) == ((WORK.namespace, PROFILE, ENTRIES), ())
 
 
 def test_whoever_is_not_in_a_private_room_reviews_nothing_there() -> None:

@@ -20,7 +20,7 @@ GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{R
 DM = replace(GENERAL, kind=ConversationKind.DM, namespace="dm:here", user_id=ALICE, agent_id=ROOM)
 SESSION = replace(DM, kind=ConversationKind.SESSION, namespace="session:here")
 WRITING = (Act.WRITE_EVERYWHERE, Act.WRITE_PROJECT, Act.WRITE_GLOBAL)
-OPENING = {Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK, *WRITING}
+OPENING = {Act.CREATE_KEY, Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK, *WRITING}
 
 
 def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectFacts:
@@ -67,7 +67,7 @@ def test_a_right_that_is_not_defined_over_a_thing_nobody_has(thing: Thing) -> No
         Thing.PERSON: {Relation.SELF},
         Thing.ACCOUNT: {Relation.ANOTHER_PLACE},
         Thing.ITEM: {Relation.WRITER, Relation.AUTHOR, Relation.ADMIN},
-        Thing.TENANT: {Relation.ADMIN},
+        Thing.TENANT: {Relation.ADMIN, Relation.MEMBER},
     }.get(thing, {Relation.MEMBER, Relation.WRITER, Relation.ADMIN})
     ruler = facts(here=project("ares", Role.ADMIN, isolated=True), named=project("apollo", Role.ADMIN))
     ruler = replace(ruler, of_self=True, access=replace(ruler.access, asker_admin=True))

@@ -12,6 +12,7 @@ from composer.model import (
     Conversation,
     ConversationKind,
     Role,
+    Trust,
     Visibility,
     profile_namespace,
     project_namespace,
@@ -132,6 +133,9 @@ TABLE: Final = {
     Act.REVIEW: {p: OPENERS | (HERE_ADMINS if "project" in p else NOBODY) for p in IN_ROOMS} | same(OWN, ALL),
     Act.GET_LINK_CODE: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.OPEN_ROOMS: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
+    Act.SEE_KEYS: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
+    Act.CREATE_KEY: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
+    Act.SIGN_IN: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.SEE_PROJECT: same(PLACES, NAMED_MEMBERS),
     Act.ADD_MEMBER: same(PLACES, frozenset({"manager"})),
     Act.REMOVE_MEMBER: same(PLACES, frozenset({"manager"})),
@@ -149,6 +153,15 @@ TABLE: Final = {
 @pytest.mark.parametrize("act", TABLE)
 def test_exactly_those_may_act_whom_the_rules_name(act: Act) -> None:
     assert {place: allowed(act, place) for place in PLACES} == TABLE[act]
+
+
+def test_guests_have_no_keys_and_do_not_sign_in() -> None:
+    dm = facts("reader", "DM")
+    guest = replace(dm, access=replace(dm.access, trust=Trust.GUEST))
+    for act in (Act.CREATE_KEY, Act.SIGN_IN):
+        assert may([act], dm)
+        assert not may([act], guest)
+    assert may([Act.SEE_KEYS], guest), "who became a guest ends what they have"
 
 
 def test_who_takes_a_room_out_of_its_project() -> None:
@@ -229,4 +242,6 @@ def test_a_place_that_the_person_is_not_in_allows_nothing() -> None:
 
 def test_every_act_is_tested_here() -> None:
     elsewhere = {Act.UNASSIGN_ROOM, Act.LINK, Act.ACCEPT_LANDMARK, Act.SETTLE_LANDMARK}
+    elsewhere |= {Act.SEE_TEAM, Act.INVITE_TO_TEAM, Act.JOIN_TEAM, Act.REMOVE_FROM_TEAM, Act.SET_TEAM_ROLE}
+    elsewhere |= {Act.UNSHARE_OF_FORMER}  # tests/integration/test_teams.py
     assert set(TABLE) | elsewhere == set(Act)

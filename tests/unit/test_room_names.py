@@ -26,3 +26,29 @@ def test_a_room_is_named_with_its_mark_or_as_a_room(question: str, named: set[st
 
 def test_without_names_a_question_stays_as_it_is() -> None:
     assert rooms_named("in #ops  and the ops room?", ()) == (frozenset(), "in #ops  and the ops room?")
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "named"),
+    [
+        ("what was said in #ops?", {"Ops", "ops"}, {"Ops", "ops"}),  # two rooms, on two platforms
+        ("what did we say in this room?", {"this"}, set()),
+        ("what did the room say?", {"the", "say"}, set()),
+        ("is there room for lunch?", {"there", "for"}, set()),
+        ("which channel is it?", {"which", "is", "it"}, set()),
+        ("what was said in May room?", {"may"}, set()),
+        ("what was said in #this and in #may?", {"this", "may"}, {"this", "may"}),  # a mark says it plainly
+        ("see https://example.org/#ops and issue c#ops", {"ops"}, set()),
+        ("##ops", {"ops"}, set()),
+        ("what of “#ops”, «#dev» and #qa\u2019s plan?", {"ops", "dev", "qa"}, {"ops", "dev", "qa"}),
+        ("#ops… and #研发。", {"ops", "研发"}, {"ops", "研发"}),
+        ("#STRASSE and the CAFÉ room", {"straße", "café"}, {"straße", "café"}),
+        ("#ops/secret #ops-team #ops_team", {"ops"}, set()),
+        ("<#C123|ops> and <#ops>", {"ops"}, {"ops"}),
+        ("the general room and the random channel", {"general", "random"}, {"general", "random"}),
+        ("#" * 3_000 + "ops", {"ops"}, set()),
+        ("room " * 400, {"room"}, {"room"}),
+    ],
+)
+def test_words_that_stand_beside_a_room_name_none(question: str, names: set[str], named: set[str]) -> None:
+    assert rooms_named(question, names)[0] == named

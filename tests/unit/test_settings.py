@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from composer.errors import Misconfigured
 from composer.operations.doctor import Doctor
-from composer.settings import KNOWN_VARIABLES, AgentSettings, Settings, load_settings
+from composer.settings import KNOWN_VARIABLES, AgentSettings, Settings, is_vendor, load_settings
 
 
 @pytest.fixture
@@ -45,6 +45,8 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL
         NEXUS_AUDIT_DAYS NEXUS_USAGE_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH
         NEXUS_SUMMARY_MODEL NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY NEXUS_TRANSCRIPTION_MODEL
+        NEXUS_OWNER NEXUS_OWNER_KEY NEXUS_TOOL_KEYS
+        NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
         NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
@@ -258,17 +260,83 @@ def test_an_error_in_a_variable_names_it_without_its_value(folder: Path, name: s
 
 
 def test_secrets_are_not_shown(folder: Path) -> None:
-    secret = [name for name in KNOWN_VARIABLES if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
+    secret = [
+        name
+        for name in KNOWN_VARIABLES
+        if re.search("KEY|TOKEN|SECRET|_URL", name) and not re.search("_BASE_|PUBLIC", name)
+    ]
     values = dict.fromkeys(secret, "hush-hush" * 4) | dict.fromkeys(
         ("NEXUS_DATABASE_URL", "NEXUS_OWNER_DATABASE_URL"), "postgresql://u:hush-hush@db:5432/nexus"
     )
-    settings = load_settings(values | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
-    assert len(secret) == 10
+    of_tools = {"NEXUS_OWNER": "alice", "NEXUS_TOOL_KEYS": "claude=" + "hush-tool" * 4}
+    settings = load_settings(values | of_tools | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
+    assert len(secret) == 12
     assert "hush" not in repr(settings)
     assert "hush" not in f"{settings.database_url} {settings.redis_url!s} {settings.owner_database_url!r}"
-    assert {"hush-hush", "hush-hush" * 4, "hush%2Dhush"} <= settings.secrets
+    assert {"hush-hush", "hush-hush" * 4, "hush-tool" * 4, "hush%2Dhush"} <= settings.secrets
     assert settings.discord_token is not None
     assert settings.discord_token.get_secret_value() == "hush-hush" * 4
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("https://nexus.example.com", "https://nexus.example.com"),
+        (" https://Nexus.example.com/ ", "https://nexus.example.com"),
+        ("https://nexus.example.com:8443", "https://nexus.example.com:8443"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+    ],
+)
+def test_the_public_address_is_kept_without_its_last_slash(folder: Path, written: str, kept: str) -> None:
+    settings = load_settings({"NEXUS_PUBLIC_URL": written}, folder)
+    assert (settings.public_url, settings.web_address) == (kept, kept)
+
+
+def test_links_lead_to_this_machine_unless_the_public_address_is_set(folder: Path) -> None:
+    assert load_settings({"NEXUS_WEB_PORT": "9000"}, folder).web_address == "http://localhost:9000"
+
+
+@pytest.mark.parametrize(
+    ("written", "trusted"),
+    [
+        ("", ["127.0.0.1", "::1"]),
+        ("10.0.0.7", ["10.0.0.7/32"]),
+        ("172.18.0.5/16, ::1", ["172.18.0.0/16", "::1/128"]),
+    ],
+)
+def test_only_proxies_of_this_machine_are_believed_unless_others_are_named(
+    folder: Path, written: str, trusted: list[str]
+) -> None:
+    assert load_settings({"NEXUS_WEB_PROXIES": written}, folder).trusted_proxies == trusted
+
+
+@pytest.mark.parametrize("written", ["*", "proxy", "10.0.0.7,", "10.0.0.0/33", "10.0.0.7 10.0.0.8"])
+def test_proxies_are_named_by_address(folder: Path, written: str) -> None:
+    with pytest.raises(Misconfigured, match=r"^NEXUS_WEB_PROXIES is wrong: "):
+        load_settings({"NEXUS_WEB_PROXIES": written}, folder)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "nexus.example.com",
+        "http://nexus.example.com",
+        "https://nexus.example.com/hub",
+        "https://alice:secret@nexus.example.com",
+        "https://@nexus.example.com",
+        "https://nexus.example.com?a=b",
+        "https://nexus.example.com#a",
+        "https://",
+        "ftp://localhost",
+        "http://localhost.example.com",
+        "https://nexus.example.com:port",
+        "http://127.0.0.1.example.com",
+    ],
+)
+def test_a_public_address_over_which_no_key_may_travel_is_refused(folder: Path, written: str) -> None:
+    with pytest.raises(Misconfigured, match=r"^NEXUS_PUBLIC_URL is wrong: "):
+        load_settings({"NEXUS_PUBLIC_URL": written}, folder)
 
 
 @given(
@@ -378,3 +446,11 @@ def test_what_may_be_a_secret_of_an_mcp_server_is_one(folder: Path) -> None:
 def test_an_mcp_server_for_an_agent_that_there_is_not_is_pointed_out(folder: Path) -> None:
     (warning,) = server(folder, 'url = "https://w.example/mcp"\nagents = ["sage"]').warnings
     assert warning == "The MCP server wiki is set for the agent sage, which there is not: set one of nexus."
+
+
+@pytest.mark.parametrize(
+    "name", ["*", "", "nexus", "api", "slack", "discord", "console", "extracted", "Claude", "a b", "ä"]
+)
+def test_a_tool_is_not_called_like_something_else_that_memories_come_from(name: str) -> None:
+    assert not is_vendor(name)
+    assert is_vendor("claude")

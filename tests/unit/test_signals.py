@@ -37,3 +37,28 @@ async def test_a_turn_that_ends_twice_has_no_further_effect() -> None:
     priority.end(ONE)
     priority.end(ONE)
     await priority.wait()
+
+
+async def test_a_task_that_loses_a_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "CANCEL_AGAIN_SECONDS", 0.01)
+    lost = 0
+
+    async def work() -> None:
+        nonlocal lost
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if lost == 2:
+                    raise
+                lost += 1
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise ArithmeticError
+
+    tasks: list[asyncio.Task[object]] = [asyncio.create_task(work()), asyncio.create_task(fail())]
+    await asyncio.sleep(0)
+    await signals.end_tasks(tasks)
+    assert lost == 2
+    assert all(task.done() for task in tasks)

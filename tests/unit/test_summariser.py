@@ -65,6 +65,34 @@ def test_sentences_that_raise_or_decide_something_are_selected_once_with_their_s
     assert lines == [f"alice: {TALK[0].text}", f"dave: {TALK[3].text}"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Totally agree, Mel.",
+        "Time flies, huh?",
+        "Congrats, that's awesome!",
+        "Robbie_Crash",
+        "et.org",
+        "lol that is so true",
+    ],
+)
+def test_a_sentence_that_tells_nothing_has_no_place(words: str) -> None:
+    assert [s.text for s in candidate_sentences([SummaryInput("mel", AT, words)])] == []
+
+
+@pytest.mark.parametrize("words", ["We agreed on Friday for lunch.", "Bob prefers tea", "会議は金曜日に行います"])
+def test_a_short_sentence_that_tells_something_has_a_place(words: str) -> None:
+    assert [s.text for s in candidate_sentences([SummaryInput("mel", AT, words)])] == [words]
+
+
+def test_a_question_to_one_person_weighs_less_than_one_to_all() -> None:
+    own, common = (
+        candidate_sentences([SummaryInput("ann", AT, text)])[0]
+        for text in ("Has the trip changed your plans?", "Has the trip changed the plans?")
+    )
+    assert own.weight < common.weight
+
+
 def test_sentences_with_the_same_meaning_are_selected_once() -> None:
     said = [
         SummaryInput("alice", AT, "The crane is broken today"),

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 # What is started, read or connected before the first answer.
 STARTED_BY_EVERYONE = (
-    "composer/settings.py",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "composer/settings").glob("*.py"))),
     "composer/secrets_file.py",
     "composer/stores/minilm.py",
     "composer/stores/openai_connection.py",
@@ -22,7 +22,7 @@ STARTED_BY_EVERYONE = (
     "bot/discord/adapter.py",
     "bot/slack/adapter.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "bot/setup").glob("*.py"))),
-    "bot/web/port.py",
+    "bot/web/server.py",
 )
 SIGN = "\N{HORIZONTAL ELLIPSIS}"
 

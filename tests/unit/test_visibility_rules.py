@@ -4,12 +4,14 @@ import copy
 import uuid
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import Any
 
 import pytest
 
 from composer import visibility
 from composer.errors import NotFound, Refused
 from composer.model import (
+    EVERY_VENDOR,
     GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
@@ -17,15 +19,19 @@ from composer.model import (
     Trust,
     Visibility,
     dm_namespace,
+    entries_namespace,
     profile_namespace,
     project_namespace,
     room_namespace,
     session_namespace,
+    team_namespace,
 )
 from composer.visibility import (
     MAX_PARTICIPANTS,
     AccessContext,
     AccessTag,
+    EntryAccess,
+    Grants,
     JoinedRoom,
     PoolMember,
     ProjectFacts,
@@ -33,13 +39,19 @@ from composer.visibility import (
     WriteScope,
     access_tag_for,
     effective_project,
+    entry_tag,
     may_have_posted,
     may_participate,
+    owned_by_bearer,
     participants,
     readable,
     readable_conversation,
+    readable_entries,
     readable_in_room,
+    readable_team,
+    require_editable,
     rooms_for_dm,
+    team_tag,
 )
 
 TENANT, ROOM, THREAD_ID, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
@@ -215,7 +227,12 @@ def test_at_most_sixteen_participants_count_the_asker_first_and_never_people_who
 @pytest.mark.parametrize("conversation", [DM, WORK])
 def test_a_dm_or_session_reads_its_own_namespace_its_users_profile_and_global(conversation: Conversation) -> None:
     may = readable(access(conversation), [BOB, CAROL])
-    assert may.namespaces == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE))
+    assert may.namespaces == (
+        conversation.namespace,
+        GLOBAL_NAMESPACE,
+        profile_namespace(ALICE),
+        entries_namespace(ALICE),
+    )
     assert may.pooled == ()
     assert may.visibilities == (SHARED,)
     assert may.readers == (ALICE,)
@@ -265,6 +282,7 @@ def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Con
         conversation.namespace,
         GLOBAL_NAMESPACE,
         profile_namespace(ALICE),
+        *([entries_namespace(ALICE)] if conversation is DM else []),  # what is said in the session is read by others
         project_namespace(PROJECT),
     )
     assert may.pooled == POOLED
@@ -333,10 +351,10 @@ def test_the_working_view_reads_only_the_own_namespace_even_in_a_project() -> No
         assert may.all_namespaces == (conversation.namespace,)
 
 
-def test_less_membership_never_allows_more() -> None:
+def test_less_membership_never_allows_more_but_for_ones_own_entries() -> None:
     inside = readable(access(WORK, project=project()), [])
     outside = readable(access(WORK, project=project(None)), [])
-    assert set(outside.all_namespaces) <= set(inside.all_namespaces)
+    assert set(outside.all_namespaces) - set(inside.all_namespaces) == {entries_namespace(ALICE)}
 
 
 # --- rooms that a person opens to their DM ----------------------------------------------------------------------------
@@ -551,3 +569,194 @@ def test_what_everybody_in_a_room_may_read_is_its_own_public_rows() -> None:
         assert Visibility.PRIVATE not in everyones.visibilities
     with pytest.raises(NotFound):
         readable_in_room(DM)
+
+
+# --- entries: what people keep over the API, and what their tools may read of it ------------------------------------
+
+TEAM, LEFT_TEAM, FOREIGN_TEAM, OTHER_PROJECT = (uuid.UUID(int=n) for n in range(31, 35))
+READER = frozenset({Grants.READ_ENTRIES, Grants.READ_TEAMS, Grants.READ_PROJECTS})
+WRITER = READER | {Grants.WRITE_ENTRIES, Grants.WRITE_TEAMS, Grants.WRITE_PROJECTS}
+OPEN_PROJECT = ProjectFacts(PROJECT, "apollo", False, Role.WRITE)
+ISOLATED_PROJECT = ProjectFacts(OTHER_PROJECT, "zeus", True, Role.WRITE)
+
+
+def entry_access(vendor: str = "claude", grants: frozenset[str] = READER, **facts: object) -> EntryAccess:
+    given = EntryAccess(
+        TENANT, ALICE, vendor, grants, (CAROL,), (TEAM,), (TEAM, LEFT_TEAM), (OPEN_PROJECT, ISOLATED_PROJECT)
+    )
+    return replace(given, **facts)  # type: ignore[arg-type]
+
+
+OWN = Row(entries_namespace(ALICE), PRIVATE, ALICE)
+OF_OTHER_ACCOUNT = Row(entries_namespace(CAROL), PRIVATE, CAROL)
+OF_BOB = Row(entries_namespace(BOB), PRIVATE, BOB)
+OF_TEAMMATE = Row(team_namespace(TEAM), PRIVATE, BOB)
+OWN_IN_TEAM = Row(team_namespace(TEAM), PRIVATE, ALICE)
+OWN_IN_LEFT_TEAM = Row(team_namespace(LEFT_TEAM), PRIVATE, ALICE)
+OF_LEFT_TEAM = Row(team_namespace(LEFT_TEAM), PRIVATE, BOB)
+OF_FOREIGN_TEAM = Row(team_namespace(FOREIGN_TEAM), PRIVATE, BOB)
+ABOUT_ALICE = Row(profile_namespace(ALICE), SHARED, ALICE)
+ABOUT_BOB = Row(profile_namespace(BOB), SHARED, BOB)
+OF_PROJECT = Row(project_namespace(PROJECT), SHARED, BOB)
+OF_ISOLATED = Row(project_namespace(OTHER_PROJECT), SHARED, BOB)
+IN_DM = Row(dm_namespace(ALICE, AGENT), PRIVATE, ALICE)
+IN_SESSION = Row(session_namespace(ALICE, AGENT, SESSION), PRIVATE, ALICE)
+IN_ROOM = Row(room_namespace(ROOM), PUBLIC, ALICE)
+FOR_EVERYONE = Row(GLOBAL_NAMESPACE, SHARED, BOB)
+ENTRY_ROWS: tuple[Row, ...] = (
+    OWN,
+    OF_OTHER_ACCOUNT,
+    OF_BOB,
+    OF_TEAMMATE,
+    OWN_IN_TEAM,
+    OWN_IN_LEFT_TEAM,
+    OF_LEFT_TEAM,
+    OF_FOREIGN_TEAM,
+)
+ENTRY_ROWS += (ABOUT_ALICE, ABOUT_BOB, OF_PROJECT, OF_ISOLATED, IN_DM, IN_SESSION, IN_ROOM, FOR_EVERYONE)
+OF_THE_PERSON = {OWN, OF_OTHER_ACCOUNT, OWN_IN_TEAM, OWN_IN_LEFT_TEAM, ABOUT_ALICE}
+
+
+def read(given: EntryAccess) -> set[Row]:
+    viewer = readable_entries(given)
+    return {row for row in ENTRY_ROWS if viewer.admits(row)}
+
+
+@pytest.mark.parametrize("vendor", ["claude", EVERY_VENDOR])
+def test_a_tool_and_its_person_read_their_entries_their_teams_and_their_open_projects_and_nothing_else(
+    vendor: str,
+) -> None:
+    assert read(entry_access(vendor)) == OF_THE_PERSON | {OF_TEAMMATE, OF_PROJECT}
+
+
+@pytest.mark.parametrize(
+    ("missing", "gone"),
+    [
+        (Grants.READ_ENTRIES, OF_THE_PERSON - {OWN_IN_TEAM}),  # a key for teams reads what its person shared there
+        (Grants.READ_TEAMS, {OF_TEAMMATE}),
+        (Grants.READ_PROJECTS, {OF_PROJECT}),
+    ],
+)
+def test_a_grant_that_is_missing_means_less(missing: str, gone: set[Row]) -> None:
+    assert read(entry_access()) - read(entry_access(grants=READER - {missing})) == gone
+
+
+def test_a_credential_without_grants_reads_nothing() -> None:
+    assert read(entry_access(grants=frozenset())) == set()
+
+
+def test_a_grant_for_one_project_reads_that_one_and_never_one_that_its_person_is_not_in() -> None:
+    grants = frozenset({Grants.of_project(PROJECT, "read"), Grants.of_project(FOREIGN_TEAM, "read")})
+    assert read(entry_access(grants=grants)) == {OF_PROJECT}
+    assert read(entry_access(grants=grants, projects=())) == set()
+    with pytest.raises(NotFound):
+        readable_entries(entry_access(grants=grants, project=FOREIGN_TEAM))
+
+
+def test_a_project_without_a_role_in_it_is_neither_read_nor_written() -> None:
+    given = entry_access(grants=WRITER, projects=(replace(OPEN_PROJECT, role=None),))
+    assert OF_PROJECT not in read(given)
+    with pytest.raises(NotFound):
+        entry_tag(replace(given, project=PROJECT))
+
+
+def test_a_request_that_names_a_project_reads_no_other_one_and_an_isolated_one_alone() -> None:
+    other = ProjectFacts(FOREIGN_TEAM, "hera", False, Role.READ)
+    of_other = Row(project_namespace(FOREIGN_TEAM), SHARED, BOB)
+    given = entry_access(projects=(OPEN_PROJECT, other, ISOLATED_PROJECT))
+    assert readable_entries(given).admits(of_other)
+    named = replace(given, project=PROJECT)
+    assert not readable_entries(named).admits(of_other)
+    assert read(named) == OF_THE_PERSON | {OF_TEAMMATE, OF_PROJECT}
+    assert read(replace(given, project=OTHER_PROJECT)) == {OF_ISOLATED}
+
+
+@pytest.mark.parametrize("vendors", [("claude",), ("chatgpt",), ("claude", "chatgpt"), (EVERY_VENDOR,), ()])
+def test_a_list_of_vendors_restricts_tools_and_the_bot_and_never_the_person(vendors: tuple[str, ...]) -> None:
+    row = replace(OWN, vendors=vendors)
+    for_all = EVERY_VENDOR in vendors
+    assert readable_entries(entry_access("claude")).admits(row) is (for_all or "claude" in vendors)
+    assert readable_entries(entry_access("cursor")).admits(row) is for_all
+    assert readable_entries(entry_access(EVERY_VENDOR)).admits(row)
+    assert readable(access(DM), []).admits(row) is for_all
+
+
+def test_the_bot_recalls_a_persons_entries_in_their_dm_and_in_a_session_of_no_project_only() -> None:
+    teams: dict[str, Any] = {"teams": (TEAM,), "linked": {ALICE: (CAROL,)}}
+    everything = {OWN, OF_OTHER_ACCOUNT, OWN_IN_TEAM}
+
+    def recalled(context: AccessContext) -> set[Row]:
+        viewer = readable(context, [BOB])
+        mine = {OWN, OF_OTHER_ACCOUNT, OF_BOB, OF_TEAMMATE, OWN_IN_TEAM, OF_FOREIGN_TEAM}
+        return {row for row in mine if viewer.admits(row)}
+
+    assert recalled(access(DM, **teams)) == everything
+    assert recalled(access(DM, project=project(), **teams)) == everything  # a DM is never pooled
+    assert recalled(access(WORK, **teams)) == everything
+    assert recalled(access(WORK, project=project(None), **teams)) == everything
+    assert recalled(access(WORK, project=project(), **teams)) == set()  # the project's members read what is said there
+    for context in (GENERAL, THREAD):
+        assert recalled(access(context, **teams)) == set()
+    for place in (DM, WORK, GENERAL):
+        assert recalled(access(place, project=project(isolated=True), **teams)) == set()
+
+
+def test_an_entry_is_written_among_ones_own_or_for_a_project_that_one_may_write_to() -> None:
+    assert entry_tag(entry_access(grants=WRITER)) == AccessTag(entries_namespace(ALICE), PRIVATE, ALICE)
+    here = entry_access(grants=WRITER, project=PROJECT)
+    assert entry_tag(here) == AccessTag(project_namespace(PROJECT), SHARED, ALICE)
+    only = replace(here, grants=frozenset({Grants.of_project(PROJECT, "write")}))
+    assert entry_tag(only).namespace == project_namespace(PROJECT)
+    for grants in (READER, frozenset({Grants.of_project(PROJECT, "read")}), WRITER - {Grants.WRITE_PROJECTS}):
+        with pytest.raises(Refused):
+            entry_tag(replace(here, grants=grants))
+    with pytest.raises(Refused):
+        entry_tag(replace(here, projects=(replace(OPEN_PROJECT, role=Role.READ),)))
+    with pytest.raises(NotFound):
+        entry_tag(replace(here, projects=()))
+    with pytest.raises(Refused):
+        entry_tag(entry_access())
+
+
+def test_only_the_person_themselves_changes_an_entry_of_their_own() -> None:
+    person = entry_access(EVERY_VENDOR, WRITER)
+    for row in OF_THE_PERSON:
+        require_editable(person, row)
+    for row in (OF_TEAMMATE, OF_PROJECT):
+        with pytest.raises(Refused):
+            require_editable(person, row)
+    for row in (OF_BOB, OF_LEFT_TEAM, OF_ISOLATED, IN_DM, IN_ROOM):
+        with pytest.raises(NotFound):
+            require_editable(person, row)
+    with pytest.raises(Refused):
+        require_editable(entry_access("claude", WRITER), OWN)
+    with pytest.raises(Refused):
+        require_editable(replace(person, grants=READER), OWN)
+
+
+def test_an_entry_is_shared_with_a_team_of_ones_own_and_taken_back() -> None:
+    person = entry_access(EVERY_VENDOR, WRITER)
+    assert team_tag(person, OWN, TEAM) == AccessTag(team_namespace(TEAM), PRIVATE, ALICE)
+    for row in (OWN_IN_TEAM, OWN_IN_LEFT_TEAM):
+        assert team_tag(person, row, None) == AccessTag(entries_namespace(ALICE), PRIVATE, ALICE)
+    for row, team in ((OWN, LEFT_TEAM), (OWN, FOREIGN_TEAM), (OF_TEAMMATE, TEAM), (OF_BOB, TEAM), (IN_DM, TEAM)):
+        with pytest.raises(NotFound):
+            team_tag(person, row, team)
+    with pytest.raises(Refused):
+        team_tag(person, ABOUT_ALICE, TEAM)
+    with pytest.raises(Refused):
+        team_tag(replace(person, grants=READER), OWN, TEAM)
+
+
+def test_a_team_is_read_by_its_members_alone() -> None:
+    team = readable_team(entry_access(), TEAM)
+    assert {row for row in ENTRY_ROWS if team.admits(row)} == {OF_TEAMMATE, OWN_IN_TEAM}
+    for given, which in ((entry_access(), LEFT_TEAM), (entry_access(grants=frozenset({Grants.READ_ENTRIES})), TEAM)):
+        with pytest.raises(NotFound):
+            readable_team(given, which)
+
+
+def test_only_the_person_themselves_gets_everything_that_they_own() -> None:
+    assert owned_by_bearer(entry_access(EVERY_VENDOR)).users == (ALICE, CAROL)
+    with pytest.raises(Refused):
+        owned_by_bearer(entry_access("claude", WRITER))

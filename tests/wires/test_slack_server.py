@@ -74,7 +74,7 @@ async def office() -> AsyncIterator[Office]:
         alice, bob = await slack.add_user(team, "alice", admin=True), await slack.add_user(team, "bob")
         general = await slack.add_channel(team, "general", [alice, bob])
         client = AsyncWebClient(token=team.bot_token, base_url=slack.base_url)
-        app = AsyncApp(client=client, signing_secret=slack.outbox.signing_secret)
+        app = AsyncApp(name="wires", client=client, signing_secret=slack.outbox.signing_secret)
         it = Office(slack, team, alice, bob, general, app)
         it.gate.set()
 

@@ -104,6 +104,7 @@ def restore(
     else:
         rows = counted(done["rows"], "row")
         render.show(f"Restored the backup of {done['taken_at']}: {rows}.")
+        render.show("Keys that were revoked since are valid again: nexus keys list shows them; revoke them again.")
         render.next_step("nexus doctor checks the result, nexus run serves it.")
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import asyncpg
 import pytest
-from aiohttp import web
 from pydantic import SecretStr
 
-from bot.slack.adapter import PATH, SlackAdapter
+from bot.slack.adapter import SlackAdapter
+from bot.slack.signed_http import PATH
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
 from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
@@ -21,9 +23,10 @@ from tests.support.slack.model import Team
 from tests.support.slack.request import Call
 from tests.support.slack.server import SlackServer
 from tests.support.waiting import PLATFORM_SECONDS, TIMEOUT_SECONDS
+from tests.support.web import served_at
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
-PING = 0.05  # seconds; a lost connection is noticed soon
+PING = 1.0  # seconds; half of it is the time that a busy machine has for answering a ping
 
 
 class Model:
@@ -109,15 +112,11 @@ class Office:
         """The app, mounted in a web process of its own."""
         self.settings = self.settings.model_copy(update={"slack_app_token": None})
         async with self.open(**options) as running, running.serving():
-            runner = web.AppRunner(running.adapter.http_app())
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            self.slack.use_http(f"http://127.0.0.1:{runner.addresses[0][1]}{PATH}")
-            try:
+            served = web_app(running.app, Metrics(()), {}, running.adapter.http())
+            async with served_at(served) as url:
+                self.slack.use_http(f"{url}{PATH}")
                 await self.slack.wait_for(lambda: running.adapter.caught_up)
                 yield running
-            finally:
-                await runner.cleanup()
 
 
 @dataclass

@@ -1,0 +1,125 @@
+"""`nexus keys` and `nexus login`: what opens people's memories over the API and in a browser."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bot.console import keys as work
+from bot.console import render
+from bot.console.cli.invocation import InWorkspace, Json, OfPlatform, Platform, load_settings, print_json, run_in_app
+from bot.console.workspaces import naming_workspaces
+from bot.script.places import DEFAULT_WORKSPACE
+from composer.app import App
+from composer.credentials.issuing import KeyRequest, lifetime_of, listed
+from composer.credentials.sign_in import LOCAL_LINK
+from composer.repositories.api_keys import KeyEntry
+
+cli = typer.Typer(help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)
+login_cli = typer.Typer()
+
+Whose = Annotated[
+    str, typer.Option("--user", metavar="USER", help="Whose memory it opens: a name, or an id on PLATFORM.")
+]
+
+
+@cli.command("create")
+def keys_create(
+    user: Whose = "",
+    vendor: Annotated[
+        str | None, typer.Option("--vendor", metavar="TOOL", help="Of this AI tool, such as claude; else the person's.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="What the key is called in lists.")] = "",
+    permission: Annotated[
+        list[str] | None, typer.Option("--permission", help="Only for this, such as entries:read. May be repeated.")
+    ] = None,
+    project: Annotated[
+        list[str] | None,
+        typer.Option("--project", help="Of projects only this one, such as apollo:read. May be repeated."),
+    ] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="When it ends by itself: 12h, 90d or 4w.")] = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    platform: OfPlatform = Platform.CONSOLE,
+    json_lines: Json = False,
+) -> None:
+    """Make a key to a person's memory, for them or for one of their AI tools, and show it once."""
+    settings = load_settings()
+
+    async def run(app: App) -> None:
+        request = KeyRequest(vendor, name, None, None if expires is None else app.clock.now() + lifetime_of(expires))
+        async with naming_workspaces(app, platform, workspace):
+            person = work.Person.of(app, platform, workspace, user)
+            made = await work.create(app, person, request, project or (), permission or ())
+        if json_lines:
+            print_json({"key": made.text, **work.as_json(made.entry, "")})
+        else:
+            render.show(made.text)
+            render.show(f"For {', '.join(made.entry.permissions)}. It is stored nowhere, and not shown again.")
+            render.next_step(f"give it to that tool; nexus keys revoke {made.entry.id.hex[:8]} ends it.")
+
+    run_in_app(settings, run, index=False)
+
+
+@cli.command("list")
+def keys_list(json_lines: Json = False) -> None:
+    """List the keys and web sessions of everyone, without anything that opens a memory."""
+    settings = load_settings()
+
+    async def run(app: App) -> None:
+        empty = True
+        async for tenant, found in work.everyones(app):
+            empty = False
+            if json_lines:
+                for each in found:
+                    print_json(work.as_json(each, tenant))
+                continue
+            render.show(f"{tenant}:")
+            for each in found:
+                render.show(f"  {each.user_name}: {listed(each, app.clock.now())}")
+        if empty and not json_lines:
+            render.show("There is no key and no web session. To make a key: nexus keys create --user alice")
+
+    run_in_app(settings, run, index=False)
+
+
+@cli.command("revoke")
+def keys_revoke(
+    id: Annotated[str, typer.Argument(help="The beginning of its id; nexus keys list shows it.")],
+    json_lines: Json = False,
+) -> None:
+    """End a key or a web session: from its next request on it opens nothing."""
+    settings = load_settings()
+
+    async def run(app: App) -> None:
+        ended = await work.revoke(app, id)
+        if json_lines:
+            print_json({"ended": str(ended.id)})
+        else:
+            what = f"The key {ended.prefix}…" if isinstance(ended, KeyEntry) else "The web session"
+            render.show(f"{what} of {ended.user_name} has ended.")
+
+    run_in_app(settings, run, index=False)
+
+
+@login_cli.command()
+def login(
+    user: Annotated[str, typer.Argument(help="Whom it signs in: a name, or an id on PLATFORM.")] = "",
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    platform: OfPlatform = Platform.CONSOLE,
+    json_lines: Json = False,
+) -> None:
+    """Make a link that signs a person in to the web pages, once, within five minutes."""
+    settings = load_settings()
+
+    async def run(app: App) -> None:
+        async with naming_workspaces(app, platform, workspace):
+            link = await work.login(app, work.Person.of(app, platform, workspace, user))
+        shown: dict[str, Any] = {"link": link}
+        if json_lines:
+            print_json(shown)
+        else:
+            render.show(link)
+            if settings.public_url is None:
+                render.show(LOCAL_LINK)
+            render.next_step("open it in a browser within five minutes; nexus run --web serves the page.")
+
+    run_in_app(settings, run, index=False)

@@ -1,0 +1,88 @@
+"""The app of the web port: its routes, the layers that every request passes, and the document of its API."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.middleware import Middleware
+
+from bot.slack.signed_http import MAX_REQUEST_BYTES, PATH, SlackHttp
+from bot.web.bodies import BodyLimits, JsonRoute
+from bot.web.edge import Edge
+from bot.web.limits import FairUse
+from bot.web.metrics import Metrics
+from bot.web.problems import SCHEMA, add_problems, documented
+from bot.web.routes import agent, chat, entries, forgetting, health, keys, login, query, slack, teams
+from bot.web.serving import Connected, Served
+from bot.web.sessions import ApiSessions
+from composer import __version__
+from composer.app import App
+
+TITLE: Final = "Nexus"
+DOCUMENT: Final = "/openapi.json"
+# Asked by machines inside under any name (health), or only by who signs (Slack).
+ANYWHERE: Final = frozenset({*health.PATHS, PATH})
+BODY_BYTES: Final[Mapping[str, int]] = {PATH: MAX_REQUEST_BYTES, login.PATH: login.MAX_BYTES}
+# FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
+NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+ROUTERS: Final = (
+    health.router,
+    login.router,
+    login.signed_in_routes,
+    keys.router,
+    chat.router,
+    query.router,
+    forgetting.router,
+    entries.router,
+    agent.router,
+    teams.router,
+)
+
+
+def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slack_http: SlackHttp | None) -> FastAPI:
+    """The app that serves a running Nexus. `connected` says of each platform whether it is connected;
+    `slack_http` takes Slack's events, where they come by HTTP."""
+    settings = app.settings
+    fair_use = FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute)
+
+    @asynccontextmanager
+    async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await fair_use.close()
+
+    served = FastAPI(
+        title=TITLE,
+        version=__version__,
+        openapi_url=DOCUMENT,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
+        lifespan=open_until_closed,
+        responses=documented(),
+        middleware=[
+            Middleware(Edge, public_url=settings.public_url, anywhere=ANYWHERE),
+            Middleware(BodyLimits, limits=BODY_BYTES),
+        ],
+    )
+    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), slack_http)
+    served.router.route_class = JsonRoute
+    add_problems(served)
+    for router in ROUTERS:
+        served.include_router(router)
+    if slack_http is not None:
+        served.include_router(slack.router)
+    served.openapi = lambda: document(served)  # type: ignore[method-assign]
+    return served
+
+
+def document(served: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of an app, made once."""
+    if served.openapi_schema is None:
+        made = get_openapi(title=served.title, version=served.version, routes=served.routes)
+        made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
+        served.openapi_schema = made
+    return served.openapi_schema

@@ -1,0 +1,146 @@
+"""What a request's body may be: so many bytes, within so many seconds, and JSON of some depth."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from fastapi import params
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bot.web.problems import RequestRefused, problem
+
+MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
+DROPPED_BYTES: Final = 16 * 2**20  # of a body that nobody reads
+PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
+BODY_SECONDS: Final = 60.0  # for all of it
+CLOSING: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
+METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+
+
+class BodyLimits:
+    """Refuses bodies that are too long (413) or too slow (408), or whose end is ambiguous (400).
+
+    `limits` are bytes by the beginning of a path; the longest that fits counts, and without one MAX_BYTES.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Mapping[str, int]) -> None:
+        self._app = app
+        self._limits = sorted(limits.items(), key=lambda item: -len(item[0]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy before us may see another end
+            sentence = "The request says twice, and in different ways, where its body ends."
+            return await problem(400, sentence, CLOSING)(scope, receive, send)
+        limit = next((size for start, size in self._limits if scope["path"].startswith(start)), MAX_BYTES)
+        body = _Body(receive, limit, headers)
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await body.drop()
+            await send(message)
+
+        return await self._app(scope, body.receive, answer)
+
+
+class _Body:
+    """The body of one request, as it arrives."""
+
+    def __init__(self, receive: Receive, limit: int, headers: Headers) -> None:
+        self._receive, self._limit = receive, limit
+        self._declared = int(headers.get("content-length", 0))  # the server has checked that it is a number
+        self._read = 0
+        self._asks_first = "expect" in headers
+        self._whole = not self._declared and "transfer-encoding" not in headers
+        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+
+    async def receive(self) -> Message:
+        """The next piece; after the last one, that the other side has gone. Raises RequestRefused."""
+        if self._whole:
+            return await self._receive()
+        if self._declared > self._limit:
+            raise self._too_long()
+        message = await self._piece()
+        if self._read > self._limit:
+            raise self._too_long()
+        return message
+
+    async def drop(self) -> None:
+        """Read what nobody asked for, within bounds: else who still sends misses the answer, since the connection is
+        reset. Who asks before sending need not send."""
+        with contextlib.suppress(RequestRefused):
+            while not self._whole and not self._asks_first and self._read < DROPPED_BYTES:
+                await self._piece()
+
+    async def _piece(self) -> Message:
+        now = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(max(0.0, min(PAUSE_SECONDS, self._until - now))):
+                message = await self._receive()
+        except TimeoutError as error:
+            self._whole = True  # no more of it is waited for
+            raise RequestRefused(408, headers=CLOSING) from error
+        self._asks_first = False
+        self._read += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        return message
+
+    def _too_long(self) -> RequestRefused:
+        return RequestRefused(413, f"The request's body is too large: {self._limit:,} bytes are taken here.", CLOSING)
+
+
+class JsonRequest(Request):
+    """A request whose JSON is read strictly: UTF-8, at most 200 deep, without NaN, infinities and lone surrogates."""
+
+    async def json(self) -> Any:
+        """The body's value. Raises RequestRefused with 400."""
+        try:
+            value = from_json(await self.body(), allow_inf_nan=False)
+        except ValueError as error:
+            if "recursion" in str(error):
+                raise RequestRefused(400, "The request's body is nested too deeply.") from error
+            raise RequestRefused(400, "The request's body is not valid JSON in UTF-8.") from error
+        if not _is_finite(value):
+            raise RequestRefused(400, "The request's body holds a number that is too large.")
+        return value
+
+
+def _is_finite(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case float() as number if math.isinf(number):
+                return False
+            case list() as items:
+                waiting.extend(items)
+            case dict() as items:
+                waiting.extend(items.values())
+    return True
+
+
+class JsonRoute(APIRoute):
+    """A route whose body is JSON, or 415."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with our request in place of FastAPI's."""
+        handle, field = super().get_route_handler(), self.body_field
+        takes_json = field is not None and not isinstance(field.field_info, params.Form)
+
+        async def handler(request: Request) -> Response:
+            if takes_json and request.method not in METHODS_WITHOUT_BODY:
+                kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+                    raise RequestRefused(415)
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handler

@@ -1,0 +1,130 @@
+"""One request of a person or a tool: who asks, in which transaction their access is judged, and what repeats it."""
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Depends, Header, Request
+
+from bot.web.dependencies import Nexus
+from bot.web.principal import Bearer
+from bot.web.problems import RequestRefused
+from bot.web.serving import Served
+from composer.credentials.principal import Principal
+from composer.entries import access as entry_access
+from composer.entries.projects import named_project
+from composer.errors import NotFound
+from composer.memory.forget import Receipt
+from composer.repositories.api_requests import NamedRequest
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
+
+T = TypeVar("T")
+
+MAX_IDEMPOTENCY_CHARS: Final = 255
+GONE: Final = "What this request made was forgotten since."
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one."""
+
+    nexus: Served
+    principal: Principal
+    whole: bytes
+    key: str | None
+    erased: list[Receipt] = field(default_factory=list)  # of what this request erased
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return self.nexus.app.clock.now()
+
+    @property
+    def event(self) -> str:
+        """What identifies the request, so that repeating it makes the same thing."""
+        return uuid.uuid4().hex if self.key is None else f"{self.principal.id} {self.key}"
+
+    @asynccontextmanager
+    async def reading(self, project: str | None = None) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
+        """A transaction that reads as of one moment, and the facts that access is judged by. `project`: the id or the
+        name of the one that the request is about."""
+        who = self.principal
+        async with self.nexus.app.database.transaction(who.tenant_id, snapshot=True) as tx:
+            access = await entry_access.reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+            yield tx, _in_project(access, project)
+
+    @asynccontextmanager
+    async def writing(
+        self, project: str | None = None, *, managing: bool = False
+    ) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
+        """The same for a write: who is in which team and project stays as it is until it is committed. `managing`: it
+        changes that."""
+        who = self.principal
+        gather = entry_access.managing if managing else entry_access.writing
+        async with self.nexus.app.database.transaction(who.tenant_id) as tx:
+            access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+            yield tx, _in_project(access, project)
+        for receipt in self.erased:
+            await self.nexus.app.forgotten(who.tenant_id, receipt)
+        self.nexus.app.indexer.due(who.tenant_id)
+
+    async def once(
+        self,
+        make: Callable[[Transaction, EntryAccess], Awaitable[tuple[uuid.UUID, T]]],
+        again: Callable[[Transaction, EntryAccess, uuid.UUID], Awaitable[T]],
+        project: str | None = None,
+        *,
+        managing: bool = False,
+    ) -> tuple[T, bool]:
+        """What `make` made, and whether an earlier request with the same idempotency key made it; then `again` says
+        what became of that. `make` returns the id of what it made, too. Raises RequestRefused with 410 where that was
+        forgotten since."""
+        async with self.writing(project, managing=managing) as (tx, access):
+            named = self._named()
+            before = None if named is None else await tx.api_requests.begin(named, self.now)
+            if before is not None and before.made is not None:
+                try:
+                    return await again(tx, access, before.made), True
+                except NotFound:
+                    raise RequestRefused(410, GONE) from None
+            made, result = await make(tx, access)
+            if named is not None:
+                await tx.api_requests.note_made(named, made)
+            return result, False
+
+    def _named(self) -> NamedRequest | None:
+        if self.key is None:
+            return None
+        return NamedRequest(str(self.principal.id), self.principal.user, self.key, self.whole)
+
+
+def _in_project(access: EntryAccess, name: str | None) -> EntryAccess:
+    """The facts for a request about a project, by its id or name. Raises as `named_project`."""
+    return access if name is None else replace(access, project=named_project(access, name).id)
+
+
+async def _call(
+    request: Request,
+    nexus: Nexus,
+    principal: Bearer,
+    idempotency_key: Annotated[
+        str | None, Header(description="Makes a repeated write take effect once in a day: a new text for each write.")
+    ] = None,
+) -> Call:
+    if idempotency_key is not None:
+        plain = idempotency_key.isascii() and idempotency_key.isprintable()
+        if not plain or not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_CHARS:
+            raise RequestRefused(400, f"An idempotency key has 1 to {MAX_IDEMPOTENCY_CHARS} visible ASCII characters.")
+    whole = b""
+    if idempotency_key is not None:
+        address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
+        whole = address + await request.body()
+    return Call(nexus, principal, whole, idempotency_key)
+
+
+Calling = Annotated[Call, Depends(_call)]
+Document = dict[int | str, dict[str, Any]]

@@ -1,0 +1,108 @@
+"""Fair use: how many requests a key, or an address without one, has in a minute.
+
+The counts are in Redis, so that all processes count together. While Redis is away each process counts for itself, and
+gives half as much: there are never no limits, and never an error because of them.
+"""
+
+import asyncio
+import ipaddress
+import math
+import time
+from typing import Any, Final
+
+import structlog
+from cachetools import TTLCache
+from fastapi import Request
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import RedisStorage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
+from redis.asyncio import ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from bot.web.dependencies import Nexus
+from bot.web.problems import TooManyRequests
+from composer.server_urls import ServerUrl
+
+logger = structlog.get_logger()
+
+MINUTE: Final = 60  # seconds
+TIMEOUT_SECONDS: Final = 0.5  # for Redis, which a request waits for
+ALONE_SECONDS: Final = 5.0  # for which Redis is left alone after it did not answer
+ALONE_SHARE: Final = 2  # a process that counts alone gives this part of what there is
+MAX_CALLERS: Final = 20_000  # whom a process that counts alone remembers
+IPV6_PREFIX: Final = 64  # bits of an address that one network shares, which has as many addresses as it wants
+PREFIX: Final = "nexus:requests"
+
+
+class FairUse:
+    """Counts requests. `close` it at the end."""
+
+    def __init__(self, redis_url: ServerUrl, per_minute: int, admin_per_minute: int) -> None:
+        """`admin_per_minute` is for what only admins may do, besides what every request counts."""
+        self._pool = ConnectionPool.from_url(
+            str.__str__(redis_url),
+            socket_timeout=TIMEOUT_SECONDS,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 1),
+        )
+        pooled: Any = {"connection_pool": self._pool}  # a connection made by its own code would not know our time-outs
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=PREFIX, **pooled)
+        self._shared = SlidingWindowCounterRateLimiter(storage)
+        self._alone: TTLCache[str, list[int]] = TTLCache(MAX_CALLERS, MINUTE)
+        self._alone_until = -math.inf
+        self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
+
+    async def admit(self, caller: str, *, admin: bool = False) -> None:
+        """Count a request of a caller, `key:` with an id or `address:` with one; or with `admin`, count it as
+        one for what only admins may do. Raises TooManyRequests."""
+        seconds = await self._wait(admin, f"{'admin:' if admin else ''}{caller}")
+        if seconds is not None:
+            raise TooManyRequests(seconds)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()
+
+    async def _wait(self, kind: bool, caller: str) -> int | None:
+        """The seconds to wait until a caller has another request; None where they have one now."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._alone_until:
+            try:
+                return await self._wait_by_all(kind, caller)
+            except (RedisError, OSError, TimeoutError) as error:
+                logger.warning("web.fair_use_alone", error=type(error).__name__)
+                self._alone_until = now + ALONE_SECONDS
+        return self._wait_alone(kind, caller)
+
+    async def _wait_by_all(self, kind: bool, caller: str) -> int | None:
+        limit = self._limits[kind]
+        if await self._shared.hit(limit, caller):
+            return None
+        ends, _ = await self._shared.get_window_stats(limit, caller)
+        return min(MINUTE, math.ceil(ends - time.time()))
+
+    def _wait_alone(self, kind: bool, caller: str) -> int | None:
+        count = self._alone.get(caller)
+        if count is None:
+            count = self._alone[caller] = [0]
+        count[0] += 1
+        return None if count[0] <= max(1, self._limits[kind].amount // ALONE_SHARE) else MINUTE
+
+
+def address_of(request: Request) -> str:
+    """Who asks, where no key says it: an address, or the network of one of IPv6."""
+    host = request.client.host if request.client is not None else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "address:"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return f"address:{ipaddress.ip_network((address, IPV6_PREFIX), strict=False)}"
+    return f"address:{getattr(address, 'ipv4_mapped', None) or address}"
+
+
+async def counted_by_address(request: Request, nexus: Nexus) -> None:
+    """A dependency of routes that need no key. Raises TooManyRequests."""
+    await nexus.fair_use.admit(address_of(request))

@@ -1,0 +1,140 @@
+"""Who asks: the one way by which a request to the API becomes a person, or a tool of theirs.
+
+Identity comes from the credential alone. Here it is also decided who may use which routes: a tool those of
+PATHS_OF_TOOLS, a person all of them.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from bot.web.dependencies import Nexus
+from bot.web.limits import address_of
+from bot.web.problems import RequestRefused
+from bot.web.serving import Served
+from composer.credentials.principal import Permission, Principal
+from composer.errors import Unavailable
+
+# What tools use. Everything else is their person's own.
+PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", "/mcp")
+COOKIE: Final = "__Host-nexus"
+COOKIE_ON_LOCALHOST: Final = "nexus"  # browsers take the other one by https alone
+CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+async def _principal(request: Request, nexus: Nexus) -> Principal:
+    """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
+    is not for tools with 403."""
+    found = await _resolved(request, nexus)
+    if found is None:
+        await nexus.fair_use.admit(address_of(request))
+        raise RequestRefused(401, headers=CHALLENGE)
+    request.state.key = str(found.id)  # for the line in the log
+    await nexus.fair_use.admit(_caller(found))
+    path: str = request.scope["path"]
+    if found.vendor is not None and not any(_is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
+        raise RequestRefused(403, NOT_FOR_TOOLS)
+    return found
+
+
+async def _admin(principal: Annotated[Principal, Depends(_principal)], nexus: Nexus) -> Principal:
+    """An admin of the tenant, by a credential that has the permission. Such requests have a lower limit."""
+    principal.require(Permission.ADMIN)
+    await nexus.fair_use.admit(_caller(principal), admin=True)
+    return principal
+
+
+def _caller(principal: Principal) -> str:
+    return f"key:{principal.id}"
+
+
+async def _resolved(request: Request, nexus: Served) -> Principal | None:
+    """Whom the credentials of a request stand for now."""
+    bearer = _bearer(request)
+    cookie = _cookie(request, nexus.app.settings.public_url)
+    if bearer is None and cookie is None:
+        return None
+    return await nexus.app.credentials.resolve(bearer, cookie)
+
+
+def still_stands_for(
+    request: Request, nexus: Served, principal: Principal, permission: str | None = None
+) -> Callable[[], Awaitable[bool]]:
+    """What says, each time that it is called, whether the credentials of a request in progress still stand for the same
+    person or tool, and give a permission. While the database does not answer, they do."""
+
+    async def stands() -> bool:
+        try:
+            found = await _resolved(request, nexus)
+        except Unavailable:
+            return True
+        if found is None or (found.user, found.vendor) != (principal.user, principal.vendor):
+            return False
+        return permission is None or found.may(permission)
+
+    return stands
+
+
+def _is_within(path: str, allowed: str) -> bool:
+    return path == allowed or path.startswith(allowed if allowed.endswith("/") else f"{allowed}/")
+
+
+def _bearer(request: Request) -> str | None:
+    """The text of the bearer token. Two headers name nobody."""
+    given = request.headers.getlist("authorization")
+    if len(given) != 1:
+        return None
+    scheme, _, text = given[0].partition(" ")
+    return text if scheme.lower() == "bearer" else None
+
+
+def cookie_name(public_url: str | None) -> tuple[str, bool]:
+    """The name of the cookie of a web session, and whether it is sent by https alone. `public_url` is the setting."""
+    secure = public_url is not None and public_url.startswith("https:")
+    return (COOKIE if secure else COOKIE_ON_LOCALHOST), secure
+
+
+def _cookie(request: Request, public_url: str | None) -> str | None:
+    """The text of the session's cookie. A page of another site can't use it to change anything."""
+    if request.method not in SAFE_METHODS and not is_own_page(request, public_url):
+        return None
+    return only_cookie(request, cookie_name(public_url)[0])
+
+
+def only_cookie(request: Request, name: str) -> str | None:
+    """The value of the one cookie of this name. Several name nobody: a site beside ours can add one, but can't take
+    ours away. Only space and tab around a name are no part of it: browsers guard no name that merely looks like it."""
+    pairs = (pair.strip(" \t") for header in request.headers.getlist("cookie") for pair in header.split(";"))
+    found = [value for key, separator, value in (pair.partition("=") for pair in pairs) if separator and key == name]
+    return found[0] if len(found) == 1 else None
+
+
+def is_own_page(request: Request, public_url: str | None) -> bool:
+    """Whether a request comes from a page of ours, as its browser says."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = _origin(request.headers.get("origin", ""))
+    if public_url is not None and public_url.startswith("https:"):
+        return origin is not None and origin == _origin(public_url)
+    host = request.headers.get("host", "")
+    return origin is not None and origin in (_origin(f"http://{host}"), _origin(f"https://{host}"))
+
+
+def _origin(url: str) -> tuple[str, str, int] | None:
+    """The scheme, host and port of an address; None for what is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname else None
+
+
+Bearer = Annotated[Principal, Depends(_principal)]
+Admin = Annotated[Principal, Depends(_admin)]

@@ -1,0 +1,179 @@
+"""Errors as `application/problem+json` (RFC 9457): the one table of which error has which status, and what is said.
+
+`detail` is one plain sentence. It holds no traceback, no secret and nothing of what others wrote.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from composer.errors import (
+    BadInput,
+    BudgetUsedUp,
+    Conflict,
+    Misconfigured,
+    NexusError,
+    NotFound,
+    Refused,
+    Unavailable,
+    where_raised,
+)
+
+logger = structlog.get_logger()
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = 5  # after which it is worth asking a server again that did not answer
+MAX_FIELD_CHARS: Final = 100  # of a field's name, which may come from whoever asks
+
+# The status of each error of ours; of one that is not listed, that of the class above it.
+STATUS: Final[Mapping[type[NexusError], HTTPStatus]] = {
+    NotFound: HTTPStatus.NOT_FOUND,
+    Refused: HTTPStatus.FORBIDDEN,
+    BadInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Conflict: HTTPStatus.CONFLICT,
+    BudgetUsedUp: HTTPStatus.TOO_MANY_REQUESTS,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
+    NexusError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+# What is said where a status has no sentence of its own.
+SENTENCES: Final[Mapping[int, str]] = {
+    400: "The request can't be read.",
+    401: "A key is needed: send one as a bearer token.",
+    403: "This is not allowed.",
+    404: "There is nothing at this address.",
+    405: "This address does not take this method; the header Allow names those that it takes.",
+    408: "The request took too long to arrive.",
+    410: "That is gone.",
+    412: "There is another version by now: read it again, and change that.",
+    413: "The request's body is too large.",
+    415: "The request's body must be application/json.",
+    431: "The head of the request is too long.",
+    421: "Nexus is not served under this name: NEXUS_PUBLIC_URL sets its address.",
+    429: "There were too many requests: wait as long as the header Retry-After says.",
+    500: "Something went wrong in Nexus; its log says more.",
+    503: "A server that Nexus needs does not answer; try again later.",
+}
+
+
+class RequestRefused(HTTPException):
+    """A request that is refused before a use case sees it: with a status, one sentence, and headers."""
+
+    def __init__(self, status: int, sentence: str = "", headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, sentence or SENTENCES[status], dict(headers or {}))
+
+
+class TooManyRequests(RequestRefused):
+    """A key or an address asks more often than it may. `seconds` until it may again."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(429, headers={"Retry-After": str(max(1, seconds))})
+
+
+def problem(status: int, detail: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request that failed; `detail` is one sentence."""
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail or SENTENCES.get(status, f"{HTTPStatus(status).phrase}."),
+    }
+    return Response(to_json(body), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def status_of(error: NexusError) -> int:
+    """The status of one of our errors."""
+    return next(int(STATUS[kind]) for kind in type(error).__mro__ if kind in STATUS)
+
+
+def of_error(error: NexusError) -> Response:
+    """The answer to one of our errors: its own sentence, which is safe to show."""
+    status = status_of(error)
+    return problem(status, str(error), {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None)
+
+
+def of_unexpected(error: BaseException, route: str) -> Response:
+    """The answer to a bug. The log gets its class and line, and nobody its text."""
+    logger.error("web.failed", route=route, **where_raised(error))
+    return problem(500)
+
+
+def of_invalid(errors: Sequence[Any]) -> Response:
+    """The answer to input that fails validation: its first error, with the field's name and never its value."""
+    first = errors[0]
+    where = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]
+    said = first["msg"].removeprefix("Value error, ").rstrip(".")
+    if where and first["type"] == "missing":
+        return problem(422, f"`{where}` is missing.")
+    if where and first["type"] == "extra_forbidden":
+        return problem(422, f"`{where}` is not known here.")
+    if first["type"] == "missing":
+        return problem(422, "The request needs a body.")
+    if where:
+        return problem(422, f"`{where}` is wrong: {said[:1].lower()}{said[1:]}.")
+    return problem(422, f"The {first['loc'][0]} of the request is wrong: {said[:1].lower()}{said[1:]}.")
+
+
+def add_problems(served: FastAPI) -> None:
+    """Let an app answer every error by a problem."""
+
+    async def known(_: Request, error: Exception) -> Response:
+        assert isinstance(error, NexusError)
+        return of_error(error)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(allowed(served, request))
+        return problem(error.status_code, error.detail if isinstance(error, RequestRefused) else "", headers)
+
+    async def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return of_invalid(error.errors())
+
+    served.add_exception_handler(NexusError, known)
+    served.add_exception_handler(HTTPException, refused)
+    served.add_exception_handler(RequestValidationError, invalid)
+
+
+def allowed(served: FastAPI, request: Request) -> list[str]:
+    """The methods that the address of a request takes, over all routes that have it."""
+    methods: set[str] = set()
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in served.router.routes):
+            methods |= {method, "HEAD"} if method == "GET" else {method}
+    return sorted(methods)
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What the document of the API says of errors: for `responses` of a route, of these statuses, and of all others."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    found: dict[int | str, dict[str, Any]] = {"default": {"description": "A problem", "content": content}}
+    for status in statuses:
+        found[status] = {"description": HTTPStatus(status).phrase, "content": content}
+    return found
+
+
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "title": "Problem",
+    "description": "What went wrong, by RFC 9457. `detail` is one sentence for people.",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "const": "about:blank"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}

@@ -1,0 +1,110 @@
+"""`/v1/agent`: what an AI tool writes and reads for its person. It appends: what it wrote, others do not overwrite."""
+
+import uuid
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Calling
+from bot.web.entry_pages import Wanted, entries_page, wanted
+from bot.web.problems import documented
+from bot.web.routes.entries import WRITTEN, answer, written
+from bot.web.shapes.entries import EntryAnswer, EntryList, EntryToWrite, SnippetList
+from bot.web.shapes.teams import ProjectList, TeamList, team_list
+from composer.entries import listing, teams
+from composer.errors import NotFound
+from composer.visibility import UNKNOWN_ENTRY, readable_project
+
+router = APIRouter(prefix="/v1/agent", tags=["agent"], route_class=JsonRoute)
+Listed = Annotated[Wanted, Depends(wanted)]
+Snippets = Annotated[bool, Query(description="Only the beginning of each text; the whole text by its id.")]
+_LISTS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "A page of entries", "model": SnippetList | EntryList},
+    **documented(400, 401, 403, 404, 422),
+}
+_ONE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The entry; its version is the ETag", "model": EntryAnswer},
+    **documented(401, 403, 404, 422),
+}
+
+
+@router.post("/entries", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
+async def append_entry(call: Calling, sent: EntryToWrite) -> Response:
+    """Stored exactly as sent, with the tool as its origin. With a `key`, what that tool wrote with it is replaced."""
+    return await written(call, sent, sent.project)
+
+
+@router.get("/entries", summary="List entries", response_class=Response, responses=_LISTS)
+async def list_entries(call: Calling, asked: Listed, snippets: Snippets = True) -> Response:
+    """The entries that the tool may read, newest first."""
+    async with call.reading(asked.project) as (tx, access):
+        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+
+
+@router.get("/entries/latest", summary="Get the latest entry", response_class=Response, responses=_ONE)
+async def latest_entry(call: Calling, asked: Listed) -> Response:
+    """The newest of the entries that the tool may read and that fit."""
+    async with call.reading(asked.project) as (tx, access):
+        found = await listing.page(
+            tx, access, asked.filter, call.now, team=asked.team, only_project=asked.whole_project, limit=1, whole=True
+        )
+        if not found.entries:
+            raise NotFound(UNKNOWN_ENTRY)
+        return await answer(tx, access, found.entries[0])
+
+
+@router.get("/entries/by-tag/{name}", summary="List entries by tag", response_class=Response, responses=_LISTS)
+async def entries_by_tag(
+    call: Calling,
+    asked: Listed,
+    name: Annotated[str, Path(min_length=1, max_length=64)],
+    snippets: Snippets = True,
+) -> Response:
+    """The same as the list, of those with this tag."""
+    tags = (*asked.filter.tags, name)
+    async with call.reading(asked.project) as (tx, access):
+        asked = replace(asked, filter=replace(asked.filter, tags=tags))
+        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+
+
+@router.get("/entries/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
+async def get_entry(call: Calling, id: uuid.UUID) -> Response:
+    """One entry, whole."""
+    async with call.reading() as (tx, access):
+        return await answer(tx, access, await listing.get(tx, access, id, call.now))
+
+
+@router.get("/team/{id}/entries", summary="List a team's entries", response_class=Response, responses=_LISTS)
+async def team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Snippets = True) -> Response:
+    """What the members of a team share with it."""
+    async with call.reading() as (tx, access):
+        return await entries_page(tx, access, replace(asked, team=id, project=None), call.now, snippets=snippets)
+
+
+@router.get(
+    "/teams", summary="List teams", response_class=Response, responses={200: {"model": TeamList}, **documented()}
+)
+async def list_teams(call: Calling) -> Response:
+    """The teams whose entries the tool may read."""
+    async with call.reading() as (tx, access):
+        return Response(to_json(team_list(await teams.teams(tx, access))), media_type="application/json")
+
+
+@router.get(
+    "/projects",
+    summary="List projects",
+    response_class=Response,
+    responses={200: {"model": ProjectList}, **documented()},
+)
+async def list_projects(call: Calling) -> Response:
+    """The projects whose entries the tool may read."""
+    async with call.reading() as (_, access):
+        items = [
+            {"id": each.id, "name": each.slug, "isolated": each.isolated, "role": str(each.role)}
+            for each in access.projects
+            if readable_project(access, each.id) is not None
+        ]
+    return Response(to_json({"items": items}), media_type="application/json")

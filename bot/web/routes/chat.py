@@ -1,0 +1,355 @@
+"""`/v1/chat` and `/v1/episodes`: talking with agents in sessions, and what was said there. For people, not tools."""
+
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.dependencies import Nexus
+from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
+from bot.web.principal import Bearer, still_stands_for
+from bot.web.problems import RequestRefused, documented
+from bot.web.serving import Served
+from bot.web.sessions import REVOKED, Asked, Event, EventKind, TurnView
+from composer.credentials.principal import Permission, Principal
+from composer.entries.projects import project_id
+from composer.model import TurnState
+from composer.repositories.sessions import Exchange, SessionName
+from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
+from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said
+from composer.sessions.owner import SessionOwner
+
+router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
+
+
+class TurnStatus(StrEnum):
+    """How far an answer has come."""
+
+    QUEUED = "queued"
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+class Message(BaseModel):
+    """Something to say to an agent. Without `agent` it is the first, without `session` the session `default`. A session
+    made with a `project` (its id or name) belongs to it. `id` names the message: sent again, it changes nothing; the
+    header Idempotency-Key does the same. `stream`: the answer comes as server-sent events."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    content: str
+    agent: str | None = None
+    session: str = DEFAULT_SESSION
+    project: str | None = None
+    id: str | None = None
+    stream: bool = False
+
+
+class Source(BaseModel):
+    """Something that an answer was made from. `mark` stands for it in the answer (such as s1; empty: it has none),
+    `came_from` says from where it is, unless from the session itself. `cited`: the answer cites or quotes it."""
+
+    id: uuid.UUID | None
+    mark: str
+    layer: str
+    kind: str
+    text: str
+    came_from: str
+    score: float | None
+    cited: bool
+
+
+class TokenUsage(BaseModel):
+    """The tokens of an answer, as the model's API reports them. Zeros: no model was asked."""
+
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+
+class Project(BaseModel):
+    """A project."""
+
+    id: uuid.UUID
+    name: str
+
+
+class Answer(BaseModel):
+    """A turn. `text` is the answer, or the sentence that says why there is none (failed); null while it is queued.
+    `opens` says what is read by whom from now on, where a session was made in a project. `turn` finds it again."""
+
+    turn: uuid.UUID
+    state: TurnStatus
+    session: str
+    agent: str
+    project: Project | None
+    opens: str = ""
+    text: str | None
+    sources: list[Source]
+    usage: TokenUsage | None
+    answered_at: datetime | None
+
+
+class Session(BaseModel):
+    """A session: its name, its agent, the project that it is in, and when the last message was sent."""
+
+    session: str
+    agent: str
+    project: Project | None
+    last_at: datetime
+
+
+class Sessions(BaseModel):
+    """Sessions, the one with the latest message first. `next` is the cursor of the next page; null after the last."""
+
+    items: list[Session]
+    next: str | None
+
+
+class Episode(BaseModel):
+    """What the person said, and the answer. `id` is what it was sent with. `posted`: the agent said it of itself, such
+    as a reminder. `answer` is null where there is none; `failure` says why."""
+
+    id: str
+    said_at: datetime
+    session: str
+    agent: str
+    project: Project | None
+    content: str
+    posted: bool
+    turn: uuid.UUID | None
+    state: TurnStatus | None
+    answer: str | None
+    failure: str | None
+    answered_at: datetime | None
+
+
+class Episodes(BaseModel):
+    """What was said, newest first. `next` is the cursor of the next page; null after the last."""
+
+    items: list[Episode]
+    next: str | None
+
+
+class Forgotten(BaseModel):
+    """What was erased, by kind; `receipt` names the stored receipt (null: there was nothing to erase)."""
+
+    receipt: str | None
+    erased: dict[str, int]
+    text: str
+
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "model": Answer,
+        "description": "The answer; as server-sent events start, chunk, delay, reply or failed, and done, if asked for",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.post("/chat", response_model=Answer, responses={**_STREAM, **documented(404, 409, 422)})
+async def chat(
+    request: Request,
+    message: Message,
+    nexus: Nexus,
+    principal: Bearer,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Say something to an agent, and wait for its answer. Whoever leaves before loses nothing: the turn is answered
+    all the same, and `GET /v1/chat/turns/{turn}` and `GET /v1/episodes` show it."""
+    owner = await _owner(nexus, principal)
+    id = message.id or idempotency_key or uuid.uuid4().hex
+    said = Said(message.content, message.agent, message.session, message.project, id)
+    asked = await nexus.sessions.ask(owner, said)
+    stands = still_stands_for(request, nexus, principal, Permission.CHAT)
+    if wants_events(request, asked=message.stream):
+        return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
+    ended = [heard async for heard in nexus.sessions.follow(asked, stands)][-1]
+    if ended.kind is EventKind.REVOKED:
+        raise RequestRefused(401, REVOKED, {"WWW-Authenticate": "Bearer"})
+    return _json(_ended(asked, ended))
+
+
+@router.get("/chat/turns/{turn}", response_model=Answer, responses=documented(404))
+async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response:
+    """A turn of one's own sessions: the answer, once it is there."""
+    owner = await _owner(nexus, principal)
+    return _json(_answer(await nexus.sessions.view(owner, turn)))
+
+
+@router.get("/chat/sessions", response_model=Sessions, responses=documented(422))
+async def get_sessions(
+    nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_LIMIT, cursor: str | None = None
+) -> Response:
+    """One's own sessions."""
+    owner = await _owner(nexus, principal)
+    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+        page = await list_sessions(tx, owner, limit=limit, before=cursor)
+    found = [
+        Session(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
+        for s in page.sessions
+    ]
+    return _json(Sessions(items=found, next=page.cursor))
+
+
+@router.get("/episodes", response_model=Episodes, responses=documented(404, 422))
+async def get_episodes(
+    nexus: Nexus,
+    principal: Bearer,
+    project: str | None = None,
+    agent: str | None = None,
+    session: str | None = None,
+    cursor: str | None = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Response:
+    """What one said in one's sessions, and the answers, newest first: in the sessions of one project, with one agent,
+    in sessions of one name."""
+    owner = await _owner(nexus, principal)
+    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+        only = None if project is None else project_id(await owner.access(tx), project)
+        page = await list_exchanges(tx, owner, agent=agent, session=session, project=only, limit=limit, before=cursor)
+    return _json(Episodes(items=[_episode(each) for each in page.exchanges], next=page.cursor))
+
+
+@router.delete("/chat/session/{session:path}", response_model=Forgotten, responses=documented(404))
+async def forget(
+    session: str, nexus: Nexus, principal: Bearer, agent: str | None = None, project: str | None = None
+) -> Response:
+    """Forget a session with one agent, for good, and all that was made of it. Sessions of the same name with other
+    agents, or in other projects, stay."""
+    owner = await _owner(nexus, principal)
+    made_in = None
+    if project is not None:
+        async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+            made_in = project_id(await owner.access(tx), project)
+    receipt = await nexus.sessions.forget(owner, agent, session, made_in)
+    erased = {kind: count for kind, count in sorted(receipt.counts.items()) if count}
+    return _json(Forgotten(receipt=receipt.id or None, erased=erased, text=str(receipt)))
+
+
+async def _owner(nexus: Served, principal: Principal) -> SessionOwner:
+    """The person who asks. Raises Refused for a credential without the permission."""
+    principal.require(Permission.CHAT)
+    return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
+
+
+async def _stream(nexus: Served, asked: Asked, stands: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+    """An answer as server-sent events."""
+    async for heard in nexus.sessions.follow(asked, stands):
+        match heard.kind:
+            case EventKind.START:
+                yield event("start", to_json(_begun(asked)))
+            case EventKind.CHUNK | EventKind.DELAY:
+                yield event(heard.kind, to_json({"text": heard.text}))
+            case EventKind.WAIT:
+                yield HEARTBEAT
+            case EventKind.ANSWER:
+                yield event("reply", to_json(_ended(asked, heard)))
+            case EventKind.FAILED:
+                yield event("failed", to_json(_ended(asked, heard)))
+            case EventKind.REVOKED:
+                yield event("failed", to_json({"turn": asked.turn, "text": heard.text}))
+    yield event("done", b"{}")
+
+
+def _begun(asked: Asked) -> Answer:
+    session = asked.session
+    project = None if session.project is None else Project(id=session.project.id, name=session.project.slug)
+    return Answer(
+        turn=asked.turn,
+        state=TurnStatus.QUEUED,
+        session=session.conversation.name,
+        agent=session.agent.slug,
+        project=project,
+        opens=session.opens,
+        text=None,
+        sources=[],
+        usage=None,
+        answered_at=None,
+    )
+
+
+def _ended(asked: Asked, heard: Event) -> Answer:
+    """The last of a turn that was waited for. Without a view it is not stored any more."""
+    if heard.view is not None and heard.view.text is not None:
+        return _answer(heard.view).model_copy(update={"opens": asked.session.opens})
+    state = TurnStatus.FAILED if heard.kind is EventKind.FAILED else TurnStatus.ANSWERED
+    return _begun(asked).model_copy(update={"state": state, "text": heard.text})
+
+
+def _answer(view: TurnView) -> Answer:
+    turn, answered = view.turn, view.turn.state is not TurnState.QUEUED
+    used = turn.usage
+    return Answer(
+        turn=turn.id,
+        state=_status(turn.state, failed=view.failed),
+        session=turn.session.name,
+        agent=turn.session.agent,
+        project=_project(turn.session),
+        text=view.text,
+        sources=[
+            Source(
+                id=each.id,
+                mark=each.mark,
+                layer=each.layer,
+                kind=each.kind,
+                text=each.text,
+                came_from=each.came_from,
+                score=each.score,
+                cited=each.cited,
+            )
+            for each in view.sources
+        ],
+        usage=TokenUsage(
+            model=turn.model,
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            cached_tokens=used.cached_tokens,
+        )
+        if answered
+        else None,
+        answered_at=turn.answered_at,
+    )
+
+
+def _episode(said: Exchange) -> Episode:
+    return Episode(
+        id=said.sent_with.removeprefix(ID_PREFIX),
+        said_at=said.at,
+        session=said.session.name,
+        agent=said.session.agent,
+        project=_project(said.session),
+        content=said.text,
+        posted=said.posted,
+        turn=said.turn,
+        state=None if said.state is None else _status(said.state, failed=said.failure is not None),
+        answer=said.answer,
+        failure=said.failure,
+        answered_at=said.answered_at,
+    )
+
+
+def _project(session: SessionName) -> Project | None:
+    if session.project_id is None or session.project is None:
+        return None
+    return Project(id=session.project_id, name=session.project)
+
+
+def _status(state: TurnState, *, failed: bool) -> TurnStatus:
+    if state is TurnState.QUEUED:
+        return TurnStatus.QUEUED
+    return TurnStatus.FAILED if failed else TurnStatus.ANSWERED
+
+
+def _json(model: BaseModel) -> Response:
+    return Response(model.model_dump_json(), media_type="application/json")

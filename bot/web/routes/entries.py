@@ -1,0 +1,165 @@
+"""`/v1/entries`: a person's own memory over the API."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Call, Calling
+from bot.web.conditions import IfMatch, etag, only_version
+from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
+from bot.web.problems import documented
+from bot.web.shapes.entries import (
+    ChangedEntry,
+    EntryAnswer,
+    EntryList,
+    EntryToWrite,
+    SnippetList,
+    Taken,
+    Written,
+    entry_values,
+)
+from composer.entries import entries, listing
+from composer.entries.entries import Writer
+from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry
+from composer.repositories.quarantine import QuarantineState
+from composer.visibility import EntryAccess
+
+router = APIRouter(prefix="/v1/entries", tags=["entries"], route_class=JsonRoute)
+Listed = Annotated[Wanted, Depends(wanted)]
+_LISTS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "A page of entries", "model": EntryList | SnippetList},
+    **documented(400, 401, 403, 404, 422),
+}
+_ONE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The entry; its version is the ETag", "model": EntryAnswer},
+    **documented(400, 401, 403, 404, 409, 412, 422),
+}
+WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "It replaces what was written with the same key", "model": Written},
+    201: {"description": "It is new", "model": Written},
+    **documented(400, 401, 403, 404, 409, 410, 413, 415, 422),
+}
+
+
+@router.get("", summary="List entries", response_class=Response, responses=_LISTS)
+async def list_entries(
+    call: Calling,
+    asked: Listed,
+    snippets: Annotated[bool, Query(description="Only the beginning of each text.")] = False,
+) -> Response:
+    """The entries that the person may read, newest first: their own, their teams' and their projects'."""
+    async with call.reading(asked.project) as (tx, access):
+        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+
+
+@router.post("", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
+async def write_entry(call: Calling, sent: EntryToWrite) -> Response:
+    """Stored exactly as sent; no model touches it. With a `key`, what the person wrote with it before is replaced, and
+    the metadata merged."""
+    return await written(call, sent, sent.project)
+
+
+@router.get("/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
+async def get_entry(call: Calling, id: uuid.UUID) -> Response:
+    """One entry, whole; one in the trash to the person whose it is."""
+    async with call.reading() as (tx, access):
+        entry = await listing.get(tx, access, id, call.now)
+        return await answer(tx, access, entry)
+
+
+@router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_ONE)
+async def change_entry(call: Calling, id: uuid.UUID, sent: ChangedEntry, version: IfMatch) -> Response:
+    """Change some of an entry of one's own. What was made from words that it no longer has is erased."""
+
+    async def change(tx: Transaction, access: EntryAccess) -> Entry:
+        changed = await entries.change(tx, access, id, sent.change(), call.now, version)
+        call.erased.append(changed.receipt)
+        return changed.entry
+
+    return await _changed(call, version, change)
+
+
+@router.delete(
+    "/{id}", summary="Put an entry into the trash", status_code=204, responses=documented(400, 401, 403, 404, 412)
+)
+async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> None:
+    """It is recalled nowhere from then on, can be restored for 30 days, and is erased after that."""
+    with only_version(version):
+        async with call.writing() as (tx, access):
+            await entries.trash(tx, access, id, call.now, version)
+
+
+@router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_ONE)
+async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Response:
+    """As it was."""
+    return await _changed(call, version, lambda tx, access: entries.restore(tx, access, id, call.now, version))
+
+
+class TeamToShareWith(Taken):
+    """The team to share with."""
+
+    team: uuid.UUID
+
+
+@router.put("/{id}/team", summary="Share an entry with a team", response_class=Response, responses=_ONE)
+async def share_entry(call: Calling, id: uuid.UUID, sent: TeamToShareWith, version: IfMatch) -> Response:
+    """Its members and their tools read it then, as far as its list of vendors lets them."""
+    return await _changed(call, version, lambda tx, access: entries.share(tx, access, id, sent.team, call.now, version))
+
+
+@router.delete("/{id}/team", summary="Share an entry no more", response_class=Response, responses=_ONE)
+async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Response:
+    """It is the person's alone again."""
+    return await _changed(call, version, lambda tx, access: entries.share(tx, access, id, None, call.now, version))
+
+
+async def written(call: Call, sent: EntryToWrite, project: str | None) -> Response:
+    """Write an entry for the person, or for their tool, and answer with it."""
+
+    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, Response]:
+        made = await entries.write(tx, access, sent.draft(), await _writer(call, tx, access), call.event, call.now)
+        call.erased.append(made.receipt)
+        status = 201 if made.created else 200
+        return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
+
+    async def again(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> Response:
+        if (await tx.quarantine.states([id])).get(id) is QuarantineState.PENDING:
+            return (await make(tx, access))[1]  # the same again: it waits once
+        return await answer(tx, access, await listing.get(tx, access, id, call.now), 201, pending=False)
+
+    response, repeated = await call.once(make, again, project)
+    if repeated:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+async def answer(
+    tx: Transaction, access: EntryAccess, entry: Entry, status: int = 200, *, pending: bool | None = None
+) -> Response:
+    """An entry as EntryAnswer shows it; as Written where it says whether it is `pending`."""
+    values = entry_values(entry, await names_for(tx, access, [entry]))
+    if pending is not None:
+        values["pending"] = pending
+    headers = {"ETag": etag(entry.version)}
+    if status == 201:
+        headers["Location"] = f"/v1/entries/{entry.id}"
+    return Response(to_json(values), status, headers, media_type="application/json")
+
+
+async def _changed(
+    call: Call, version: int | None, change: Callable[[Transaction, EntryAccess], Awaitable[Entry]]
+) -> Response:
+    with only_version(version):
+        async with call.writing() as (tx, access):
+            return await answer(tx, access, await change(tx, access))
+
+
+async def _writer(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
+    name = (await tx.people.names([access.user])).get(access.user, "")
+    trust = await tx.people.trust(access.user)
+    return Writer(name, trust, call.nexus.app.directory.quarantine(access.tenant_id))

@@ -1,0 +1,128 @@
+"""Forget entries for good, one or many, and decide about those that wait for approval."""
+
+import secrets
+import uuid
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Call, Calling
+from bot.web.problems import documented
+from bot.web.shapes.forgetting import (
+    OnesOwn,
+    PendingList,
+    ReceiptAnswer,
+    ToolsOwn,
+    pending_values,
+    receipt_values,
+)
+from composer.entries import listing
+from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.people.erasing import OldEntries, erase_entries, erase_entry
+
+router = APIRouter(route_class=JsonRoute)
+_RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "What was forgotten", "model": ReceiptAnswer},
+    **documented(401, 403, 404, 409, 422, 503),
+}
+_DECIDED: Final = documented(401, 403, 404, 422)
+
+
+@router.post(
+    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=_RECEIPT
+)
+async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
+    """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
+    says how many there are."""
+    wanted = _wanted(sent, tags=_tuple(sent.tag), origins=_tuple(sent.vendor))
+    return await _forget_many(call, wanted, sent.confirm)
+
+
+@router.post(
+    "/v1/entries/{id}/forget", tags=["entries"], summary="Forget an entry", response_class=Response, responses=_RECEIPT
+)
+async def forget_entry(call: Calling, id: uuid.UUID) -> Response:
+    """Erase it for good, also from the trash, with what was made from it; answers that used it are retracted."""
+    return await _forget(call, id)
+
+
+@router.post(
+    "/v1/agent/forget",
+    tags=["agent"],
+    summary="Forget what the tool wrote",
+    response_class=Response,
+    responses=_RECEIPT,
+)
+async def forget_of_tool(call: Calling, sent: ToolsOwn) -> Response:
+    """Erase for good what the tool itself wrote, where that is shared with nobody. A person forgets many by
+    /v1/entries/forget."""
+    return await _forget_many(call, _wanted(sent), None)
+
+
+@router.post(
+    "/v1/agent/entries/{id}/forget",
+    tags=["agent"],
+    summary="Forget an entry",
+    response_class=Response,
+    responses=_RECEIPT,
+)
+async def forget_entry_of_tool(call: Calling, id: uuid.UUID) -> Response:
+    """Erase for good an entry that the tool itself wrote, while it is shared with nobody."""
+    return await _forget(call, id)
+
+
+@router.get(
+    "/v1/entries/pending",
+    tags=["entries"],
+    summary="List what waits for approval",
+    response_class=Response,
+    responses={200: {"description": "What waits", "model": PendingList}, **_DECIDED},
+)
+async def list_pending(call: Calling) -> Response:
+    """What the person's tools wrote for a project, and is recalled nowhere until it is approved."""
+    async with call.reading() as (tx, access):
+        found = await listing.pending(tx, access)
+        projects = {each.id: each.slug for each in access.projects}
+    return Response(to_json(pending_values(found, projects)), media_type="application/json")
+
+
+@router.post(
+    "/v1/entries/pending/{id}/approve", tags=["entries"], summary="Approve", status_code=204, responses=_DECIDED
+)
+async def approve_pending(call: Calling, id: uuid.UUID) -> None:
+    """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
+    async with call.writing() as (tx, access):
+        await listing.decide(tx, access, id, call.now, approved=True)
+
+
+@router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
+async def reject_pending(call: Calling, id: uuid.UUID) -> None:
+    """It is not stored."""
+    async with call.writing() as (tx, access):
+        await listing.decide(tx, access, id, call.now, approved=False)
+
+
+def _tuple(text: str | None) -> tuple[str, ...]:
+    return () if text is None else (text,)
+
+
+def _wanted(sent: ToolsOwn, *, tags: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> OldEntries:
+    return OldEntries(_tuple(sent.kind), tags, origins, sent.older_than)
+
+
+async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None) -> Response:
+    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    async with call.writing() as (tx, access):
+        receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
+        call.erased.append(receipt)
+    return Response(to_json(receipt_values(receipt)), media_type="application/json")
+
+
+async def _forget(call: Call, id: uuid.UUID) -> Response:
+    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    async with call.writing() as (tx, access):
+        receipt = await erase_entry(tx, access, home, id, call.now, key=key)
+        call.erased.append(receipt)
+    return Response(to_json(receipt_values(receipt)), media_type="application/json")

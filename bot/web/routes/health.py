@@ -1,0 +1,76 @@
+"""`/health`, `/ready` and `/metrics`. They need no key, and show no name, id or text."""
+
+import asyncio
+import math
+from typing import Any, Final
+
+import structlog
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+
+from bot.web.bodies import JsonRoute
+from bot.web.dependencies import Nexus
+from bot.web.metrics import CONTENT_TYPE
+from bot.web.serving import Served
+from composer.errors import NexusError, where_raised
+from composer.operations.backlog import Backlog, backlog
+from composer.operations.backups import newest_backup
+from composer.operations.readiness import missing
+
+logger = structlog.get_logger()
+
+SCRAPE_SECONDS: Final = 5.0  # for what metrics read from the database
+HEALTH: Final = "/health"
+READY: Final = "/ready"
+METRICS: Final = "/metrics"
+PATHS: Final = (HEALTH, READY, METRICS)
+_READINESS: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["ready", "missing"],
+    "properties": {"ready": {"type": "boolean"}, "missing": {"type": "array", "items": {"type": "string"}}},
+}
+_READY_DOCUMENT: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": description, "content": {"application/json": {"schema": _READINESS}}}
+    for status, description in ((200, "It can serve"), (503, "It can't; a sentence for each thing that is missing"))
+}
+_METRICS_DOCUMENT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "Prometheus's text format", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
+
+router = APIRouter(tags=["health"], route_class=JsonRoute)
+
+
+@router.get(HEALTH)
+async def health() -> dict[str, str]:
+    """200 while the process runs. Asks nobody."""
+    return {"status": "running"}
+
+
+@router.get(READY, response_class=JSONResponse, responses=_READY_DOCUMENT)
+async def ready(nexus: Nexus) -> Response:
+    """200 when this process can serve, else 503 with what is missing, a sentence each."""
+    found = await missing(nexus.app.database, nexus.app.cache)
+    found += [f"{name.title()} is not connected." for name, ask in nexus.connected.items() if not await ask()]
+    return JSONResponse({"ready": not found, "missing": found}, 503 if found else 200)
+
+
+@router.get(METRICS, response_class=Response, responses=_METRICS_DOCUMENT)
+async def show_metrics(nexus: Nexus) -> Response:
+    """The metrics in Prometheus's text format, also while the database is away."""
+    nexus.metrics.set_open_turns(nexus.app.turns.open)
+    try:
+        async with asyncio.timeout(SCRAPE_SECONDS):
+            await _read_installation(nexus)
+    except (NexusError, TimeoutError, OSError) as error:
+        logger.warning("metrics.installation_unavailable", **where_raised(error))
+        nexus.metrics.set_installation(None, {}, math.nan)
+    return Response(nexus.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+async def _read_installation(nexus: Served) -> None:
+    app = nexus.app
+    found: Backlog = await backlog(app.database)
+    successes = await app.ledger.last_success()
+    newest = newest_backup(app.settings.home, successes)
+    age = math.inf if newest is None else (app.clock.now() - newest).total_seconds()
+    nexus.metrics.set_installation(found, successes, age)

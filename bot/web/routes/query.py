@@ -1,0 +1,257 @@
+"""`/v1/query`: what is remembered that fits a question, with an answer if wanted. For people and for tools."""
+
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.dependencies import Nexus
+from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
+from bot.web.principal import CHALLENGE, Bearer, still_stands_for
+from bot.web.problems import RequestRefused, documented
+from bot.web.serving import Served
+from bot.web.sessions import REVOKED
+from composer.credentials.principal import Principal
+from composer.entries import access as gathering
+from composer.entries.answering import AnswerPart, SourceMark, sources_of
+from composer.entries.projects import named_project
+from composer.entries.search import DEFAULT_LIMIT, DEFAULT_TOKENS, EntryQuestion, EntryReader, Hit, SearchResult
+from composer.errors import NexusError
+from composer.model import Agent, Usage
+from composer.prompt.sections import Prompt
+from composer.text.marks import marks_in
+
+router = APIRouter(prefix="/v1", tags=["query"], route_class=JsonRoute)
+
+
+class Strategy(StrEnum):
+    """How to search: by meaning and words, by meaning alone, or the latest of what fits first."""
+
+    HYBRID = "hybrid"
+    SEMANTIC = "semantic"
+    RECENT = "recent"
+
+
+class Question(BaseModel):
+    """What to search for: at most `limit` items of at most `budget` tokens together; only of `kinds`, and with all of
+    `tags`. `project` (its id or name): that project's entries besides one's own, or alone, if it is isolated. `answer`:
+    a model answers from these items alone; `stream`: as server-sent events."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str
+    project: str | None = None
+    limit: int = DEFAULT_LIMIT
+    budget: int = DEFAULT_TOKENS
+    strategy: Strategy | None = None
+    kinds: list[str] = []
+    tags: list[str] = []
+    answer: bool = False
+    stream: bool = False
+
+
+class Sharing(StrEnum):
+    """Who may read an item besides the person: nobody, a team, a project, or everyone where the person takes part."""
+
+    NOBODY = "nobody"
+    TEAM = "team"
+    PROJECT = "project"
+    EVERYONE = "everyone"
+
+
+class SharedWith(BaseModel):
+    """With whom an item is shared. `id` is that of the team or the project."""
+
+    who: Sharing
+    id: uuid.UUID | None
+
+
+class Found(BaseModel):
+    """Something that fits. `text` is `cut` where it is a part of the whole; `tokens` are an estimate of it. `origin` is
+    the tool that wrote it, or api. `mark` stands for it in the answer; `cited`: the answer names that."""
+
+    id: uuid.UUID
+    kind: str
+    title: str
+    text: str
+    cut: bool
+    tags: list[str]
+    score: float | None
+    origin: str
+    author: str
+    created_at: datetime
+    shared_with: SharedWith
+    tokens: int
+    mark: str = ""
+    cited: bool = False
+
+
+class TokenUsage(BaseModel):
+    """The tokens of an answer, as the model's API reports them. No model (empty): none was asked."""
+
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+
+class Result(BaseModel):
+    """What was found, facts and landmarks first, then entries, best first. `tokens` are those of all items. `answer` is
+    null where none was asked for."""
+
+    items: list[Found]
+    tokens: int
+    answer: str | None = None
+    usage: TokenUsage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question with what was found, and the prompt of its answer (None: no answer is wanted)."""
+
+    reader: EntryReader
+    agent: Agent
+    found: SearchResult
+    prompt: Prompt | None
+
+    @property
+    def shown(self) -> Sequence[SourceMark]:
+        """The sources of the answer."""
+        return () if self.prompt is None else sources_of(self.prompt)
+
+
+_RESULT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "model": Result,
+        "description": "What was found; as server-sent events start, chunk, reply or failed, and done, if asked for",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.post("/query", response_model=Result, responses={**_RESULT, **documented(404, 422, 429)})
+async def query(request: Request, body: Question, nexus: Nexus, principal: Bearer) -> Response:
+    """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
+    sessions. Nothing of the question is stored."""
+    asked = await _ask(nexus, principal, body)
+    stands = still_stands_for(request, nexus, principal)
+    if wants_events(request, asked=body.stream):
+        return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
+    text, usage = "", _Used()
+    if asked.prompt is not None:
+        try:
+            async for part in watched(nexus.app.entry_answerer.answer(asked.agent, asked.reader, asked.prompt), stands):
+                text += usage.add(part)
+        except CredentialEnded as error:
+            raise RequestRefused(401, REVOKED, CHALLENGE) from error
+    return Response(_result(asked, text, usage).model_dump_json(), media_type="application/json")
+
+
+async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
+    app, tenant, user = nexus.app, principal.tenant_id, principal.user
+    async with app.database.transaction(tenant, snapshot=True) as tx:
+        access = await gathering.reading(tx, tenant, user, principal.reads_as, principal.permissions)
+        project = None if body.project is None else named_project(access, body.project).id
+        names = await tx.people.names([user])
+    reader = EntryReader(tenant, user, principal.reads_as, principal.permissions, project)
+    question = EntryQuestion(
+        body.question,
+        body.limit,
+        body.budget,
+        None if body.strategy is None else body.strategy.value,
+        tuple(body.kinds),
+        tuple(body.tags),
+    )
+    found, agent = await app.entry_search.search(reader, question), app.directory.agents(tenant)[0]
+    if not body.answer:
+        return _Asked(reader, agent, found, None)
+    now = app.clock.now().astimezone(app.directory.zone(tenant))
+    prompt = await app.entry_answerer.prepare(agent, reader, names.get(user, ""), body.question, found, now)
+    return _Asked(reader, agent, found, prompt)
+
+
+async def _stream(nexus: Served, asked: _Asked, stands: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+    """What was found, and the answer, as server-sent events."""
+    yield event("start", to_json(_result(asked, None, _Used())))
+    text, usage = "", _Used()
+    try:
+        if asked.prompt is not None:
+            async for part in watched(nexus.app.entry_answerer.answer(asked.agent, asked.reader, asked.prompt), stands):
+                if part is None:
+                    yield HEARTBEAT
+                    continue
+                text += usage.add(part)
+                if part.text:
+                    yield event("chunk", to_json({"text": part.text}))
+        yield event("reply", to_json(_result(asked, text, usage)))
+    except CredentialEnded:
+        yield event("failed", to_json({"text": REVOKED}))
+    except NexusError as error:
+        yield event("failed", to_json({"text": str(error)}))
+    yield event("done", b"{}")
+
+
+class _Used:
+    """What an answer has used so far."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self.tokens = Usage()
+
+    def add(self, part: AnswerPart | None) -> str:
+        """Count a part of the answer; returns its text."""
+        if part is None:
+            return ""
+        self.model = part.model or self.model
+        self.tokens += part.usage or Usage()
+        return part.text
+
+
+def _result(asked: _Asked, answer: str | None, used: _Used) -> Result:
+    marks = {each.id: each.mark for each in asked.shown}
+    cited = set(marks_in(answer or ""))
+    items = [_found(hit, marks.get(hit.item.id, ""), cited) for hit in asked.found.hits]
+    if asked.prompt is None or answer is None:
+        return Result(items=items, tokens=asked.found.tokens)
+    usage = TokenUsage(
+        model=used.model,
+        prompt_tokens=used.tokens.prompt_tokens,
+        completion_tokens=used.tokens.completion_tokens,
+        cached_tokens=used.tokens.cached_tokens,
+    )
+    return Result(items=items, tokens=asked.found.tokens, answer=answer, usage=usage)
+
+
+def _found(hit: Hit, mark: str, cited: set[str]) -> Found:
+    item, entry = hit.item, hit.entry
+    return Found(
+        id=uuid.UUID(item.id),
+        kind=item.kind,
+        title=hit.title,
+        text=item.text,
+        cut=hit.cut,
+        tags=[] if entry is None else list(entry.values.tags),
+        score=item.score,
+        origin="" if entry is None else entry.origin,
+        author=item.author,
+        created_at=item.at,
+        shared_with=_shared_with(item.namespace),
+        tokens=hit.tokens,
+        mark=mark,
+        cited=bool(mark) and mark in cited,
+    )
+
+
+def _shared_with(namespace: str) -> SharedWith:
+    kind, _, id = namespace.partition(":")
+    if kind in (Sharing.TEAM, Sharing.PROJECT):
+        return SharedWith(who=Sharing(kind), id=uuid.UUID(id))
+    return SharedWith(who=Sharing.EVERYONE if kind == "profile" else Sharing.NOBODY, id=None)

@@ -1,0 +1,156 @@
+"""`/v1/teams` and `/v1/invites`: people who share entries."""
+
+import uuid
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Calling
+from bot.web.problems import documented
+from bot.web.routes.entries import answer
+from bot.web.shapes.entries import EntryAnswer
+from bot.web.shapes.teams import Invitation, InviteList, Made, MemberList, NewTeam, TeamList, TeamRoleToSet, team_list
+from composer.entries import teams
+from composer.errors import NotFound
+from composer.model import TeamRole
+from composer.repositories.database import Transaction
+from composer.visibility import UNKNOWN_TEAM, EntryAccess
+
+router = APIRouter(tags=["teams"], route_class=JsonRoute)
+_DONE: Final = documented(400, 401, 403, 404, 409, 422)
+_MADE: Final[dict[int | str, dict[str, Any]]] = {
+    201: {"description": "The id of what was made", "model": Made},
+    **documented(400, 401, 403, 404, 409, 410, 422),
+}
+
+
+@router.get("/v1/teams", summary="List teams", response_class=Response, responses={200: {"model": TeamList}, **_DONE})
+async def list_teams(call: Calling) -> Response:
+    """The teams that the person is in, with their role."""
+    async with call.reading() as (tx, access):
+        return _json(team_list(await teams.teams(tx, access)))
+
+
+@router.post("/v1/teams", summary="Create a team", response_class=Response, status_code=201, responses=_MADE)
+async def create_team(call: Calling, sent: NewTeam) -> Response:
+    """Who creates it is its admin."""
+
+    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, uuid.UUID]:
+        id = await teams.create(tx, access, sent.name, call.event, call.now)
+        return id, id
+
+    id, repeated = await call.once(make, _still_there, managing=True)
+    return _json({"id": id}, 201, {"Idempotency-Replayed": "true"} if repeated else {})
+
+
+@router.get(
+    "/v1/teams/{id}/members",
+    summary="List the members of a team",
+    response_class=Response,
+    responses={200: {"model": MemberList}, **_DONE},
+)
+async def list_members(call: Calling, id: uuid.UUID) -> Response:
+    """For its members."""
+    async with call.reading() as (tx, access):
+        found = await teams.members(tx, access, id, call.now)
+    items = [{"id": m.id, "names": list(m.names), "role": str(m.role), "joined_at": m.joined_at} for m in found]
+    return _json({"items": items})
+
+
+@router.patch("/v1/teams/{id}/members/{user}", summary="Set what a member may do", status_code=204, responses=_DONE)
+async def set_role(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: TeamRoleToSet) -> None:
+    """For the team's admins. The only one of them stays one."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now)
+
+
+@router.delete("/v1/teams/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
+async def remove_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
+    """For the team's admins, and for oneself. What they shared stays shared, marked as of a former member, until they
+    or an admin of the team end that."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.remove(tx, access, id, user, call.now)
+
+
+@router.post("/v1/teams/{id}/leave", summary="Leave a team", status_code=204, responses=_DONE)
+async def leave_team(call: Calling, id: uuid.UUID) -> None:
+    """What one shared stays shared until one ends that. The only admin can't leave."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.remove(tx, access, id, access.user, call.now)
+
+
+@router.delete(
+    "/v1/teams/{id}/entries/{entry}",
+    summary="End what a former member shares",
+    response_class=Response,
+    responses={200: {"model": EntryAnswer}, **_DONE},
+)
+async def unshare_of_former(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
+    """For the team's admins. The entry stays its owner's."""
+    async with call.writing() as (tx, access):
+        found = await teams.unshare_of_former(tx, access, id, entry, call.now)
+        return await answer(tx, access, found)
+
+
+@router.post(
+    "/v1/teams/{id}/invites", summary="Invite a person", response_class=Response, status_code=201, responses=_MADE
+)
+async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
+    """For the team's admins. It holds for 14 days, and the person is a member once they accept."""
+
+    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, uuid.UUID]:
+        made = await teams.invite(tx, access, id, sent.user, call.event, call.now)
+        return made, made
+
+    async def again(tx: Transaction, access: EntryAccess, made: uuid.UUID) -> uuid.UUID:
+        return made
+
+    made, repeated = await call.once(make, again, managing=True)
+    return _json({"id": made}, 201, {"Idempotency-Replayed": "true"} if repeated else {})
+
+
+@router.get(
+    "/v1/invites", summary="List invitations", response_class=Response, responses={200: {"model": InviteList}, **_DONE}
+)
+async def list_invites(call: Calling) -> Response:
+    """The person's own open invitations."""
+    async with call.reading() as (tx, access):
+        found = await teams.invites(tx, access, call.now)
+    items = [
+        {
+            "id": i.id,
+            "team": i.team,
+            "team_name": i.team_name,
+            "by": i.by,
+            "created_at": i.created_at,
+            "expires_at": i.expires_at,
+        }
+        for i in found
+    ]
+    return _json({"items": items})
+
+
+@router.post("/v1/teams/{id}/accept", summary="Accept an invitation", status_code=204, responses=_DONE)
+async def accept(call: Calling, id: uuid.UUID) -> None:
+    """Join the team that one is invited to."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.accept(tx, access, id, call.now)
+
+
+@router.post("/v1/teams/{id}/decline", summary="Decline an invitation", status_code=204, responses=_DONE)
+async def decline(call: Calling, id: uuid.UUID) -> None:
+    """It is gone then."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.decline(tx, access, id, call.now)
+
+
+async def _still_there(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> uuid.UUID:
+    if id not in access.teams:
+        raise NotFound(UNKNOWN_TEAM)
+    return id
+
+
+def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(to_json(body), status, headers, media_type="application/json")

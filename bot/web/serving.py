@@ -1,0 +1,29 @@
+"""What the routes serve from."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.slack.signed_http import SlackHttp
+from bot.web.metrics import Metrics
+from bot.web.sessions import ApiSessions
+from composer.app import App
+
+if TYPE_CHECKING:
+    from bot.web.limits import FairUse
+
+Connected = Callable[[], Awaitable[bool]]  # of a platform
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
+    `fair_use` counts requests; `sessions` answers what people say; `slack` takes Slack's events, where they come by
+    HTTP."""
+
+    app: App
+    metrics: Metrics
+    connected: Mapping[str, Connected]
+    fair_use: "FairUse"
+    sessions: ApiSessions
+    slack: SlackHttp | None = None

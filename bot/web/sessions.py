@@ -1,0 +1,234 @@
+"""Sessions over the API: what is said there is received and answered as on a chat platform. An answer is delivered by
+being stored: whoever waits for it is told, whoever has left reads it later."""
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+from weakref import WeakSet
+
+from composer.app import App
+from composer.errors import BadInput, Conflict, NotFound
+from composer.ingest.receive import turn_id
+from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
+from composer.model import Turn, TurnState
+from composer.prompt.explain import ExplainedSource
+from composer.repositories.sessions import SessionTurn
+from composer.sessions.forgetting import forget_session
+from composer.sessions.history import get_turn, sources_of
+from composer.sessions.opening import OpenSession, Said, agent_of, open_session
+from composer.sessions.owner import SessionOwner
+from composer.turn.delivery import Reply
+from composer.workspace import API, api_workspace, message_id
+
+LOOK_SECONDS: Final = 2.0  # between looks at a turn that nothing is heard of, and at the credential of who waits
+USED_AGAIN: Final = "That id was used for another message in this session: use a new one for each message."
+ERASED_BEFORE: Final = "A message with that id was erased: send it again with a new id."
+NOT_ANSWERED: Final = "Something went wrong with this answer: ask again."
+ERASED: Final = "The question was erased, and so there is no answer."
+REVOKED: Final = "The key is not valid any more."
+
+
+class EventKind(StrEnum):
+    """What may be heard of a turn."""
+
+    START = "start"  # it is known which turn it is
+    CHUNK = "chunk"
+    DELAY = "delay"
+    WAIT = "wait"  # nothing new; shows that the connection lives
+    ANSWER = "answer"
+    FAILED = "failed"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A turn as its person may see it now: `text` is the answer, or the sentence that says why there is none
+    (`failed`); None while it is queued. `sources` is what the answer was made from. `abandoned`: this process has given
+    it up, because of a bug or because its agent is no longer configured."""
+
+    turn: SessionTurn
+    text: str | None = None
+    failed: bool = False
+    sources: Sequence[ExplainedSource] = ()
+    abandoned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that is heard of a turn. `text` is a chunk, or a sentence; of an answer all of it. `view` is set at the
+    end, if the turn is still stored."""
+
+    kind: EventKind
+    text: str = ""
+    view: TurnView | None = None
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class _Listener:
+    """Somebody who waits for a turn; forgotten as soon as nobody holds it."""
+
+    turn: uuid.UUID
+    heard: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that is stored: its session, and its turn. `new`: it was not stored before. `ephemeral`: it is stored
+    until its answer is there."""
+
+    owner: SessionOwner
+    session: OpenSession
+    turn: uuid.UUID
+    new: bool
+    ephemeral: bool
+    listener: _Listener
+
+
+class SessionDelivery:
+    """Tells those who wait in this process what becomes of their turns (composer.turn.delivery.Delivery)."""
+
+    def __init__(self) -> None:
+        self._listeners: WeakSet[_Listener] = WeakSet()
+
+    def listen(self, turn: uuid.UUID) -> _Listener:
+        """Hear what becomes of a turn from now on, for as long as the result is held."""
+        listener = _Listener(turn)
+        self._listeners.add(listener)
+        return listener
+
+    def on_start(self, turn: Turn) -> None:
+        """Do nothing: a turn begins for who waits with its id."""
+
+    async def on_chunk(self, turn: Turn, text: str) -> None:
+        """Pass on a chunk."""
+        self._tell(turn, Event(EventKind.CHUNK, text))
+
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
+        """Pass on why there is no answer yet."""
+        self._tell(turn, Event(EventKind.DELAY, sentence))
+
+    async def deliver(self, reply: Reply) -> None:
+        """Say that the answer is there. It is stored, so nothing else is to be done."""
+        self._tell(reply.turn, Event(EventKind.FAILED if reply.failed else EventKind.ANSWER, reply.text))
+
+    async def abandon(self, turn: Turn) -> None:
+        """Say that there will be no answer."""
+        self._tell(turn, Event(EventKind.FAILED, ERASED))
+
+    def _tell(self, turn: Turn, event: Event) -> None:
+        for listener in list(self._listeners):
+            if listener.turn == turn.id:
+                listener.heard.put_nowait(event)
+
+
+class ApiSessions:
+    """Sessions over the API. One object of a process serves all of them; it keeps nothing of a session."""
+
+    def __init__(self, app: App, *, look_seconds: float = LOOK_SECONDS) -> None:
+        self._app = app
+        self._look_seconds = look_seconds
+        self._delivery = SessionDelivery()
+        app.turns.serve(API, self._delivery)
+
+    async def owner(self, tenant: uuid.UUID, user: uuid.UUID, grants: frozenset[str]) -> SessionOwner:
+        """A person who asks, by the permissions of their credential. Raises NotFound for an unknown tenant."""
+        slug = self._app.directory.slug(tenant) or dict(await self._app.database.tenants()).get(tenant)
+        if slug is None:
+            raise NotFound("There is no such organisation.")
+        return SessionOwner(api_workspace(tenant, slug), user, grants)
+
+    async def ask(self, owner: SessionOwner, said: Said) -> Asked:
+        """Store what is said, and let it be answered. The same message again, by its id, changes nothing.
+
+        Raises as `open_session`, BadInput for the id of another message, Conflict for that of an erased one, and
+        Unavailable.
+        """
+        tenant = owner.workspace.tenant_id
+        agents = self._app.directory.agents(tenant)
+        async with self._app.database.transaction(tenant) as tx:
+            session = await open_session(tx, owner, agents, said, self._app.clock.now())
+        message = message_id(session.conversation.id, session.incoming.id)
+        turn = turn_id(message, session.agent)
+        listener = self._delivery.listen(turn)  # before it is received: its answer may come at once
+        received = await self._app.receive(owner.workspace, [session.incoming])
+        async with self._app.database.transaction(tenant, snapshot=True) as tx:
+            stored = await tx.messages.get(message)
+        if not received.new and stored is None:
+            raise Conflict(ERASED_BEFORE)
+        if stored is not None and stored.text != session.incoming.text:
+            raise BadInput(USED_AGAIN)
+        ephemeral = stored is None or stored.ephemeral  # None: it is answered and erased by now
+        return Asked(owner, session, turn, bool(received.new), ephemeral, listener)
+
+    async def follow(self, asked: Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[Event, None]:
+        """What becomes of a question, until its answer is there. `is_valid` says whether whoever waits may still use
+        their credential; it is asked again and again, and the last event is REVOKED when they may not."""
+        loop = asyncio.get_running_loop()
+        yield Event(EventKind.START)
+        checked, sentence, heard = loop.time(), NOT_ANSWERED, None
+        if not asked.new and (end := await self._end(asked, heard, sentence)) is not None:
+            yield end
+            return
+        while True:
+            try:
+                async with asyncio.timeout(self._look_seconds):
+                    heard = await asked.listener.heard.get()
+            except TimeoutError:
+                heard = None
+            if loop.time() - checked >= self._look_seconds:
+                checked = loop.time()
+                if not await is_valid():
+                    yield Event(EventKind.REVOKED, REVOKED)
+                    return
+            if heard is not None and heard.kind in (EventKind.CHUNK, EventKind.DELAY):
+                sentence = heard.text if heard.kind is EventKind.DELAY else sentence
+                yield heard
+                continue
+            end = await self._end(asked, heard, sentence)
+            if end is not None:
+                yield end
+                return
+            yield Event(EventKind.WAIT)
+
+    async def _end(self, asked: Asked, heard: Event | None, sentence: str) -> Event | None:
+        """How a turn has ended; None while it has not. What is stored counts, also when something else was heard: it
+        may have been taken back meanwhile."""
+        try:
+            view = await self.view(asked.owner, asked.turn)
+        except NotFound:
+            told = heard is not None and heard.kind is EventKind.ANSWER and asked.ephemeral
+            return heard if told else Event(EventKind.FAILED, ERASED)
+        if view.text is not None:
+            return Event(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
+        if heard is None and view.abandoned:
+            return Event(EventKind.FAILED, sentence, view)
+        return None
+
+    async def view(self, owner: SessionOwner, turn: uuid.UUID) -> TurnView:
+        """A turn of the person's sessions as it is now. One that a dead process was to answer is taken over. Raises
+        NotFound and Unavailable."""
+        open_here = self._app.turns.is_open(turn)  # before it is read, or it might be answered in between
+        async with self._app.database.transaction(owner.workspace.tenant_id, snapshot=True) as tx:
+            stored = await get_turn(tx, owner, turn)
+            sources = await sources_of(tx, stored)
+        if stored.state is TurnState.QUEUED:
+            own = stored.process == self._app.locks.number
+            if not own:
+                await self._app.turns.adopt(owner.workspace.tenant_id)
+            return TurnView(stored, abandoned=own and not open_here)
+        failed = stored.answer is None
+        return TurnView(stored, stored.failure or "" if failed else stored.answer, failed, sources)
+
+    async def forget(self, owner: SessionOwner, agent: str | None, session: str, project: uuid.UUID | None) -> Receipt:
+        """Forget a session with one agent. Raises as `forget_session`, and BadInput for an unknown agent."""
+        tenant, app = owner.workspace.tenant_id, self._app
+        named = agent_of(app.directory.agents(tenant), agent)
+        async with app.database.transaction(tenant) as tx:
+            key = secrets.token_bytes(RECEIPT_KEY_BYTES)
+            receipt = await forget_session(tx, app.settings.home, owner, named, session, project, app.clock.now(), key)
+        await app.forgotten(owner.workspace.tenant_id, receipt)
+        return receipt

@@ -1,0 +1,271 @@
+"""Entries, as the API takes and answers them."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from composer.entries.draft import (
+    KINDS,
+    MAX_CONTENT_BYTES,
+    MAX_KEY_CHARS,
+    MAX_SESSION_CHARS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    MAX_TITLE_CHARS,
+    MAX_VENDORS,
+    UNCHANGED,
+    EntryChange,
+    EntryDraft,
+)
+from composer.repositories.entries import Entry
+from composer.visibility import EntryAccess
+
+Kind = Literal[
+    "factual", "episodic", "procedural", "semantic", "note", "preference", "habit", "decision", "action item", "fact"
+]
+Content = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_CONTENT_BYTES,
+        description=f"Stored exactly as sent: at most {MAX_CONTENT_BYTES:,} bytes of UTF-8.",
+    ),
+]
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS, description="Without one, the content's first line.")]
+Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_TAG_CHARS)]], Field(max_length=MAX_TAGS)]
+Vendors = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=MAX_TAG_CHARS)]],
+    Field(min_length=1, max_length=MAX_VENDORS, description="The tools that may read it, or `*` for every tool."),
+]
+Metadata = Annotated[dict[str, Any], Field(description="Any JSON: at most 10,000 bytes, in 5 levels.")]
+SNIPPET_CHARS: Final = 300
+
+
+class Taken(BaseModel):
+    """What a request may hold: nothing that is not named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewEntry(Taken):
+    """An entry to be written."""
+
+    content: Content
+    title: Title | None = None
+    kind: Kind = "note"
+    key: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=MAX_KEY_CHARS,
+                description="Writing again with the same key replaces what the same writer wrote with it.",
+            ),
+        ]
+        | None
+    ) = None
+    tags: Tags = []
+    metadata: Metadata = {}
+    session: Annotated[str, Field(min_length=1, max_length=MAX_SESSION_CHARS)] | None = None
+    allowed_vendors: Vendors | None = None
+    expires_at: AwareDatetime | None = None
+
+    def draft(self) -> EntryDraft:
+        """The same for the use case."""
+        return EntryDraft(
+            self.content,
+            self.title,
+            self.kind,
+            self.key,
+            self.tags,
+            self.metadata,
+            self.session,
+            self.allowed_vendors,
+            self.expires_at,
+        )
+
+
+class EntryToWrite(NewEntry):
+    """An entry to be written, among one's own or for a project."""
+
+    project: Annotated[str, Field(min_length=1, max_length=200, description="A project's id or name.")] | None = None
+
+
+class ChangedEntry(Taken):
+    """What to change of an entry. What is left out stays; `title` and `expires_at` are taken away by null."""
+
+    content: Content | None = None
+    title: Title | None = None
+    kind: Kind | None = None
+    tags: Tags | None = None
+    metadata: Metadata | None = None
+    allowed_vendors: Vendors | None = None
+    expires_at: AwareDatetime | None = None
+
+    def change(self) -> EntryChange:
+        """The same for the use case."""
+        given = self.model_fields_set
+
+        def of(name: str, *, clears: bool = False) -> Any:
+            value = getattr(self, name)
+            return value if name in given and (value is not None or clears) else UNCHANGED
+
+        return EntryChange(
+            content=of("content"),
+            title=of("title", clears=True),
+            kind=of("kind"),
+            tags=of("tags"),
+            metadata=of("metadata"),
+            vendors=of("allowed_vendors"),
+            expires_at=of("expires_at", clears=True),
+        )
+
+
+class Person(BaseModel):
+    """Whose something is. `you`: the person who asks."""
+
+    id: uuid.UUID
+    name: str
+    you: bool
+
+
+class Named(BaseModel):
+    """A team or a project."""
+
+    id: uuid.UUID
+    name: str
+
+
+class Shared(BaseModel):
+    """With whom an entry is shared. `everyone`: it is used in answers wherever its owner takes part. `former_member`:
+    its owner has left the team."""
+
+    team: Named | None
+    project: Named | None
+    everyone: bool
+    former_member: bool
+
+
+class _EntryAnswer(BaseModel):
+    id: uuid.UUID
+    title: str
+    kind: str
+    key: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    session: str | None
+    origin: str = Field(description="Who wrote it: the name of a tool, or `api` for the person themselves.")
+    allowed_vendors: list[str]
+    owner: Person
+    shared: Shared
+    tokens: int = Field(description="An estimate of the tokens of its content.")
+    version: int
+    created_at: datetime
+    updated_at: datetime | None
+    expires_at: datetime | None
+    trashed_at: datetime | None
+
+
+class EntryAnswer(_EntryAnswer):
+    """An entry, whole."""
+
+    content: str
+
+
+class Snippet(_EntryAnswer):
+    """An entry with the beginning of its text."""
+
+    snippet: str
+
+
+class Written(EntryAnswer):
+    """An entry that was written. `pending`: it waits for its person's approval, and is recalled nowhere until then."""
+
+    pending: bool = False
+
+
+class Stats(BaseModel):
+    """All entries that fit: how many, by kind, and an estimate of their tokens."""
+
+    total: int
+    by_kind: dict[str, int]
+    tokens: int
+
+
+class EntryList(BaseModel):
+    """Entries, newest first. `next` is the cursor of the next page; null after the last."""
+
+    items: list[EntryAnswer]
+    next: str | None
+    stats: Stats | None = None
+
+
+class SnippetList(BaseModel):
+    """The beginnings of entries, newest first. `next` is the cursor of the next page; null after the last."""
+
+    items: list[Snippet]
+    next: str | None
+    stats: Stats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What ids are called: of people, teams and projects that may be named to whoever asks."""
+
+    access: EntryAccess
+    people: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    teams: Mapping[uuid.UUID, str] = field(default_factory=dict)
+
+
+def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[str, Any]:
+    """An entry as EntryAnswer, or as Snippet, shows it."""
+    values = entry.values
+    kind, _, rest = entry.namespace.partition(":")
+    shared_id = uuid.UUID(rest) if kind in ("team", "project") else None
+    slugs = {each.id: each.slug for each in names.access.projects}
+    found: dict[str, Any] = {
+        "id": entry.id,
+        "title": entry.title,
+        "kind": values.kind,
+        "key": values.key,
+        "tags": list(values.tags),
+        "metadata": dict(values.metadata),
+        "session": values.session,
+        "origin": entry.origin,
+        "allowed_vendors": list(values.vendors),
+        "owner": {
+            "id": entry.user_id,
+            "name": names.people.get(entry.user_id, ""),
+            "you": entry.user_id in names.access.users,
+        },
+        "shared": {
+            "team": _named(kind == "team", shared_id, names.teams),
+            "project": _named(kind == "project", shared_id, slugs),
+            "everyone": kind == "profile",
+            "former_member": entry.former,
+        },
+        "tokens": entry.tokens,
+        "version": entry.version,
+        "created_at": entry.created_at,
+        "updated_at": entry.updated_at,
+        "expires_at": values.expires_at,
+        "trashed_at": entry.trashed_at,
+    }
+    shown = {"snippet": values.text[:SNIPPET_CHARS]} if snippet else {"content": entry.content}
+    return {**found, **shown}
+
+
+def _named(applies: bool, id: uuid.UUID | None, names: Mapping[uuid.UUID, str]) -> dict[str, Any] | None:
+    return {"id": id, "name": names.get(id, "")} if applies and id is not None else None
+
+
+def owners(entries: Sequence[Entry]) -> list[uuid.UUID]:
+    """The people whose entries these are."""
+    return sorted({entry.user_id for entry in entries})
+
+
+assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]

@@ -1,0 +1,112 @@
+"""Teams and projects, as the API takes and answers them."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from bot.web.shapes.entries import Taken
+from composer.repositories.teams import Team
+
+TeamName = Annotated[str, Field(min_length=1, max_length=80)]
+TeamRoleName = Literal["member", "admin"]
+ProjectRoleName = Literal["read", "write", "admin"]
+
+
+class NewTeam(Taken):
+    """A team to be created; who creates it is its admin."""
+
+    name: TeamName
+
+
+class TeamAnswer(BaseModel):
+    """A team that the person is in, with their role in it."""
+
+    id: uuid.UUID
+    name: str
+    role: TeamRoleName
+    members: int
+    created_at: datetime
+
+
+class TeamList(BaseModel):
+    """Teams, by name."""
+
+    items: list[TeamAnswer]
+
+
+class MemberAnswer(BaseModel):
+    """A person in a team. `names`: those of their accounts that were made members."""
+
+    id: uuid.UUID
+    names: list[str]
+    role: TeamRoleName
+    joined_at: datetime
+
+
+class MemberList(BaseModel):
+    """The people of a team."""
+
+    items: list[MemberAnswer]
+
+
+class TeamRoleToSet(Taken):
+    """What a member may do in a team."""
+
+    role: TeamRoleName
+
+
+class Invitation(Taken):
+    """Whom to invite: the id of a person of the workspace."""
+
+    user: uuid.UUID
+
+
+class InviteAnswer(BaseModel):
+    """An open invitation to a team. `by`: who invited."""
+
+    id: uuid.UUID
+    team: uuid.UUID
+    team_name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class InviteList(BaseModel):
+    """Open invitations."""
+
+    items: list[InviteAnswer]
+
+
+class Made(BaseModel):
+    """The id of what was made."""
+
+    id: uuid.UUID
+
+
+class ProjectAnswer(BaseModel):
+    """A project that the person is in, with their role. An `isolated` one is read by requests alone that name it."""
+
+    id: uuid.UUID
+    name: str
+    isolated: bool
+    role: ProjectRoleName
+
+
+class ProjectList(BaseModel):
+    """Projects, by name."""
+
+    items: list[ProjectAnswer]
+
+
+def team_list(found: Sequence[Team]) -> dict[str, Any]:
+    """Teams as TeamList shows them."""
+    return {
+        "items": [
+            {"id": t.id, "name": t.name, "role": str(t.role), "members": t.members, "created_at": t.created_at}
+            for t in found
+        ]
+    }

@@ -1,0 +1,170 @@
+"""Make, list and revoke the keys to a person's memory. A key's text is returned once, when it is made."""
+
+import re
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer.credentials import keys
+from composer.credentials.keys import Kind
+from composer.credentials.principal import (
+    EVERY_PERMISSION,
+    NEVER_OF_TOOLS,
+    TOOL_PERMISSIONS,
+    Permission,
+    parse_permission,
+)
+from composer.errors import BadInput, NotFound, Refused
+from composer.model import User, derived_id
+from composer.repositories.api_keys import KeyEntry
+from composer.repositories.database import Transaction
+from composer.repositories.web_sessions import SessionEntry
+from composer.settings import VENDOR_RULE, is_vendor
+from composer.text.cleaning import clean_line, shorten
+
+MAX_KEYS: Final = 50  # of one person, that are valid at once
+MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
+MAX_NAME_CHARS: Final = 80
+MAX_LIFETIME: Final = timedelta(days=3_650)
+LEAST_ID_DIGITS: Final = 8
+_LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """A key that is asked for: of a tool (`vendor`) or of the person (None). `permissions` None: the usual ones."""
+
+    vendor: str | None
+    name: str = ""
+    permissions: Sequence[str] | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was made. `text` is shown once, and stored nowhere."""
+
+    entry: KeyEntry
+    text: str
+
+
+def wanted_permissions(request: KeyRequest, *, admin: bool) -> tuple[str, ...]:
+    """The permissions of a new key, in order. `admin`: its person is an admin of the tenant.
+
+    Raises BadInput for an unknown one, none or too many, and Refused for one that a tool or this person may not have.
+    """
+    if request.permissions is None:
+        usual = TOOL_PERMISSIONS if request.vendor else EVERY_PERMISSION
+        return tuple(sorted(usual if admin else usual - {Permission.ADMIN}))
+    found = sorted({parse_permission(text) for text in request.permissions[: MAX_PERMISSIONS + 1]})
+    if not 1 <= len(found) <= MAX_PERMISSIONS:
+        raise BadInput(f"A key has 1 to {MAX_PERMISSIONS} permissions.")
+    refused = [each for each in found if request.vendor and each in NEVER_OF_TOOLS]
+    if refused:
+        raise Refused(f"A tool never gets the permission {refused[0]}: leave it out, or make a key of your own.")
+    if Permission.ADMIN in found and not admin:
+        raise Refused("Only an admin of the workspace may have a key with the permission admin.")
+    return tuple(found)
+
+
+def lifetime_of(text: str) -> timedelta:
+    """How long a key is valid: hours, days or weeks, as in 12h, 90d and 4w. Raises BadInput."""
+    found = _LIFETIME.fullmatch(text)
+    units = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+    lifetime = timedelta() if found is None else int(found[1]) * units[found[2]]
+    if not timedelta() < lifetime <= MAX_LIFETIME:
+        raise BadInput(f"'{shorten(text, 40)}' is no time until a key expires: write 12h, 90d or 4w, at most 10 years.")
+    return lifetime
+
+
+def listed(entry: KeyEntry | SessionEntry, now: datetime) -> str:
+    """A line of a list, for people: the id by which it is ended, what it is, and when it was used. No secret."""
+    used = "never used" if entry.last_used_at is None else f"last used {entry.last_used_at:%Y-%m-%d %H:%M}"
+    if isinstance(entry, SessionEntry):
+        browser = entry.browser or "a browser"
+        return f"{entry.id.hex[:8]}  web session, {browser}: since {entry.created_at:%Y-%m-%d %H:%M}, {used}"
+    whose = f"of {entry.vendor}" if entry.vendor else "your own"
+    until = "" if entry.expires_at is None else f", until {entry.expires_at:%Y-%m-%d}"
+    ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
+    name = "" if entry.name == entry.vendor else f" '{entry.name}'"
+    return (
+        f"{entry.id.hex[:8]}  key {entry.prefix}…{name}, {whose}{ended}: since {entry.created_at:%Y-%m-%d}{until}, "
+        f"{used}; {', '.join(entry.permissions)}"
+    )
+
+
+async def create_key(
+    tx: Transaction,
+    tenant: str,
+    person: User,
+    request: KeyRequest,
+    secret: bytes,
+    now: datetime,
+    *,
+    by: uuid.UUID | None,
+) -> NewKey:
+    """Make a key to a person's memory. Recorded in the audit log.
+
+    `tenant` is the slug of their tenant, `secret` 32 random bytes, `by` who asks for it (None: whoever runs Nexus).
+
+    Raises BadInput and Refused.
+    """
+    if request.vendor is not None and not is_vendor(request.vendor):
+        raise BadInput(f"That is no name of a tool: {VENDOR_RULE}.")
+    if request.expires_at is not None and not now < request.expires_at <= now + MAX_LIFETIME:
+        raise BadInput(f"A key expires at a time to come, within {MAX_LIFETIME.days:,} days, or never.")
+    permissions = wanted_permissions(request, admin=person.admin)
+    await tx.people.hold()
+    users = (person.id, *(await tx.people.linked_users([person.id])).get(person.id, ()))
+    if await tx.api_keys.count(users, now) >= MAX_KEYS:
+        raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
+    text = keys.make(Kind.KEY, tenant, secret)
+    digest = keys.digest(text)
+    name = clean_line(request.name, MAX_NAME_CHARS) or request.vendor or "my key"
+    entry = KeyEntry(
+        derived_id("key", digest.hex()),
+        person.id,
+        request.vendor,
+        name,
+        keys.shown(text),
+        permissions,
+        now,
+        request.expires_at,
+        None,
+        None,
+    )
+    await tx.api_keys.insert(entry, digest, by)
+    return NewKey(entry, text)
+
+
+async def revoke(
+    tx: Transaction, id: str, users: Collection[uuid.UUID] | None, now: datetime, *, by: uuid.UUID | None
+) -> KeyEntry | SessionEntry:
+    """Revoke the key, or end the web session, of these users (None: of anyone) whose id begins so, and return it.
+
+    Raises BadInput for what is no beginning of an id, or of several, and NotFound.
+    """
+    beginning = id.lower().replace("-", "")
+    if not LEAST_ID_DIGITS <= len(beginning) <= 32 or not set(beginning) <= set("0123456789abcdef"):
+        raise BadInput(f"An id has {LEAST_ID_DIGITS} to 32 of the digits 0-9 and a-f; the list of keys shows them.")
+    stored = await tx.api_keys.all() if users is None else await tx.api_keys.of(sorted(users))
+    sessions = await tx.web_sessions.all(now) if users is None else await tx.web_sessions.of(sorted(users), now)
+    valid: list[KeyEntry | SessionEntry] = [*(key for key in stored if not key.ended(now)), *sessions]
+    found = [each for each in valid if each.id.hex.startswith(beginning)]
+    if not found:
+        raise NotFound(f"There is no key or web session '{beginning}'.")
+    if len(found) > 1:
+        raise BadInput(f"Several begin with '{beginning}'; write more of the id: {found[0].id.hex}")
+    if isinstance(found[0], KeyEntry):
+        await tx.api_keys.revoke([found[0].id], now, by)
+    else:
+        await tx.web_sessions.end([found[0].id], by)
+    return found[0]
+
+
+async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> tuple[int, int]:
+    """Delete all that opens the memory of people who are erased; returns how many keys and web sessions there were."""
+    await tx.login_links.delete_of(users)
+    return await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)

@@ -1,0 +1,77 @@
+"""The texts of keys, web sessions and login links: made, read and digested. Pure: randomness is passed in.
+
+`nx_<tenant>_<64 hexadecimal digits>`. The tenant stands in the text, so that what it opens is looked up within that
+tenant alone. Only the SHA-256 of the whole text is stored. With 256 random bits no slow hash is needed: nobody can
+guess them.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from composer.errors import BadInput
+
+SECRET_BYTES: Final = 32
+MAX_CHARS: Final = 1_024  # of a credential; a longer one is none
+SHOWN_DIGITS: Final = 8
+_TEXT: Final = re.compile(r"(nxs?|nxl)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
+_ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_ESCAPE: Final = re.compile(r"((?:~[0-9a-f]{2})+)", re.ASCII)
+
+
+class Kind(StrEnum):
+    """What a credential is. Its text begins with this, so none passes for another."""
+
+    KEY = "nx"
+    WEB_SESSION = "nxs"
+    LOGIN_LINK = "nxl"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What the text of a credential says: its kind and the slug of its tenant."""
+
+    kind: Kind
+    tenant: str
+
+
+def make(kind: Kind, tenant: str, secret: bytes) -> str:
+    """The text of a new credential, from the slug of its tenant and 32 random bytes.
+
+    Characters of the slug that are not allowed in a bearer token are written as `~` and two hexadecimal digits for each
+    byte. Raises ValueError for another number of bytes, and BadInput for a slug that is far too long.
+    """
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"a credential has {SECRET_BYTES} random bytes")
+    text = f"{kind}_{_escaped(tenant)}_{secret.hex()}"
+    if len(text) > MAX_CHARS:
+        raise BadInput("The name of this workspace is too long for a key: name a tenant for it in nexus.toml.")
+    return text
+
+
+def parse(text: str, kind: Kind) -> Parsed | None:
+    """What a text says if it is a credential of this kind, exactly as `make` writes it; else None."""
+    found = _TEXT.fullmatch(text) if len(text) <= MAX_CHARS else None
+    if found is None or found[1] != kind:
+        return None
+    try:
+        tenant = _ESCAPE.sub(lambda each: bytes.fromhex(each[1].replace("~", "")).decode(), found[2])
+    except UnicodeDecodeError:
+        return None
+    return Parsed(kind, tenant) if _escaped(tenant) == found[2] else None
+
+
+def digest(text: str) -> bytes:
+    """The SHA-256 of a credential's text, as it is stored. One that is too long has that of no credential."""
+    return hashlib.sha256(text[: MAX_CHARS + 1].encode("utf-8", "surrogatepass")).digest()
+
+
+def shown(text: str) -> str:
+    """The beginning of a credential's text, up to the 8th digit: by it people tell their keys apart."""
+    return text[: SHOWN_DIGITS - 2 * SECRET_BYTES]
+
+
+def _escaped(slug: str) -> str:
+    return _ESCAPED.sub(lambda each: "".join(f"~{byte:02x}" for byte in each[0].encode("utf-8", "replace")), slug)

@@ -1,0 +1,1 @@
+"""Entries and teams: what people and their tools write, read and share over the API."""

@@ -1,0 +1,46 @@
+"""Gather the facts by which a request about entries is judged, in the transaction that it reads or writes in."""
+
+import uuid
+
+from composer.errors import NotFound
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
+
+
+async def reading(
+    tx: Transaction,
+    tenant_id: uuid.UUID,
+    user: uuid.UUID,
+    vendor: str,
+    grants: frozenset[str],
+    project: uuid.UUID | None = None,
+) -> EntryAccess:
+    """The facts for a request that only reads. `vendor`, `grants` and `project` are as in EntryAccess. Raises
+    NotFound for a user who does not exist."""
+    access = await tx.people.entry_access(tenant_id, user, vendor, grants, project)
+    if access is None:
+        raise NotFound("There is no such user.")
+    return access
+
+
+async def writing(
+    tx: Transaction,
+    tenant_id: uuid.UUID,
+    user: uuid.UUID,
+    vendor: str,
+    grants: frozenset[str],
+    project: uuid.UUID | None = None,
+) -> EntryAccess:
+    """The same for a request that writes: who is in which project and team stays as it is until the transaction
+    ends."""
+    await tx.people.hold()
+    return await reading(tx, tenant_id, user, vendor, grants, project)
+
+
+async def managing(
+    tx: Transaction, tenant_id: uuid.UUID, user: uuid.UUID, vendor: str, grants: frozenset[str]
+) -> EntryAccess:
+    """The same for a request that changes who is in a team: no other transaction does, or relies on it, until this one
+    ends."""
+    await tx.people.lock()
+    return await reading(tx, tenant_id, user, vendor, grants)

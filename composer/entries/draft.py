@@ -1,0 +1,216 @@
+"""What somebody wants an entry to say: checked, cleaned and masked before it is stored. Pure.
+
+`content` is stored exactly as sent; only what a database can't store is refused. What recall shows of it is made here,
+by the gate that all of people's text goes through (composer/text/cleaning.py, composer/text/masking.py).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from composer.errors import BadInput
+from composer.memory.entry_index import MAX_METADATA_BYTES
+from composer.moments import moment
+from composer.repositories.entries import ANY_VENDOR, EntryValues
+from composer.settings import VENDOR_RULE, is_vendor
+from composer.text.cleaning import clean_line, clean_text, is_storable
+from composer.text.masking import mask
+
+KINDS: Final = (
+    *("factual", "episodic", "procedural", "semantic", "note"),
+    *("preference", "habit", "decision", "action item", "fact"),  # those that are extracted from messages
+)
+MAX_CONTENT_BYTES: Final = 100_000
+MAX_TITLE_CHARS: Final = 200
+MAX_KEY_CHARS: Final = 200
+MAX_SESSION_CHARS: Final = 200
+MAX_TAGS: Final = 32
+MAX_TAG_CHARS: Final = 64
+MAX_VENDORS: Final = 32
+MAX_METADATA_DEPTH: Final = 5
+API: Final = "api"  # the origin of what a person writes themselves
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDraft:
+    """A new entry as it was sent. `vendors` may read it besides the person themselves; `*` means every tool, which None
+    does too, except that an entry with the same key keeps its own."""
+
+    content: str
+    title: str | None = None
+    kind: str = "note"
+    key: str | None = None
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    session: str | None = None
+    vendors: Sequence[str] | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """In a change: what is left as it is."""
+
+
+UNCHANGED: Final = Unchanged()
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChange:
+    """What to change of an entry; the rest stays. A `title` or an `expires_at` of None takes it away. `metadata`
+    replaces all of it."""
+
+    content: str | Unchanged = UNCHANGED
+    title: str | Unchanged | None = UNCHANGED
+    kind: str | Unchanged = UNCHANGED
+    tags: Sequence[str] | Unchanged = UNCHANGED
+    metadata: Mapping[str, Any] | Unchanged = UNCHANGED
+    vendors: Sequence[str] | Unchanged = UNCHANGED
+    expires_at: datetime | Unchanged | None = UNCHANGED
+
+
+def checked(draft: EntryDraft, now: datetime) -> EntryValues:
+    """The values of a new entry. Raises BadInput with one sentence for the first thing that is wrong."""
+    content, title = _content(draft.content), _title(draft.title)
+    text = recalled_text(title, content)
+    return EntryValues(
+        text=text,
+        content=None if content == text else content,
+        title=title,
+        kind=_kind(draft.kind),
+        key=_word(draft.key, "key", MAX_KEY_CHARS),
+        tags=_tags(draft.tags),
+        metadata=_metadata(draft.metadata),
+        session=_word(draft.session, "session", MAX_SESSION_CHARS),
+        vendors=ANY_VENDOR if draft.vendors is None else _vendors(draft.vendors),
+        expires_at=_expiry(draft.expires_at, now),
+    )
+
+
+def changed(values: EntryValues, change: EntryChange, now: datetime) -> EntryValues:
+    """An entry's values after a change. Raises BadInput as `checked` does."""
+    sent = values.text if values.content is None else values.content
+    content = sent if isinstance(change.content, Unchanged) else _content(change.content)
+    title = values.title if isinstance(change.title, Unchanged) else _title(change.title)
+    if (content, title) != (sent, values.title):
+        text = recalled_text(title, content)
+        values = replace(values, text=text, content=None if content == text else content, title=title)
+    if not isinstance(change.kind, Unchanged) and change.kind != values.kind:
+        values = replace(values, kind=_kind(change.kind))
+    if not isinstance(change.tags, Unchanged):
+        values = replace(values, tags=_tags(change.tags))
+    if not isinstance(change.metadata, Unchanged):
+        values = replace(values, metadata=_metadata(change.metadata))
+    if not isinstance(change.vendors, Unchanged):
+        values = replace(values, vendors=_vendors(change.vendors))
+    if not isinstance(change.expires_at, Unchanged):
+        values = replace(values, expires_at=_expiry(change.expires_at, now))
+    return values
+
+
+def recalled_text(title: str | None, content: str) -> str:
+    """What recall shows of an entry: its title, if it was given one, over its content."""
+    text = mask(clean_text(content)).strip()
+    return text if title is None else f"{title}\n{text}"
+
+
+def vendor_name(name: str) -> str:
+    """The name of a tool, in lower case. Raises BadInput for what is none, or means something else here."""
+    found = clean_line(name).lower()
+    if not is_vendor(found):
+        raise BadInput(f"In allowed_vendors, {VENDOR_RULE}.")
+    return found
+
+
+def _content(content: str) -> str:
+    _require_storable(content, "content")
+    size = len(content.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise BadInput(f"The content has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}: write several entries.")
+    if not clean_text(content).strip():
+        raise BadInput("The content is empty: write what is to be remembered.")
+    return content
+
+
+def _title(title: str | None) -> str | None:
+    if title is None:
+        return None
+    _require_storable(title, "title")
+    if len(title) > MAX_TITLE_CHARS:
+        raise BadInput(f"The title has {len(title):,} characters; the limit is {MAX_TITLE_CHARS}: shorten it.")
+    return mask(clean_line(title, MAX_TITLE_CHARS)) or None
+
+
+def _kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise BadInput(f"The kind of an entry is one of: {', '.join(KINDS)}.")
+    return kind
+
+
+def _word(word: str | None, name: str, limit: int) -> str | None:
+    if word is None:
+        return None
+    _require_storable(word, name)
+    found = clean_line(word, limit + 1)
+    if not found or len(word) > limit:
+        raise BadInput(f"The {name} is a text of 1 to {limit} characters; leave it out for none.")
+    return found
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    if len(tags) > MAX_TAGS:
+        raise BadInput(f"An entry has at most {MAX_TAGS} tags; these are {len(tags):,}.")
+    found = []
+    for tag in tags:
+        _require_storable(tag, "tag")
+        word = clean_line(tag, MAX_TAG_CHARS + 1)
+        if not word or len(tag) > MAX_TAG_CHARS:
+            raise BadInput(f"A tag is a text of 1 to {MAX_TAG_CHARS} characters.")
+        found.append(word)
+    return tuple(dict.fromkeys(found))
+
+
+def _vendors(vendors: Sequence[str]) -> tuple[str, ...]:
+    if "*" in vendors:
+        return ANY_VENDOR
+    if not vendors or len(vendors) > MAX_VENDORS:
+        raise BadInput(f"allowed_vendors is * for every tool, or the names of 1 to {MAX_VENDORS} tools.")
+    return tuple(sorted({name if name == "nexus" else vendor_name(name) for name in vendors}))
+
+
+def _expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
+    if expires_at is None:
+        return None
+    expires_at = moment(expires_at)
+    if expires_at <= now:
+        raise BadInput("The expiry is a time that is over: give a later one, or none.")
+    return expires_at
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    if not _within(metadata, MAX_METADATA_DEPTH):
+        raise BadInput(f"The metadata may have lists and objects in {MAX_METADATA_DEPTH} levels; it has more.")
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError):
+        raise BadInput("The metadata is an object of JSON, without NaN and infinity.") from None
+    _require_storable(text, "metadata")
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise BadInput("The metadata contains a character that cannot be stored (NUL, or a broken emoji): remove it.")
+    if len(text.encode()) > MAX_METADATA_BYTES:
+        raise BadInput(f"The metadata has more than {MAX_METADATA_BYTES:,} bytes: keep large values in the content.")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _within(value: object, levels: int) -> bool:
+    """Whether a JSON value has at most so many levels of lists and objects."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else None
+    return inside is None or (levels > 0 and all(_within(item, levels - 1) for item in inside))
+
+
+def _require_storable(text: str, name: str) -> None:
+    if not is_storable(text):
+        raise BadInput(f"The {name} contains a character that cannot be stored (NUL, or a broken emoji): remove it.")

@@ -1,0 +1,272 @@
+"""Write, change, trash and share entries. Tools append; the person whose an entry is edits it.
+
+Each function works in the caller's transaction, and judges by facts that were gathered in it
+(`tx.people.entry_access`). What is written is in recall's index at once; its vector follows from the indexer.
+"""
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from composer import visibility
+from composer.entries.draft import API, EntryChange, EntryDraft, changed, checked
+from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.memory import entry_index
+from composer.memory.entry_index import merged
+from composer.memory.forget import Receipt
+from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace, team_namespace
+from composer.repositories.audit import AuditAct
+from composer.repositories.database import Transaction
+from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues
+from composer.text.work import CLEANED_PER_READ, off_loop
+from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess, Grants, Readable
+
+CHANGED_MEANWHILE: Final = "That entry was changed meanwhile: read it again, and change what it says now."
+
+NOTHING_ERASED: Final = Receipt()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: the person's name, and what they are to the workspace. `quarantined`: whose writes wait for
+    approval in this tenant where others read them (`app.directory.quarantine`)."""
+
+    name: str
+    trust: Trust = Trust.MEMBER
+    quarantined: Collection[Trust] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What came of a write: the entry, whether it is a new one, and whether it waits for approval."""
+
+    entry: Entry
+    created: bool
+    pending: bool = False
+    receipt: Receipt = NOTHING_ERASED
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A changed entry, and what was erased with the words that it has no more (for `app.forgotten`, after the
+    commit)."""
+
+    entry: Entry
+    receipt: Receipt = NOTHING_ERASED
+
+
+async def write(
+    tx: Transaction, access: EntryAccess, draft: EntryDraft, writer: Writer, event: str, now: datetime
+) -> Written:
+    """Store an entry. `event` identifies the request: repeating it stores nothing more.
+
+    With a `key`, the entry that the same writer (the person, or the same tool for them) stored with it is replaced,
+    if they may still read it: its content is new, its metadata merged. A tool replaces no entry that is shared with a
+    team. Raises NotFound for an unknown project, Refused for what the credential or the role is not enough for, and
+    for a tool of somebody who has opted out, BadInput.
+    """
+    tag = visibility.entry_tag(access)
+    trust = writer.trust if access.is_person else Trust.TOOL
+    if not access.is_person:
+        await _require_consent(tx, access)
+    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: checked(draft, now))
+    _require_own_vendor(access, values)
+    origin = API if access.is_person else access.vendor
+    author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
+    entry = Entry(derived_id("entry", str(access.user), origin, event), tag, values, author, origin, trust, now)
+    entry = replace(entry, size=len(draft.content.encode()))
+    existing = None if values.key is None else await _with_key(tx, access, entry, now)
+    if existing is None:
+        await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
+    if trust in writer.quarantined and _is_read_by_others(access, existing or entry):
+        return await _wait(tx, entry, existing)
+    if existing is not None:
+        return await _replaced(tx, access, existing, entry, said_vendors=draft.vendors is not None, now=now)
+    created = await entry_index.store(tx, entry)
+    if created and access.project is not None:
+        await tx.audit.record(
+            AuditAct.ENTRY_WRITTEN, actor=access.user, project=access.project, details={"vendor": _by(access)}
+        )
+    return Written(entry, created)
+
+
+def _is_read_by_others(access: EntryAccess, entry: Entry) -> bool:
+    """Whether an entry is filed where others read it too. What is a person's alone needs no approval: they gave the
+    tool its key, and nobody else is answered from it."""
+    return entry.namespace not in map(entries_namespace, access.users)
+
+
+async def _wait(tx: Transaction, entry: Entry, existing: Entry | None) -> Written:
+    """Let an entry wait for approval, in place of what the same writer wrote with its key and still waits."""
+    if existing is not None:
+        entry = replace(entry, id=existing.id, tag=existing.tag)
+    elif entry.values.key is not None:
+        waiting = await tx.quarantine.find_by_key([entry.user_id], entry.namespace, entry.origin, entry.values.key)
+        entry = entry if waiting is None else replace(entry, id=waiting)
+    await tx.quarantine.put(entry_index.pending_entry(entry))
+    return Written(entry, created=existing is None, pending=True)
+
+
+async def _with_key(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
+    """The entry that the same writer stored with the same key, under a lock of the key."""
+    assert entry.values.key is not None
+    await tx.entries.lock_key(entry.origin, entry.values.key)
+    readable = _replaceable(access, entry.tag)
+    found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
+    if found is None:
+        return None
+    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
+    return await tx.entries.get(readable, found, now)
+
+
+def _replaceable(access: EntryAccess, tag: AccessTag) -> Readable:
+    """Where a writer's key is looked for: in the project that they write for, else among the person's own; a person
+    who may write for teams finds those too that are shared with one."""
+    if access.project is not None:
+        return visibility.readable_entries(access).within([tag.namespace])
+    places = [entries_namespace(user) for user in access.users]
+    if access.is_person and Grants.WRITE_TEAMS in access.grants:
+        places += [team_namespace(team) for team in (*access.teams, *access.shared_with)]
+    return visibility.readable_entries(access).within(places)
+
+
+async def _replaced(
+    tx: Transaction, access: EntryAccess, existing: Entry, entry: Entry, *, said_vendors: bool, now: datetime
+) -> Written:
+    """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
+    too."""
+    values = merged(existing.values, entry.values, replace_vendors=said_vendors and access.is_person)
+    changed = await _change(tx, existing, values, now)
+    return Written(changed.entry, created=False, receipt=changed.receipt)
+
+
+async def change(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, wanted: EntryChange, now: datetime, version: int | None = None
+) -> Changed:
+    """Change an entry of one's own. What was made from words that it no longer has is erased, and answers that drew
+    on them are retracted.
+
+    Raises NotFound, Refused for a tool and for another person's entry, BadInput, and Conflict where the entry has
+    another `version` (None: whatever it has).
+    """
+    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
+    entry = await _own(tx, access, id, now, version)
+    values = await off_loop(entry.size // CLEANED_PER_READ, lambda: changed(entry.values, wanted, now))
+    return await _change(tx, entry, values, now)
+
+
+async def _change(tx: Transaction, entry: Entry, values: EntryValues, now: datetime) -> Changed:
+    if values == entry.values:
+        return Changed(entry)
+    found = await entry_index.replace_values(tx, entry, values, now)
+    if found is None:
+        raise Conflict(CHANGED_MEANWHILE)
+    return Changed(*found)
+
+
+async def trash(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, version: int | None = None
+) -> Entry:
+    """Put an entry of one's own into the trash: out of recall at once, erased after 30 days. Raises as `change`."""
+    await tx.erasure.block()
+    entry = await _own(tx, access, id, now, version)
+    if entry.trashed_at is not None:
+        return entry
+    found = await tx.entries.set_trashed(entry, now, now)
+    if found is None:
+        raise Conflict(CHANGED_MEANWHILE)
+    await tx.recall.remove([id])
+    return found
+
+
+async def restore(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, version: int | None = None
+) -> Entry:
+    """Take an entry out of the trash. Raises as `change`, and Conflict where another entry has its key by now."""
+    await tx.erasure.block()
+    entry = await _own(tx, access, id, now, version)
+    if entry.trashed_at is None:
+        return entry
+    if entry.values.key is not None:
+        await tx.entries.lock_key(entry.origin, entry.values.key)
+        places = visibility.readable_entries(access)
+        if await tx.entries.find_by_key(places, access.users, entry.origin, entry.values.key, now) is not None:
+            raise Conflict(
+                "Another entry has the key of that one by now: put it into the trash first, or change its key."
+            )
+    found = await tx.entries.set_trashed(entry, None, now)
+    if found is None:
+        raise Conflict(CHANGED_MEANWHILE)
+    await entry_index.index(tx, found)
+    return found
+
+
+async def share(
+    tx: Transaction,
+    access: EntryAccess,
+    id: uuid.UUID,
+    team: uuid.UUID | None,
+    now: datetime,
+    version: int | None = None,
+) -> Entry:
+    """Share an entry of one's own with a team, or with none any more (None). Raises as `change`, and NotFound for a
+    team that the person is not in."""
+    await tx.erasure.block()
+    entry = await tx.entries.get(visibility.readable_entries(access), id, now)
+    if entry is None:
+        raise NotFound(UNKNOWN_ENTRY)
+    tag = visibility.team_tag(access, entry, team)
+    _require_version(entry, version)
+    return await file(tx, access, entry, tag, now)
+
+
+async def file(tx: Transaction, access: EntryAccess, entry: Entry, tag: AccessTag, now: datetime) -> Entry:
+    """File an entry under another tag, and record it. Raises Conflict when it was changed meanwhile."""
+    if tag == entry.tag:
+        return entry
+    found = await tx.entries.file(entry, tag, access.user, _by(access), now)
+    if found is None:
+        raise Conflict(CHANGED_MEANWHILE)
+    return found
+
+
+async def _own(
+    tx: Transaction,
+    access: EntryAccess,
+    id: uuid.UUID,
+    now: datetime,
+    version: int | None,
+) -> Entry:
+    """An entry that the bearer may change."""
+    owners = access.users if access.is_person else ()
+    entry = await tx.entries.get(visibility.readable_entries(access), id, now, owners)
+    if entry is None:
+        raise NotFound(UNKNOWN_ENTRY)
+    visibility.require_editable(access, entry)
+    _require_version(entry, version)
+    return entry
+
+
+def _require_version(entry: Entry, version: int | None) -> None:
+    if version is not None and version != entry.version:
+        raise Conflict(CHANGED_MEANWHILE)
+
+
+def _require_own_vendor(access: EntryAccess, values: EntryValues) -> None:
+    """A tool that left itself out would write what it could not read, and would not notice."""
+    if access.vendor != EVERY_VENDOR and values.vendors != ANY_VENDOR and access.vendor not in values.vendors:
+        raise BadInput(
+            f"allowed_vendors leaves out {access.vendor} itself, which writes this: add it, or leave them out."
+        )
+
+
+async def _require_consent(tx: Transaction, access: EntryAccess) -> None:
+    _, opted_out = await tx.reminders.standing((access.user,))
+    if opted_out:
+        raise Refused("This person has opted out, so nothing is stored for them. To be remembered again: /nexus opt-in")
+
+
+def _by(access: EntryAccess) -> str:
+    return "person" if access.is_person else access.vendor

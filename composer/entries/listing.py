@@ -1,0 +1,144 @@
+"""List, count and get entries: one predicate in SQL (`may_read`, and the namespaces of the Readable) decides each."""
+
+import base64
+import binascii
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from composer import visibility
+from composer.errors import BadInput, NotFound, Refused
+from composer.memory import review
+from composer.model import entries_namespace, project_namespace
+from composer.moments import moment, moment_of
+from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry, EntryCount, EntryFilter
+from composer.repositories.quarantine import PendingItem
+from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 200
+MAX_OFFSET: Final = 100_000
+SNIPPET_CHARS: Final = 500  # of each text in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some entries, newest first, and the cursor with which the next ones are listed; None after the last."""
+
+    entries: Sequence[Entry]
+    cursor: str | None
+
+
+async def page(
+    tx: Transaction,
+    access: EntryAccess,
+    wanted: EntryFilter,
+    now: datetime,
+    *,
+    team: uuid.UUID | None = None,
+    only_project: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    cursor: str | None = None,
+    offset: int | None = None,
+    whole: bool = False,
+) -> Page:
+    """A page of the entries that may be read and that are wanted: after a `cursor`, or from an `offset` on, which wins.
+
+    `team`: those shared with one team alone; `only_project`: those of the project that `access` names alone. `whole`:
+    with all of their texts, else with the first SNIPPET_CHARS characters. Those in the trash are listed to the person
+    whose they are. Raises BadInput, NotFound for a team or project that may not be read, Refused for a tool that asks
+    for the trash.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise BadInput(f"The limit of a page is a number from 1 to {MAX_LIMIT}.")
+    if offset is not None and not 0 <= offset <= MAX_OFFSET:
+        raise BadInput(f"The offset is a number from 0 to {MAX_OFFSET:,}; beyond it, list with the cursor.")
+    readable, wanted = _scope(access, wanted, team, only_project=only_project)
+    found = await tx.entries.find(
+        readable,
+        wanted,
+        now,
+        limit=limit + 1,
+        offset=offset or 0,
+        after=None if cursor is None or offset is not None else _read_cursor(cursor),
+        chars=None if whole else SNIPPET_CHARS,
+    )
+    shown = found[:limit]
+    return Page(shown, _cursor(shown[-1]) if len(found) > limit else None)
+
+
+async def counts(
+    tx: Transaction,
+    access: EntryAccess,
+    wanted: EntryFilter,
+    now: datetime,
+    *,
+    team: uuid.UUID | None = None,
+    only_project: bool = False,
+) -> list[EntryCount]:
+    """How many entries `page` lists in all, by kind, with their tokens. Raises as `page`."""
+    readable, wanted = _scope(access, wanted, team, only_project=only_project)
+    return await tx.entries.count(readable, wanted, now)
+
+
+async def get(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> Entry:
+    """One entry, whole; one in the trash for the person whose it is. Raises NotFound for one that may not be read."""
+    owners = access.users if access.is_person else ()
+    entry = await tx.entries.get(visibility.readable_entries(access), id, now, owners)
+    if entry is None:
+        raise NotFound(UNKNOWN_ENTRY)
+    return entry
+
+
+async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
+    """What the person and their tools wrote, as entries, and waits for approval, oldest first. Raises Refused for a
+    tool."""
+    visibility.owned_by_bearer(access)
+    readable = visibility.readable_entries(access)
+    found = [item for user in access.users for item in await tx.quarantine.find_pending(readable, user)]
+    return sorted((item for item in found if item.entry is not None), key=lambda item: (item.at, item.id))
+
+
+async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, approved: bool) -> None:
+    """Approve or reject what waits, by its id in the list of `pending`. What was written for a project its admins
+    approve (`/nexus memory approve`); who wrote it may take it back. Raises NotFound, Refused, and BadInput when it was
+    decided meanwhile."""
+    item = next((each for each in await pending(tx, access) if each.id == id), None)
+    if item is None:
+        raise NotFound(UNKNOWN_ENTRY)
+    if not approved:
+        await review.reject(tx, item)
+    elif item.namespace in map(entries_namespace, access.users):
+        await review.approve(tx, item, now)
+    else:
+        raise Refused("That is for a project: one of its admins approves it (/nexus memory pending).")
+
+
+def _scope(
+    access: EntryAccess, wanted: EntryFilter, team: uuid.UUID | None, *, only_project: bool
+) -> tuple[Readable, EntryFilter]:
+    if wanted.trashed and not access.is_person:
+        raise Refused("Only the person themselves may see their trash.")
+    readable = visibility.readable_entries(access) if team is None else visibility.readable_team(access, team)
+    if only_project:
+        if access.project is None:
+            raise BadInput("Name the project whose entries to list.")
+        readable = readable.within([project_namespace(access.project)])
+    since, until = (None if at is None else moment(at) for at in (wanted.since, wanted.until))
+    return readable, replace(wanted, owners=access.users, since=since, until=until)
+
+
+def _cursor(entry: Entry) -> str:
+    return base64.urlsafe_b64encode(f"{entry.created_at.isoformat()} {entry.id}".encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        at, id = text.split(" ")
+        return moment_of(at), uuid.UUID(id)
+    except (ValueError, binascii.Error, BadInput):
+        raise BadInput("That cursor is none that a list gave: list from the beginning again.") from None

@@ -1,0 +1,244 @@
+"""Search entries by a question: recall over what its bearer may read, within a number of tokens. Nothing of rooms, DMs
+and sessions is searched, whoever asks."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Final
+
+import structlog
+from cachetools import LRUCache
+
+from composer import visibility
+from composer.entries import access as gathering
+from composer.errors import BadInput, BudgetUsedUp, Unavailable, for_operator
+from composer.layers import semantic, structured
+from composer.layers.retrieval_settings import with_overrides
+from composer.memory.index import embedding_text, without_mentions
+from composer.model import Item
+from composer.ports.clock import Clock
+from composer.ports.models import Account, MeteredEmbedder, Vectors, WorkKind
+from composer.repositories.database import Database, Transaction
+from composer.repositories.entries import Entry, tokens_of
+from composer.repositories.facts import Fact
+from composer.repositories.landmarks import Landmark
+from composer.text.cleaning import clean_text, is_storable
+from composer.text.masking import mask
+from composer.text.terms import query_terms, terms
+from composer.visibility import Readable
+
+logger = structlog.get_logger()
+
+MAX_QUESTION_CHARS: Final = 20_000
+DEFAULT_LIMIT: Final = 10
+MAX_LIMIT: Final = 50
+DEFAULT_TOKENS: Final = 2_000
+MAX_TOKENS: Final = 16_000
+MAX_FILTERS: Final = 32  # kinds, or tags
+STRATEGIES: Final = ("hybrid", "semantic", "recent")
+FILTERED_CANDIDATES: Final = 600  # by meaning, and as many by words, of which those of some kinds or tags are left
+MAX_FACTS: Final = 5  # facts and landmarks of one answer
+MIN_PART_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
+MAX_VECTORS: Final = 2_000  # of questions, kept in memory for when they are asked again
+FACT: Final = "fact"
+LANDMARK: Final = "landmark"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryReader:
+    """Who asks: a person, or a tool for them (see EntryAccess). `project`: the one that the request is about."""
+
+    tenant_id: uuid.UUID
+    user: uuid.UUID
+    vendor: str
+    grants: frozenset[str]
+    project: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryQuestion:
+    """What to search for: at most `limit` items with at most `tokens` tokens together. `strategy` None: the tenant's.
+    `kinds` and `tags`: only items of one of these kinds, and with all of these tags."""
+
+    text: str
+    limit: int = DEFAULT_LIMIT
+    tokens: int = DEFAULT_TOKENS
+    strategy: str | None = None
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something that was found. `item` has the text as it is shown, which is `cut` where it is only a part. `entry` is
+    None for facts and landmarks. `tokens` are an estimate of those of the text."""
+
+    item: Item
+    title: str
+    tokens: int
+    cut: bool = False
+    entry: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What was found: facts and landmarks that have words of the question, and then entries, best first."""
+
+    hits: Sequence[Hit] = ()
+    tokens: int = field(default=0)
+
+
+class EntrySearch:
+    """Searches entries. It keeps the vectors of questions, for who asked them alone."""
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: MeteredEmbedder,
+        retrieval: Callable[[uuid.UUID], semantic.Retrieval],
+        zone: Callable[[uuid.UUID], tzinfo],
+        clock: Clock,
+    ) -> None:
+        """`retrieval` and `zone` are those of a tenant."""
+        self._database = database
+        self._embedder = embedder
+        self._retrieval = retrieval
+        self._zone = zone
+        self._clock = clock
+        self._vectors: LRUCache[tuple[uuid.UUID, uuid.UUID, str], Vectors] = LRUCache(MAX_VECTORS)
+
+    async def search(self, reader: EntryReader, question: EntryQuestion) -> SearchResult:
+        """What fits a question, of what its reader may read as of this moment.
+
+        Raises BadInput, NotFound for a project that may not be read, and Unavailable.
+        """
+        _check(question)
+        text = clean_text(question.text)
+        vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
+        now = self._clock.now().astimezone(self._zone(reader.tenant_id))
+        async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+            access = await gathering.reading(
+                tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
+            )
+            readable = visibility.readable_entries(access)
+            configured = with_overrides(self._retrieval(reader.tenant_id), await tx.settings.all())
+            strategy = question.strategy or configured.strategy
+            words = query_terms(without_mentions(text), ())
+            filtered = bool(question.kinds or question.tags)
+            found = await semantic.read(
+                tx.recall,
+                readable,
+                semantic.Query(embedding_text(text), vector, words),
+                semantic.Shown(),
+                replace(configured, strategy=strategy, top_k=FILTERED_CANDIDATES if filtered else question.limit),
+                now,
+                cut_noise=not filtered,  # what fits best may be of another kind
+                candidates=FILTERED_CANDIDATES if filtered else None,
+            )
+            entries = {
+                str(entry.id): entry
+                for entry in await tx.entries.find_by_ids(readable, [uuid.UUID(item.id) for item in found], now)
+            }
+            exact = [] if strategy == "semantic" else await _exact(tx, readable, question, words, self._clock)
+        hits = [_entry_hit(item, entries[item.id]) for item in found if item.id in entries]
+        wanted = [hit for hit in hits if _is_wanted(hit.entry, question)]
+        return _within((*exact, *wanted)[: question.limit], question.tokens)
+
+    async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
+        """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone
+        are searched."""
+        key = (reader.tenant_id, reader.user, embedding_text(text))
+        if key not in self._vectors:
+            account = Account(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
+            try:
+                self._vectors[key] = (await self._embedder.embed([key[2]], account))[0]
+            except BudgetUsedUp:
+                return None
+            except Unavailable as error:
+                logger.warning("embedder.unavailable", error=for_operator(error))
+                return None
+        return self._vectors[key]
+
+
+def _check(question: EntryQuestion) -> None:
+    text = question.text
+    if not text.strip() or len(text) > MAX_QUESTION_CHARS or not is_storable(text):
+        raise BadInput(f"A question has 1 to {MAX_QUESTION_CHARS:,} ordinary characters.")
+    if not 1 <= question.limit <= MAX_LIMIT:
+        raise BadInput(f"The limit is a number from 1 to {MAX_LIMIT}.")
+    if not 0 <= question.tokens <= MAX_TOKENS:
+        raise BadInput(f"The budget is a number of tokens from 0 to {MAX_TOKENS:,}.")
+    if question.strategy is not None and question.strategy not in STRATEGIES:
+        raise BadInput(f"There is no such strategy: choose one of {', '.join(STRATEGIES)}.")
+    if len(question.kinds) > MAX_FILTERS or len(question.tags) > MAX_FILTERS:
+        raise BadInput(f"At most {MAX_FILTERS} kinds and {MAX_FILTERS} tags can be asked for.")
+
+
+async def _exact(
+    tx: Transaction, readable: Readable, question: EntryQuestion, words: Sequence[str], clock: Clock
+) -> list[Hit]:
+    """The facts and landmarks that have words of the question, those with most of them first."""
+    wanted = {FACT, LANDMARK}.intersection(question.kinds) if question.kinds else {FACT, LANDMARK}
+    if question.tags or not wanted or not words:
+        return []
+    stored = await structured.read(tx.structured, readable, clock.now())
+    found = [_fact_hit(fact, words) for fact in stored.facts if FACT in wanted]
+    found += [_landmark_hit(landmark, words) for landmark in stored.landmarks if LANDMARK in wanted]
+    fitting = [hit for hit in found if hit.item.score]
+    return sorted(fitting, key=lambda hit: (-(hit.item.score or 0.0), hit.item.id))[:MAX_FACTS]
+
+
+def _fact_hit(fact: Fact, words: Sequence[str]) -> Hit:
+    item = structured.fact_item(fact)
+    text = item.text.removeprefix("- ")
+    shown = replace(item, text=text, score=_share(f"{fact.key} {fact.value} {fact.subject or ''}", words))
+    return Hit(shown, fact.key, tokens_of(len(text.encode())))
+
+
+def _landmark_hit(landmark: Landmark, words: Sequence[str]) -> Hit:
+    item = structured.landmark_item(landmark)
+    text = item.text.removeprefix("- ")
+    return Hit(replace(item, text=text, score=_share(landmark.text, words)), "", tokens_of(len(text.encode())))
+
+
+def _share(text: str, words: Sequence[str]) -> float:
+    """The share of the words of a question that a text has: 0 to 1."""
+    return round(len({*words}.intersection(terms(text))) / len({*words}), 6)
+
+
+def _entry_hit(item: Item, entry: Entry) -> Hit:
+    text = mask(item.text)
+    return Hit(
+        replace(item, text=text), entry.title, tokens_of(len(text.encode())), item.text != entry.values.text, entry
+    )
+
+
+def _is_wanted(entry: Entry | None, question: EntryQuestion) -> bool:
+    if entry is None:
+        return False
+    values = entry.values
+    return (not question.kinds or values.kind in question.kinds) and set(question.tags) <= {*values.tags}
+
+
+def _within(hits: Sequence[Hit], tokens: int) -> SearchResult:
+    """The first hits that have at most so many tokens; the last one is cut where only a part of it fits."""
+    taken: list[Hit] = []
+    left = tokens
+    for hit in hits:
+        if hit.tokens > left:
+            if left >= MIN_PART_TOKENS:
+                taken.append(_part(hit, left))
+            break
+        taken.append(hit)
+        left -= hit.tokens
+    return SearchResult(taken, sum(hit.tokens for hit in taken))
+
+
+def _part(hit: Hit, tokens: int) -> Hit:
+    """The beginning of a hit, with at most so many tokens."""
+    end = " …"
+    room = tokens * len(hit.item.text.encode()) // max(1, hit.tokens) - len(end.encode())
+    beginning = hit.item.text.encode()[: max(0, room)].decode(errors="ignore").rstrip()
+    text = f"{beginning}{end}"
+    return replace(hit, item=replace(hit.item, text=text), tokens=min(tokens, tokens_of(len(text.encode()))), cut=True)

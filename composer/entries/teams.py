@@ -1,0 +1,167 @@
+"""Teams: people who read what its members share with it. Membership belongs to the person, with all users that they
+are.
+
+Each function judges by facts as of now, under the lock that its transaction took first
+(`composer.entries.access.managing`; for those that only read, `reading`).
+"""
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer import rights
+from composer.entries.entries import file
+from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.model import TeamRole, derived_id, team_namespace
+from composer.permissions import TeamFacts
+from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry
+from composer.repositories.teams import Team, TeamInvite, TeamMember
+from composer.rights import Act
+from composer.text.cleaning import clean_line, is_storable
+from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM, EntryAccess, Grants, readable_team, unshared_tag
+
+MAX_NAME_CHARS: Final = 80
+MAX_TEAMS: Final = 100  # that one person is in
+INVITED_FOR: Final = timedelta(days=14)
+UNKNOWN_USER: Final = "There is no such user."
+
+
+async def create(tx: Transaction, access: EntryAccess, name: str, event: str, now: datetime) -> uuid.UUID:
+    """Create a team with the person as its admin; return its id. `event` identifies the request. Raises BadInput, and
+    Refused for a tool or a key that may not."""
+    _require_person(access)
+    cleaned = clean_line(name, MAX_NAME_CHARS + 1) if is_storable(name) else ""
+    if not cleaned or len(cleaned) > MAX_NAME_CHARS:
+        raise BadInput(f"A team's name is a text of 1 to {MAX_NAME_CHARS} characters.")
+    if len(await tx.teams.find_for(access.users)) >= MAX_TEAMS:
+        raise BadInput(f"You are in {MAX_TEAMS} teams, which is the limit: leave one first.")
+    id = derived_id("team", str(access.user), event)
+    await tx.teams.create(id, cleaned, access.user, now)
+    return id
+
+
+async def teams(tx: Transaction, access: EntryAccess) -> list[Team]:
+    """The teams that the person is in, as far as the credential may see them."""
+    _require_reading(access)
+    return await tx.teams.find_for(access.users)
+
+
+async def members(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[TeamMember]:
+    """The people of a team, for its members. Raises NotFound for a team that the person may not know of, Refused."""
+    _require_reading(access)
+    await _judge(tx, access, Act.SEE_TEAM, team, now)
+    return await tx.teams.members(team)
+
+
+async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[TeamInvite]:
+    """The person's own open invitations. Raises Refused for a tool."""
+    _require_person(access)
+    return await tx.teams.invites(access.users, now)
+
+
+async def invite(
+    tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uuid.UUID, event: str, now: datetime
+) -> uuid.UUID:
+    """Invite a user of the workspace; who they are they show by accepting. Return the invitation's id.
+
+    Raises NotFound for an unknown team or user, Refused for who is no admin, BadInput for who is a member.
+    """
+    _require_person(access)
+    facts = await _judge(tx, access, Act.INVITE_TO_TEAM, team, now, user)
+    if not await tx.people.names([user]):
+        raise NotFound(UNKNOWN_USER)
+    if facts.other_role is not None:
+        raise BadInput("That person is a member of this team already.")
+    id = derived_id("team invite", str(team), str(user), event)
+    await tx.teams.invite(id, team, user, access.user, now, now + INVITED_FOR)
+    return id
+
+
+async def accept(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> None:
+    """Join a team that the person is invited to. Raises NotFound for a team that they may not know of."""
+    _require_person(access)
+    facts = await _judge(tx, access, Act.JOIN_TEAM, team, now)
+    if len(await tx.teams.find_for(access.users)) >= MAX_TEAMS:
+        raise BadInput(f"You are in {MAX_TEAMS} teams, which is the limit: leave one first.")
+    for user in await tx.teams.take_invites(team, access.users, now):
+        await tx.teams.add_member(team, user, facts.role or TeamRole.MEMBER, access.user, now)
+
+
+async def decline(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> None:
+    """Decline an invitation. Raises NotFound for a team that the person may not know of."""
+    _require_person(access)
+    await _judge(tx, access, Act.JOIN_TEAM, team, now)
+    await tx.teams.take_invites(team, access.users, now)
+
+
+async def remove(tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uuid.UUID, now: datetime) -> None:
+    """Remove a member, or leave (one's own user). What they share stays shared, marked as of a former member.
+
+    An invitation of that user goes too. Raises NotFound for an unknown team and for who is no member, Refused for who
+    is no admin, Conflict for the only admin.
+    """
+    _require_person(access)
+    facts = await _judge(tx, access, Act.REMOVE_FROM_TEAM, team, now, user)
+    withdrawn = await tx.teams.take_invites(team, [user], now) if facts.role is TeamRole.ADMIN else []
+    if facts.other_role is None and not withdrawn:
+        raise NotFound(UNKNOWN_USER)
+    if facts.other_role is TeamRole.ADMIN and facts.last_admin:
+        raise Conflict("That is the only admin of this team: make somebody else one first.")
+    await tx.teams.remove_member(team, user, access.user)
+
+
+async def set_role(
+    tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uuid.UUID, role: TeamRole, now: datetime
+) -> None:
+    """Set what a member may do. Raises as `remove`."""
+    _require_person(access)
+    facts = await _judge(tx, access, Act.SET_TEAM_ROLE, team, now, user)
+    if facts.other_role is None:
+        raise NotFound(UNKNOWN_USER)
+    if facts.other_role is TeamRole.ADMIN and role is not TeamRole.ADMIN and facts.last_admin:
+        raise Conflict("That is the only admin of this team: make somebody else one first.")
+    await tx.teams.set_role(team, user, role, access.user)
+
+
+async def unshare_of_former(
+    tx: Transaction, access: EntryAccess, team: uuid.UUID, entry: uuid.UUID, now: datetime
+) -> Entry:
+    """End, as an admin of the team, what a former member shares with it. It stays theirs. Raises NotFound for what is
+    not shared with the team, Refused for who is no admin and for an entry of a member."""
+    _require_person(access)
+    await _judge(tx, access, Act.UNSHARE_OF_FORMER, team, now)
+    await tx.erasure.block()
+    found = await tx.entries.get(readable_team(access, team), entry, now)
+    if found is None or found.namespace != team_namespace(team):
+        raise NotFound(UNKNOWN_ENTRY)
+    if not found.former:
+        raise Refused("That is shared by a member of this team: only they may unshare it.")
+    return await file(tx, access, found, unshared_tag(found.user_id), now)
+
+
+async def _judge(
+    tx: Transaction,
+    access: EntryAccess,
+    act: Act,
+    team: uuid.UUID,
+    now: datetime,
+    other: uuid.UUID | None = None,
+) -> TeamFacts:
+    facts = await tx.teams.facts(team, access.user, other, now)
+    rights.judge_team(act, facts)
+    if facts is None:
+        raise NotFound(UNKNOWN_TEAM)
+    return facts
+
+
+def _require_person(access: EntryAccess) -> None:
+    if not access.is_person:
+        raise Refused("A tool may not change who is in a team: its person does that themselves.")
+    if Grants.WRITE_TEAMS not in access.grants:
+        raise Refused(f"This key may not change teams. It would need {Grants.WRITE_TEAMS}.")
+
+
+def _require_reading(access: EntryAccess) -> None:
+    if not {Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants:
+        raise Refused(f"This key may not see teams. It would need {Grants.READ_TEAMS}.")

@@ -1,0 +1,151 @@
+"""Erase messages and items for good, with the exported files that hold them, and record a receipt: the one way in which
+people have something erased, whether by a command or over the API."""
+
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from composer.credentials.issuing import delete_credentials
+from composer.entries import listing
+from composer.errors import Conflict, NotFound, Refused, Unavailable
+from composer.memory import forget as forgetting
+from composer.memory import names as blanking
+from composer.memory.affected import ItemRef
+from composer.memory.forget import Receipt
+from composer.people.export_files import count_exports, remove_exports
+from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry, EntryFilter
+from composer.repositories.quarantine import PENDING_KIND
+from composer.text.counts import counted
+from composer.visibility import UNKNOWN_ENTRY, EntryAccess, entry_tag, readable_entries, require_forgettable
+
+MAX_ERASED_ENTRIES: Final = 10_000  # at once
+
+
+async def erase(
+    tx: Transaction,
+    home: Path,
+    messages: Sequence[uuid.UUID],
+    items: Sequence[ItemRef],
+    now: datetime,
+    conversation: uuid.UUID | None,
+    *,
+    key: bytes,
+    names_of: Sequence[uuid.UUID] = (),
+    exports_of: Collection[uuid.UUID] = (),
+) -> Receipt:
+    """Erase messages and items, with the names and the exported files of people, and record a receipt. With their names
+    goes all that opens their memories from outside: keys, web sessions and login links.
+
+    `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
+    that of the receipt: random, and of RECEIPT_KEY_BYTES. Raises Unavailable.
+
+    An exported file holds what was there when it was made, so it goes with any part of that. Files are deleted before
+    the commit: a request that is interrupted between is made again. Those in DMs are deleted after it, by the adapter.
+    """
+    names = await blanking.names_of(tx, names_of)
+    blanked = await blanking.blank_names(tx, names_of, names, now) if names_of else Receipt()
+    receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names)
+    exported = _with_exports(home, lambda: remove_exports(home, exports_of))
+    exported += await tx.posted_files.withdraw(exports_of)
+    keys, web_sessions = await delete_credentials(tx, names_of) if names_of else (0, 0)
+    gone = {"exported file": exported, "key": keys, "web session": web_sessions}
+    receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)
+    return await forgetting.record(tx, receipt, key, now)
+
+
+async def erase_entry(
+    tx: Transaction, access: EntryAccess, home: Path, id: uuid.UUID, now: datetime, *, key: bytes
+) -> Receipt:
+    """Erase an entry of the bearer's own, also one in the trash or one that waits for approval. `access` was gathered
+    by `composer.entries.access.writing`; `home` and `key` are as for `erase`. The caller gives the receipt to
+    `app.forgotten` after the commit.
+
+    Raises NotFound for an entry that may not be read, Refused for another person's, and for a tool that did not write
+    it or where it is shared by now; Unavailable.
+    """
+    owners = access.users if access.is_person else ()
+    entry = await tx.entries.get(readable_entries(access), id, now, owners)
+    if entry is not None:
+        require_forgettable(access, entry, entry.origin)
+        return await erase(tx, home, [], [("memory", id)], now, None, key=key, exports_of=access.users)
+    waiting = [item.id for item in await listing.pending(tx, access)] if access.is_person else []
+    if id not in waiting:
+        raise NotFound(UNKNOWN_ENTRY)
+    return await erase(tx, home, [], [(PENDING_KIND, id)], now, None, key=key, exports_of=access.users)
+
+
+@dataclass(frozen=True, slots=True)
+class OldEntries:
+    """Which of one's own entries to erase: those that fit all of it, also in the trash; None or empty fits every one. A
+    tool means those that it wrote, and that are shared with nobody."""
+
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    before: datetime | None = None
+
+
+async def erase_entries(
+    tx: Transaction,
+    access: EntryAccess,
+    home: Path,
+    wanted: OldEntries,
+    now: datetime,
+    *,
+    key: bytes,
+    confirmed: int | None,
+) -> Receipt:
+    """Erase entries of the bearer's own. `confirmed`: how many, as whoever asks was told; a tool, which erases
+    what it wrote itself, may leave it out (None). The rest is as for `erase_entry`.
+
+    Raises Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
+    """
+    ids = await _forgettable(tx, access, wanted, now)
+    if len(ids) > MAX_ERASED_ENTRIES:
+        raise Conflict(f"That would forget more than {MAX_ERASED_ENTRIES:,} entries: narrow it down.")
+    if confirmed != len(ids) and (confirmed is not None or access.is_person):
+        entries = counted(len(ids), "entry")
+        raise Conflict(f"This would forget {entries} for good. To confirm, send it with confirm = {len(ids)}.")
+    if not ids:
+        return Receipt()
+    return await erase(tx, home, [], [("memory", id) for id in ids], now, None, key=key, exports_of=access.users)
+
+
+async def _forgettable(tx: Transaction, access: EntryAccess, wanted: OldEntries, now: datetime) -> list[uuid.UUID]:
+    """The ids of those that the bearer may erase: at most one more than MAX_ERASED_ENTRIES."""
+    entry_tag(replace(access, project=None))  # who may write none may forget none
+    origins = wanted.origins if access.is_person else (access.vendor,)
+    fits = EntryFilter(kinds=wanted.kinds, origins=origins, tags=wanted.tags, until=wanted.before, owners=access.users)
+    readable, found = readable_entries(access), []
+    for trashed in (False, True) if access.is_person else (False,):
+        each = replace(fits, authors=access.users, trashed=trashed)
+        entries = await tx.entries.find(readable, each, now, limit=MAX_ERASED_ENTRIES + 1, chars=1)
+        found += [entry.id for entry in entries if _may_forget(access, entry)]
+    return found
+
+
+def _may_forget(access: EntryAccess, entry: Entry) -> bool:
+    try:
+        require_forgettable(access, entry, entry.origin)
+    except Refused:
+        return False
+    return True
+
+
+def exported_files(home: Path, users: Collection[uuid.UUID]) -> int:
+    """How many files with exports of these people the terminal has written. Raises Unavailable."""
+    return _with_exports(home, lambda: count_exports(home, users))
+
+
+def _with_exports(home: Path, act: Callable[[], int]) -> int:
+    try:
+        return act()
+    except OSError as error:
+        raise Unavailable(
+            "A file with an export can't be deleted now, so nothing was erased. Ask whoever runs Nexus, and try again.",
+            operator=f"The exports under {home} can't be deleted ({error}): nothing was erased.",
+        ) from error

@@ -1,0 +1,162 @@
+"""The keys by which people and their AI tools reach a memory over the API. Of a key's text only a digest is stored."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.ports.database import Row, Statements
+from composer.repositories.audit import Audit, AuditAct
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whom a credential stands for, as they are now."""
+
+    user_id: uuid.UUID
+    admin: bool
+    opted_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key as it is looked up by its text. `vendor` None: the person's own."""
+
+    id: uuid.UUID
+    digest: bytes
+    holder: Holder
+    vendor: str | None
+    permissions: tuple[str, ...]
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """A key as it is listed: nothing that opens anything. `user_name` is set where the keys of everyone are listed."""
+
+    id: uuid.UUID
+    user_id: uuid.UUID
+    vendor: str | None
+    name: str
+    prefix: str
+    permissions: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    user_name: str = ""
+
+    def ended(self, now: datetime) -> bool:
+        """Whether the key was revoked or has expired."""
+        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
+
+
+class ApiKeys:
+    """The keys of one tenant."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def insert(self, key: KeyEntry, digest: bytes, created_by: uuid.UUID | None) -> None:
+        """Store a new key. `created_by` None: whoever runs Nexus."""
+        await self._sql.execute(
+            "api_key_insert",
+            id=key.id,
+            user_id=key.user_id,
+            vendor=key.vendor,
+            name=key.name,
+            prefix=key.prefix,
+            digest=digest,
+            permissions=list(key.permissions),
+            now=key.created_at,
+            created_by=created_by,
+            expires_at=key.expires_at,
+        )
+        await self._audit.record(
+            AuditAct.KEY_CREATED,
+            actor=created_by,
+            users=[key.user_id],
+            details={"key": str(key.id), "vendor": key.vendor or "person", "permissions": len(key.permissions)},
+        )
+
+    async def find(self, digest: bytes) -> StoredKey | None:
+        """The key of this digest, also one that was revoked or has expired."""
+        row = await self._sql.fetch_one("api_key_find", digest=digest)
+        if row is None:
+            return None
+        return StoredKey(
+            row["id"],
+            row["digest"],
+            _holder(row),
+            row["vendor"],
+            tuple(row["permissions"]),
+            row["expires_at"],
+            row["revoked_at"],
+            row["last_used_at"],
+        )
+
+    async def owner(self, platform: str, workspace: str, external_id: str) -> Holder | None:
+        """The person whose memory the keys of the settings open."""
+        row = await self._sql.fetch_one(
+            "credential_owner", platform=platform, workspace=workspace, external_id=external_id
+        )
+        return None if row is None else _holder(row)
+
+    async def of(self, users: Sequence[uuid.UUID]) -> list[KeyEntry]:
+        """The keys of these users, oldest first."""
+        return [_entry(row) for row in await self._sql.fetch("api_keys_of", user_ids=list(users))]
+
+    async def all(self) -> list[KeyEntry]:
+        """The keys of everyone, by the names of their people, for whoever runs Nexus."""
+        return [_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]
+
+    async def count(self, users: Sequence[uuid.UUID], now: datetime) -> int:
+        """How many keys of these users are neither revoked nor expired."""
+        return int(await self._sql.fetch_value("api_keys_count", user_ids=list(users), now=now))
+
+    async def revoke(self, ids: Sequence[uuid.UUID], now: datetime, actor: uuid.UUID | None = None) -> int:
+        """Revoke keys; returns how many were not revoked before."""
+        rows = await self._sql.fetch("api_keys_revoke", ids=list(ids), now=now)
+        if rows:
+            owners = sorted({row["user_id"] for row in rows})
+            details = {"key": str(ids[0])} if len(ids) == 1 else {"keys": len(rows)}
+            await self._audit.record(AuditAct.KEY_REVOKED, actor=actor, users=owners, details=details)
+        return len(rows)
+
+    async def used(self, id: uuid.UUID, now: datetime, before: datetime) -> None:
+        """Record that a key is used now, unless that was recorded since `before`."""
+        await self._sql.execute("api_key_used", id=id, now=now, before=before)
+
+    async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
+        """Delete all keys of people who are erased; returns how many."""
+        rows = await self._sql.fetch("api_keys_delete_of", user_ids=list(users))
+        if rows:
+            await self._audit.record(AuditAct.KEY_REVOKED, users=users, details={"keys": len(rows)})
+        return len(rows)
+
+    async def delete_ended(self, before: datetime) -> int:
+        """Delete keys that ended before a time; returns how many."""
+        return len(await self._sql.fetch("api_keys_delete_ended", before=before))
+
+
+def _holder(row: Row) -> Holder:
+    return Holder(row["user_id"], row["admin"], row["opted_out"])
+
+
+def _entry(row: Row, user_name: str = "") -> KeyEntry:
+    return KeyEntry(
+        row["id"],
+        row["user_id"],
+        row["vendor"],
+        row["name"],
+        row["prefix"],
+        tuple(row["permissions"]),
+        row["created_at"],
+        row["expires_at"],
+        row["revoked_at"],
+        row["last_used_at"],
+        user_name,
+    )

@@ -1,0 +1,69 @@
+"""Writes over the API that named an idempotency key: each takes effect once in a day."""
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.errors import BadInput
+from composer.ports.database import Statements
+
+OTHER_REQUEST = "That idempotency key was used for another request: use a new key for each new request."
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRequest:
+    """A write that may be repeated: by whom (`credential`: the id of a key or a web session, and its user), under which
+    idempotency `key`, and the whole `request`: method, path and body."""
+
+    credential: str
+    user: uuid.UUID
+    key: str
+    request: bytes
+
+    @property
+    def key_digest(self) -> bytes:
+        """What is stored of the key."""
+        return hashlib.sha256(self.key.encode("utf-8", "surrogatepass")).digest()
+
+    @property
+    def digest(self) -> bytes:
+        """What is stored of the request."""
+        return hashlib.sha256(self.request).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A write that took effect earlier, and the id of what it made (None: nothing that has an id)."""
+
+    made: uuid.UUID | None
+
+
+class ApiRequests:
+    """Recorded writes. They hold ids and digests alone: what a repeat is answered with is read anew."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def begin(self, request: NamedRequest, now: datetime) -> Repeated | None:
+        """Record a write in the transaction that makes it; returns the earlier one where it took effect already. One
+        that another transaction is making is waited for. Raises BadInput where the key was used for another request."""
+        if await self._sql.fetch_value(
+            "api_request_begin",
+            credential=request.credential,
+            key_digest=request.key_digest,
+            digest=request.digest,
+            user_id=request.user,
+            now=now,
+        ):
+            return None
+        row = await self._sql.fetch_one("api_request_get", credential=request.credential, key_digest=request.key_digest)
+        if row is None or row["digest"] != request.digest:
+            raise BadInput(OTHER_REQUEST)
+        return Repeated(row["made"])
+
+    async def note_made(self, request: NamedRequest, made: uuid.UUID) -> None:
+        """Record what a write made."""
+        await self._sql.execute(
+            "api_request_made", credential=request.credential, key_digest=request.key_digest, made=made
+        )

@@ -1,0 +1,363 @@
+"""Entries: memories that people and tools write and read over the API. Every read takes a Readable, as recall does."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from composer.model import Trust, Visibility
+from composer.ports.database import Row, Statements
+from composer.repositories.audit import Audit, AuditAct
+from composer.repositories.readable import readable_parameters
+from composer.text.cleaning import shorten
+from composer.visibility import AccessTag, Readable
+
+ANY_VENDOR: Final = ("*",)
+MAX_DERIVED_TITLE_CHARS: Final = 80
+BYTES_PER_TOKEN: Final = 4  # of an estimate: what tokenizers make of English prose
+
+
+@dataclass(frozen=True, slots=True)
+class EntryValues:
+    """What an entry says, and all that its writer chose about it.
+
+    `content` is what was sent; None where that is the `text`, which recall shows. `title` None: the first line of the
+    text. `vendors` may read it besides the person themselves: `*` means every tool. `metadata` is JSON's object.
+    """
+
+    text: str
+    content: str | None = None
+    title: str | None = None
+    kind: str = "note"
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    session: str | None = None
+    vendors: tuple[str, ...] = ANY_VENDOR
+    expires_at: datetime | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of its texts, as forgetting compares them (erasure_texts)."""
+        metadata = json.dumps(dict(self.metadata), ensure_ascii=False)
+        found = (self.text, self.title, self.content, self.key, self.session, metadata, *self.tags)
+        return tuple(text for text in found if text)
+
+    def as_json(self) -> str:
+        """The values but the text and the kind, as JSON text, for what waits for approval."""
+        expires = None if self.expires_at is None else self.expires_at.isoformat()
+        values: dict[str, Any] = {
+            "content": self.content,
+            "title": self.title,
+            "key": self.key,
+            "tags": list(self.tags),
+        }
+        values |= {"metadata": dict(self.metadata), "session": self.session, "vendors": list(self.vendors)}
+        return json.dumps({**values, "expires_at": expires}, ensure_ascii=False)
+
+
+def values_from_json(text: str, kind: str, entry: str) -> EntryValues:
+    """The values of what waited for approval, with its text and kind."""
+    values = json.loads(entry)
+    expires = values.pop("expires_at")
+    tags, vendors = tuple(values.pop("tags")), tuple(values.pop("vendors"))
+    at = None if expires is None else datetime.fromisoformat(expires)
+    return EntryValues(text=text, kind=kind, tags=tags, vendors=vendors, expires_at=at, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored entry. `origin`: "api" for the person themselves, else the tool that wrote it. `former`: it is shared
+    with a team that its owner has left. `size` is that of its content, in bytes. `whole`: its text and content are
+    all there; in lists the text may be cut and the content left out."""
+
+    id: uuid.UUID
+    tag: AccessTag
+    values: EntryValues
+    author: str
+    origin: str
+    trust: Trust
+    created_at: datetime
+    updated_at: datetime | None = None
+    trashed_at: datetime | None = None
+    version: int = 1
+    former: bool = False
+    size: int = 0
+    whole: bool = True
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it is filed under."""
+        return self.tag.namespace
+
+    @property
+    def visibility(self) -> Visibility:
+        """Its visibility."""
+        return self.tag.visibility
+
+    @property
+    def user_id(self) -> uuid.UUID:
+        """Its owner."""
+        return self.tag.user_id
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """The tools that may read it."""
+        return self.values.vendors
+
+    @property
+    def title(self) -> str:
+        """Its title, or else its first line, shortened."""
+        first = self.values.text.lstrip().partition("\n")[0]
+        return self.values.title or shorten(first, MAX_DERIVED_TITLE_CHARS)
+
+    @property
+    def content(self) -> str:
+        """What was sent, exactly."""
+        return self.values.text if self.values.content is None else self.values.content
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of the tokens of its content."""
+        return tokens_of(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """Which entries to list: those that fit all of it; what is None or empty fits every one. `tags` must all be
+    there. `words` stand somewhere in its text, title or key, in any case. `since` is included and `until` is not.
+    `trashed`: those in the trash, of `owners`, instead of the others. `authors`: those of these people alone."""
+
+    kinds: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    session: str | None = None
+    words: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    trashed: bool = False
+    owners: tuple[uuid.UUID, ...] = ()
+    authors: tuple[uuid.UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntryCount:
+    """How many entries of a kind there are, and an estimate of their tokens."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
+def tokens_of(size: int) -> int:
+    """An estimate of the tokens of a text of `size` bytes, rounded up."""
+    return -(-size // BYTES_PER_TOKEN)
+
+
+class Entries:
+    """Stored entries."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def lock_key(self, origin: str, key: str) -> None:
+        """Let nobody else write with this key until the transaction ends."""
+        await self._sql.execute("entry_lock_key", origin=origin, key=key)
+
+    async def add(self, entry: Entry) -> bool:
+        """Store an entry; False when it is stored already."""
+        row = await self._sql.fetch_one(
+            "entry_insert",
+            id=entry.id,
+            namespace=entry.namespace,
+            user_id=entry.user_id,
+            visibility=str(entry.visibility),
+            author=entry.author,
+            origin=entry.origin,
+            trust=str(entry.trust),
+            now=entry.created_at,
+            **_parameters(entry.values),
+        )
+        return row is not None
+
+    async def update(self, entry: Entry, values: EntryValues, now: datetime) -> Entry | None:
+        """Give an entry new values. Returns it as it is then; None when it was changed, trashed or erased meanwhile."""
+        version = await self._sql.fetch_value(
+            "entry_update", id=entry.id, version=entry.version, now=now, **_parameters(values)
+        )
+        if version is None:
+            return None
+        size = len((values.text if values.content is None else values.content).encode())
+        return replace(entry, values=values, updated_at=now, version=version, size=size)
+
+    async def file(self, entry: Entry, tag: AccessTag, by: uuid.UUID, vendor: str, now: datetime) -> Entry | None:
+        """File an entry under another tag, for a user or, with the word `vendor`, a tool of theirs; that is recorded in
+        the audit log. Returns it as it is then; None when it was changed meanwhile."""
+        row = await self._sql.fetch_one(
+            "entry_file",
+            id=entry.id,
+            version=entry.version,
+            namespace=tag.namespace,
+            visibility=str(tag.visibility),
+            user_id=tag.user_id,
+            now=now,
+        )
+        if row is None:
+            return None
+        details = {"vendor": vendor, "from": entry.namespace, "to": tag.namespace}
+        await self._audit.record(AuditAct.MEMORY_REACH, actor=by, users=[entry.user_id], details=details)
+        return replace(entry, tag=tag, updated_at=now, version=entry.version + 1, former=False)
+
+    async def set_trashed(self, entry: Entry, trashed_at: datetime | None, now: datetime) -> Entry | None:
+        """Put an entry into the trash, or take it out (None). Returns it as it is then; None when it was changed
+        meanwhile, or is there already."""
+        version = await self._sql.fetch_value(
+            "entry_trash", id=entry.id, version=entry.version, trashed_at=trashed_at, now=now
+        )
+        return None if version is None else replace(entry, trashed_at=trashed_at, updated_at=now, version=version)
+
+    async def find_by_key(
+        self, readable: Readable, users: Sequence[uuid.UUID], origin: str, key: str, now: datetime
+    ) -> uuid.UUID | None:
+        """The entry that one writer made with a key for a person. One that the writer may not read any more is not
+        found: for them it does not exist."""
+        found: uuid.UUID | None = await self._sql.fetch_value(
+            "entry_by_key",
+            **readable_parameters(readable),
+            user_ids=list(users),
+            origin=origin,
+            key=key,
+            now=now,
+        )
+        return found
+
+    async def get(
+        self, readable: Readable, id: uuid.UUID, now: datetime, owners: Sequence[uuid.UUID] = ()
+    ) -> Entry | None:
+        """An entry that a viewer may read; one in the trash only if it is of `owners`."""
+        row = await self._sql.fetch_one(
+            "entry_get", **readable_parameters(readable), id=id, owners=list(owners), now=now
+        )
+        entry = None if row is None else _entry(row, whole=True)
+        return entry if entry is not None and readable.admits(entry) else None
+
+    async def find_by_ids(self, readable: Readable, ids: Sequence[uuid.UUID], now: datetime) -> list[Entry]:
+        """Those of some entries that a viewer may read and that are in force, whole, in no order."""
+        rows = await self._sql.fetch("entries_by_ids", **readable_parameters(readable), ids=list(ids), now=now)
+        return [entry for entry in (_entry(row, whole=True) for row in rows) if readable.admits(entry)]
+
+    async def find_to_replace(
+        self, id: uuid.UUID, tag: AccessTag, origin: str, key: str | None, now: datetime
+    ) -> Entry | None:
+        """The entry whose next version was approved; only to replace it: the one of this id, or the one that the same
+        writer stored with this key in the same place."""
+        row = await self._sql.fetch_one(
+            "entry_to_replace",
+            id=id,
+            user_id=tag.user_id,
+            namespace=tag.namespace,
+            origin=origin,
+            key=key,
+            now=now,
+        )
+        return None if row is None else _entry(row, whole=True)
+
+    async def find(
+        self,
+        readable: Readable,
+        wanted: EntryFilter,
+        now: datetime,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, uuid.UUID] | None = None,
+        chars: int | None = None,
+    ) -> list[Entry]:
+        """The entries that a viewer may read and that are wanted, newest first: at most `limit`, from the `offset`-th
+        on of those that come `after` (created_at, id) of another one. `chars`: how much of each text is read (None:
+        all)."""
+        before_at, before_id = (None, None) if after is None else after
+        rows = await self._sql.fetch(
+            "entries_list",
+            **readable_parameters(readable),
+            **_filter_parameters(wanted, now),
+            limit=limit,
+            offset=offset,
+            before_at=before_at,
+            before_id=before_id,
+            chars=chars,
+        )
+        entries = [_entry(row, whole=chars is None) for row in rows]
+        return [entry for entry in entries if readable.admits(entry)]
+
+    async def count(self, readable: Readable, wanted: EntryFilter, now: datetime) -> list[EntryCount]:
+        """How many entries `find` would find in all, by kind."""
+        rows = await self._sql.fetch(
+            "entries_count", **readable_parameters(readable), **_filter_parameters(wanted, now)
+        )
+        return [EntryCount(row["kind"], row["count"], tokens_of(int(row["bytes"]))) for row in rows]
+
+
+def _parameters(values: EntryValues) -> dict[str, Any]:
+    return {
+        "vendors": list(values.vendors),
+        "kind": values.kind,
+        "key": values.key,
+        "title": values.title,
+        "text": values.text,
+        "content": values.content,
+        "tags": list(values.tags),
+        "metadata": json.dumps(dict(values.metadata), ensure_ascii=False),
+        "session": values.session,
+        "expires_at": values.expires_at,
+    }
+
+
+def _filter_parameters(wanted: EntryFilter, now: datetime) -> dict[str, Any]:
+    pattern = wanted.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return {
+        "authors": list(wanted.authors) or None,
+        "kinds": list(wanted.kinds) or None,
+        "origins": list(wanted.origins) or None,
+        "tags": list(wanted.tags) or None,
+        "session": wanted.session,
+        "words": f"%{pattern}%" if pattern else None,
+        "since": wanted.since,
+        "until": wanted.until,
+        "trashed": wanted.trashed,
+        "owners": list(wanted.owners),
+        "now": now,
+    }
+
+
+def _entry(row: Row, *, whole: bool) -> Entry:
+    values = EntryValues(
+        text=row["text"],
+        content=row["content"],
+        title=row["title"],
+        kind=row["kind"],
+        key=row["key"],
+        tags=tuple(row["tags"]),
+        metadata=json.loads(row["metadata"]),
+        session=row["session"],
+        vendors=tuple(row["vendors"]),
+        expires_at=row["expires_at"],
+    )
+    return Entry(
+        id=row["id"],
+        tag=AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"]),
+        values=values,
+        author=row["author"],
+        origin=row["origin"],
+        trust=Trust(row["trust"]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        trashed_at=row["trashed_at"],
+        version=row["version"],
+        former=row["former"],
+        size=row["bytes"],
+        whole=whole,
+    )

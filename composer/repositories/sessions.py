@@ -1,0 +1,170 @@
+"""Sessions: what a person said to agents over the API and in the terminal, and what was answered."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from composer.model import Trust, TurnState, Usage
+from composer.ports.database import Row, Statements
+from composer.visibility import Owned
+
+Place = tuple[datetime, uuid.UUID]  # in a list: of the last row that was seen
+
+
+@dataclass(frozen=True, slots=True)
+class SessionName:
+    """Which session: our own id, its name, the slug of its agent, and the project that it is in now."""
+
+    id: uuid.UUID
+    name: str
+    agent: str
+    project_id: uuid.UUID | None
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session of a person, and when the last message in it was sent."""
+
+    session: SessionName
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a person said in a session, and its answer. `id` is the message's, `sent_with` the one that it was sent
+    with. `posted`: the agent said it of itself; then `text` is its own. `turn` None: nobody was to answer, or the
+    answer was erased. `answer` None: there is none yet, or there is the sentence `failure` in its place."""
+
+    id: uuid.UUID
+    at: datetime
+    sent_with: str
+    text: str
+    session: SessionName
+    posted: bool
+    turn: uuid.UUID | None
+    state: TurnState | None
+    answer: str | None
+    failure: str | None
+    answered_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTurn:
+    """A turn of a session. `user_id` is its person, `trust` how far they were trusted when they asked; `process` is to
+    answer it. `prompt` is JSON text, None where it has expired or was erased."""
+
+    id: uuid.UUID
+    state: TurnState
+    session: SessionName
+    user_id: uuid.UUID
+    trust: Trust
+    external_id: str
+    at: datetime
+    answer: str | None
+    failure: str | None
+    answered_at: datetime | None
+    prompt: str | None
+    model: str
+    usage: Usage
+    process: int
+
+
+class Sessions:
+    """Reads of a person's own sessions. Each takes an `Owned`, which only composer/visibility.py makes; `projects` are
+    those whose sessions a credential may know of (None: all)."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def find(
+        self, owned: Owned, projects: Sequence[uuid.UUID] | None, *, limit: int, after: Place | None = None
+    ) -> list[StoredSession]:
+        """The sessions that hold a message, the one with the latest message first: at most `limit`, from those on that
+        come `after` (last_at, id) of another one."""
+        rows = await self._own("sessions_list", owned, projects, **_after(after), limit=limit)
+        return [StoredSession(_session(row, row["id"]), row["last_at"]) for row in rows]
+
+    async def messages(
+        self,
+        owned: Owned,
+        projects: Sequence[uuid.UUID] | None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        project: uuid.UUID | None = None,
+        limit: int,
+        after: Place | None = None,
+    ) -> list[Exchange]:
+        """What the person said in their sessions, newest first: at most `limit`, from those on that come `after` (at,
+        id) of another one. `agent` (a slug), `session` (a name) and `project` list only what was said there."""
+        rows = await self._own(
+            "session_messages",
+            owned,
+            projects,
+            **_after(after),
+            agent=agent,
+            session=session,
+            project=project,
+            limit=limit,
+        )
+        return [_exchange(row) for row in rows]
+
+    async def turn(self, owned: Owned, projects: Sequence[uuid.UUID] | None, id: uuid.UUID) -> SessionTurn | None:
+        """A turn of the person's sessions."""
+        rows = await self._own("session_turn", owned, projects, id=id)
+        return _turn(rows[0]) if rows else None
+
+    async def _own(self, query: str, owned: Owned, projects: Sequence[uuid.UUID] | None, **values: Any) -> list[Row]:
+        """The rows of a query, each checked again."""
+        known = None if projects is None else list(projects)
+        rows = await self._sql.fetch(query, user_ids=list(owned.users), projects=known, **values)
+        return [row for row in rows if owned.admits(row["user_id"])]
+
+
+def _after(after: Place | None) -> dict[str, Any]:
+    at, id = (None, None) if after is None else after
+    return {"before_at": at, "before_id": id}
+
+
+def _session(row: Row, id: uuid.UUID) -> SessionName:
+    return SessionName(id, row["name"], row["agent"], row["project_id"], row["project"])
+
+
+def _exchange(row: Row) -> Exchange:
+    posted = row["posted"]
+    return Exchange(
+        row["id"],
+        row["at"],
+        row["external_id"],
+        row["text"],
+        _session(row, row["conversation_id"]),
+        posted,
+        row["turn_id"],
+        None if row["state"] is None else TurnState(row["state"]),
+        None if posted else row["answer"],
+        row["failure"],
+        row["answered_at"],
+    )
+
+
+def _turn(row: Row) -> SessionTurn:
+    usage = Usage(row["prompt_tokens"] or 0, row["completion_tokens"] or 0, row["cached_tokens"] or 0)
+    return SessionTurn(
+        row["id"],
+        TurnState(row["state"]),
+        _session(row, row["conversation_id"]),
+        row["user_id"],
+        Trust(row["trust"]),
+        row["external_id"],
+        row["at"],
+        row["answer"],
+        row["failure"],
+        row["answered_at"],
+        row["prompt"],
+        row["model"] or "",
+        usage,
+        row["claimed_by"],
+    )

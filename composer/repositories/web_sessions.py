@@ -1,0 +1,110 @@
+"""Web sessions: the browsers in which people are signed in. Of a session's cookie only a digest is stored."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.ports.database import Row, Statements
+from composer.repositories.api_keys import Holder
+from composer.repositories.audit import Audit, AuditAct
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A web session as it is looked up by its cookie."""
+
+    id: uuid.UUID
+    digest: bytes
+    holder: Holder
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """A web session as it is listed. `browser` is what the browser calls itself. `user_name` is set where the sessions
+    of everyone are listed."""
+
+    id: uuid.UUID
+    user_id: uuid.UUID
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+    browser: str
+    user_name: str = ""
+
+
+class WebSessions:
+    """The web sessions of one tenant."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def insert(self, session: SessionEntry, digest: bytes) -> None:
+        """Store a new web session: its person has signed in."""
+        await self._sql.execute(
+            "web_session_insert",
+            id=session.id,
+            user_id=session.user_id,
+            digest=digest,
+            now=session.created_at,
+            expires_at=session.expires_at,
+            browser=session.browser,
+        )
+        details = {"session": str(session.id)}
+        await self._audit.record(AuditAct.SIGNED_IN, actor=session.user_id, users=[session.user_id], details=details)
+
+    async def find(self, digest: bytes) -> StoredSession | None:
+        """The web session of this digest, also an expired one."""
+        row = await self._sql.fetch_one("web_session_find", digest=digest)
+        if row is None:
+            return None
+        holder = Holder(row["user_id"], row["admin"], row["opted_out"])
+        return StoredSession(row["id"], row["digest"], holder, row["expires_at"], row["last_used_at"])
+
+    async def of(self, users: Sequence[uuid.UUID], now: datetime) -> list[SessionEntry]:
+        """The web sessions of these users that have not expired, oldest first."""
+        rows = await self._sql.fetch("web_sessions_of", user_ids=list(users), now=now)
+        return [_entry(row) for row in rows]
+
+    async def all(self, now: datetime) -> list[SessionEntry]:
+        """The web sessions of everyone, by the names of their people, for whoever runs Nexus."""
+        return [_entry(row, row["user_name"]) for row in await self._sql.fetch("web_sessions_all", now=now)]
+
+    async def used(self, id: uuid.UUID, now: datetime, before: datetime) -> None:
+        """Record that a web session is used now, unless that was recorded since `before`."""
+        await self._sql.execute("web_session_used", id=id, now=now, before=before)
+
+    async def end(self, ids: Sequence[uuid.UUID], actor: uuid.UUID | None = None) -> int:
+        """End web sessions; returns how many there were."""
+        rows = await self._sql.fetch("web_sessions_end", ids=list(ids))
+        if rows:
+            owners = sorted({row["user_id"] for row in rows})
+            details = {"session": str(ids[0])} if len(ids) == 1 else {"sessions": len(rows)}
+            await self._audit.record(AuditAct.SIGNED_OUT, actor=actor, users=owners, details=details)
+        return len(rows)
+
+    async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
+        """End all web sessions of people who are erased; returns how many."""
+        rows = await self._sql.fetch("web_sessions_delete_of", user_ids=list(users))
+        if rows:
+            await self._audit.record(AuditAct.SIGNED_OUT, users=users, details={"sessions": len(rows)})
+        return len(rows)
+
+    async def delete_expired(self, now: datetime) -> int:
+        """Delete expired web sessions; returns how many."""
+        return len(await self._sql.fetch("web_sessions_delete_expired", now=now))
+
+
+def _entry(row: Row, user_name: str = "") -> SessionEntry:
+    return SessionEntry(
+        row["id"],
+        row["user_id"],
+        row["created_at"],
+        row["expires_at"],
+        row["last_used_at"],
+        row["browser"],
+        user_name,
+    )

@@ -1,0 +1,82 @@
+"""The keys that an operator sets, and whose memory they open."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+
+from composer.settings.values import CONSOLE, PLATFORMS
+
+DEFAULT_WORKSPACE = "default"  # of the terminal
+MIN_KEY_CHARS = 32
+MAX_KEY_CHARS = 1_024
+# The bot itself, and words that say where something comes from which no tool wrote.
+# Origins that mean something else: the bot, people, and the ways by which memories come.
+RESERVED_VENDORS = frozenset(
+    {"nexus", "api", "person", "extracted", "explicit", "imported", "all", "any", "none"}
+    | {"console", "discord", "slack", "rest", "script", "test"}
+)
+VENDOR_RULE = (
+    "the name of a tool is 1 to 32 characters of a-z, 0-9, - and _, begins with a letter or a digit, and is not one of "
+    + ", ".join(sorted(RESERVED_VENDORS))
+)
+
+
+def owner_place(text: str) -> tuple[str, str, str]:
+    """The platform, the workspace and the id there of the person whom NEXUS_OWNER names. Raises ValueError."""
+    platform, colon, rest = text.partition(":")
+    if not colon:
+        platform, rest = CONSOLE, text
+    workspace, slash, id = rest.rpartition("/")
+    if platform == CONSOLE:
+        id = id.strip().lstrip("@").casefold()
+        workspace = workspace or DEFAULT_WORKSPACE
+    if platform not in PLATFORMS or not workspace or not id or (colon and not slash):
+        raise ValueError(
+            "the owner is a person: NAME or WORKSPACE/NAME of the terminal, slack:WORKSPACE/ID or discord:SERVER/ID"
+        )
+    return platform, workspace, id
+
+
+def is_vendor(text: str) -> bool:
+    """Whether a text may name an AI tool."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text, re.ASCII) is not None and text not in RESERVED_VENDORS
+
+
+def _check_owner(text: str) -> str:
+    owner_place(text)
+    return text
+
+
+def _check_vendor(text: str) -> str:
+    if not is_vendor(text):
+        raise ValueError(VENDOR_RULE)
+    return text
+
+
+def _check_key(secret: SecretStr) -> SecretStr:
+    text = secret.get_secret_value()
+    plain = re.fullmatch(r"[!-+\--~]+", text, re.ASCII)
+    if plain is None or not MIN_KEY_CHARS <= len(text) <= MAX_KEY_CHARS:
+        raise ValueError(
+            f"a key has {MIN_KEY_CHARS} to {MAX_KEY_CHARS} characters of ASCII, none of them a space or a comma; "
+            "openssl rand -hex 32 makes one"
+        )
+    return secret
+
+
+def _read_tool_keys(value: object) -> object:
+    """The keys of tools as a variable holds them: claude=KEY,cursor=KEY."""
+    if not isinstance(value, str):
+        return value
+    pairs = [each.strip().partition("=") for each in value.split(",") if each.strip()]
+    found = {name.strip(): key.strip() for name, _, key in pairs}
+    if len(found) < len(pairs):
+        raise ValueError("a tool is named twice")
+    return found
+
+
+OwnerName = Annotated[str, AfterValidator(_check_owner)]
+SettingsKey = Annotated[SecretStr, AfterValidator(_check_key)]
+VendorName = Annotated[str, AfterValidator(_check_vendor)]
+ToolKeys = Annotated[dict[VendorName, SettingsKey], BeforeValidator(_read_tool_keys)]

@@ -1,0 +1,232 @@
+"""`Settings`: everything that can be set, and what is asked of it."""
+
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, SecretStr
+
+from composer.server_urls import ServerUrl
+from composer.settings.agents import AgentSettings
+from composer.settings.costs import BudgetSettings, PriceSettings
+from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
+from composer.settings.retrieval import RetrievalSettings
+from composer.settings.tenants import TenantSettings
+from composer.settings.tool_servers import McpSettings
+from composer.settings.values import (
+    MAX_DAYS,
+    MIN_USAGE_DAYS,
+    PREFIX,
+    DatabaseUrl,
+    Effort,
+    Proxies,
+    PublicUrl,
+    RedisUrl,
+    ServerName,
+    Slug,
+    Table,
+    Zone,
+)
+
+LOCAL_EMBEDDER = "minilm"
+MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
+
+
+class Settings(Table):
+    """Everything that can be set. Each field down to `log_format` is `NEXUS_<FIELD>` in the environment.
+
+    Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline. The
+    service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
+    `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
+    extracted from messages; auto is mem0 with a model, else pattern. `extraction_model` and `summary_model` do this
+    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
+    `transcription_model` writes down voice notes, at its own API or, without one, at the chat model's. `prices` are by
+    model, in `currency`. `owner` is whose memory `owner_key` opens to them, and `tool_keys`, by name, to their AI
+    tools. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are those
+    that may say who asks; `requests_per_minute` is how
+    much each key, or each address without one, may ask of it. `config` is the file that was read, if any; `warnings`
+    are sentences to show.
+    """
+
+    home: Path
+    config: Path | None = None
+    database_url: DatabaseUrl | None = None
+    owner_database_url: DatabaseUrl | None = None
+    redis_url: RedisUrl | None = None
+    openai_base_url: ServerUrl | None = None
+    openai_api_key: SecretStr | None = None
+    model: str | None = None
+    model_timeout: float = Field(default=120.0, gt=0, le=86_400)
+    concurrent_answers: int = Field(default=32, ge=1, le=1_000)
+    embedder: str = LOCAL_EMBEDDER
+    extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
+    extraction_model: str | None = None
+    extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
+    extraction_effort: Effort | None = None
+    summary_model: str | None = None
+    transcription_model: str | None = None
+    transcription_base_url: ServerUrl | None = None
+    transcription_api_key: SecretStr | None = None
+    currency: str = Field(default="USD", min_length=1, max_length=8)
+    discord_token: SecretStr | None = None
+    slack_bot_token: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    audit_key: SecretStr | None = Field(default=None, min_length=32)
+    owner: OwnerName | None = None
+    owner_key: SettingsKey | None = None
+    tool_keys: ToolKeys = Field(default_factory=dict)
+    web_host: str = "127.0.0.1"
+    web_port: int = Field(default=8080, ge=0, le=65_535)
+    public_url: PublicUrl | None = None
+    web_proxies: Proxies | None = None
+    requests_per_minute: int = Field(default=100, ge=1, le=1_000_000)
+    admin_requests_per_minute: int = Field(default=10, ge=1, le=1_000_000)
+    timezone: Zone = "UTC"
+    backups: int = Field(default=7, ge=0, le=10_000)
+    prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
+    audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
+    usage_days: int = Field(default=400, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
+    log: Literal["debug", "info", "warning", "error"] = "warning"
+    log_format: Literal["text", "json"] = "text"
+    agents: tuple[AgentSettings, ...] = (AgentSettings(),)
+    tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
+    retrieval: RetrievalSettings = RetrievalSettings()
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    budgets: tuple[BudgetSettings, ...] = ()
+    mcp: dict[ServerName, McpSettings] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def trusted_proxies(self) -> list[str]:
+        """The addresses and networks whose word is taken for who asks: those of this machine unless set."""
+        return ["127.0.0.1", "::1"] if self.web_proxies is None else self.web_proxies.split(",")
+
+    @property
+    def web_address(self) -> str:
+        """Where people reach the web port, without a slash at its end: for links."""
+        return self.public_url or f"http://localhost:{self.web_port}"
+
+    @property
+    def has_model_api(self) -> bool:
+        """Whether there is a server to ask for answers; else every agent is offline, whatever its model."""
+        return self.openai_base_url is not None or self.openai_api_key is not None
+
+    @property
+    def named_models(self) -> tuple[str, ...]:
+        """The chat models that are named anywhere, each once."""
+        of_agents = (
+            name for agent in self.agents for name in (agent.model, agent.summary_model, *agent.fallback_models)
+        )
+        named = (self.model, *of_agents, self.extraction_model, self.summary_model)
+        return tuple(dict.fromkeys(name for name in named if name))
+
+    def settings_that_name(self, model: str) -> str:
+        """The settings that name a chat model, for people: "NEXUS_MODEL", or "fallback_models of the agent nexus in
+        nexus.toml"."""
+        common = {"model": self.model, "extraction_model": self.extraction_model, "summary_model": self.summary_model}
+        found = [variable_or_key(key, self.config) for key, named in common.items() if named == model]
+        for agent in self.agents:
+            keys = [
+                *(["model"] if agent.model == model != self.model else []),  # else it is the common one
+                *(["summary_model"] if agent.summary_model == model != self.summary_model else []),
+                *(["fallback_models"] if model in agent.fallback_models else []),
+            ]
+            found += [f"{key} of the agent {agent.slug} in nexus.toml" for key in keys]
+        return " and ".join(found) or variable_or_key("model", self.config)
+
+    @property
+    def metered_models(self) -> tuple[str, ...]:
+        """The models whose use is recorded: the chat models, the embedding model where an API has it, and the one that
+        transcribes."""
+        others = [*([] if self.embedder == LOCAL_EMBEDDER else [self.embedder]), self.transcription_model]
+        return (*self.named_models, *(name for name in others if name))
+
+    def is_priced(self, model: str) -> bool:
+        """Whether the price of a model is set, by its name with or without a provider's prefix."""
+        return model in self.prices or model.rsplit("/", 1)[-1] in self.prices
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown anywhere: every token, key and password, and the URLs that have one."""
+        found: set[str] = set()
+        for name in Settings.model_fields:
+            match getattr(self, name):
+                case SecretStr() as secret:
+                    found.add(secret.get_secret_value())
+                case ServerUrl() as url:
+                    found |= url.secrets()
+        found |= {key.get_secret_value() for key in self.tool_keys.values()}
+        for server in self.mcp.values():
+            found |= server.secrets
+        return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
+
+    def retrieval_of(self, tenant: str) -> RetrievalSettings:
+        """The retrieval settings of the tenant of this slug."""
+        found = self.tenants.get(tenant)
+        return self.retrieval if found is None else found.retrieval
+
+    def zone_of(self, tenant: str) -> ZoneInfo:
+        """The time zone of the tenant of this slug."""
+        found = self.tenants.get(tenant)
+        return ZoneInfo((found.timezone if found else None) or self.timezone)
+
+    def keep_days_of(self, tenant: str) -> int | None:
+        """How many days the tenant of this slug retains messages; None for ever."""
+        found = self.tenants.get(tenant)
+        return None if found is None else found.keep_days
+
+    def prompt_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains the prompts of answers."""
+        found = self.tenants.get(tenant)
+        return (found.prompt_days if found else None) or self.prompt_days
+
+    def audit_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains rows of the audit log."""
+        found = self.tenants.get(tenant)
+        return (found.audit_days if found else None) or self.audit_days
+
+    def usage_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains what models used."""
+        found = self.tenants.get(tenant)
+        return (found.usage_days if found else None) or self.usage_days
+
+    def quarantine_of(self, tenant: str) -> tuple[str, ...]:
+        """Whose writes wait for approval in the tenant of this slug."""
+        found = self.tenants.get(tenant, TenantSettings())
+        return found.quarantine
+
+    def tenant_of(self, platform: str, workspace: str) -> str | None:
+        """The slug of the tenant that lists this workspace, as `platform:workspace` or by its plain name, or None.
+
+        A tenant without the key `workspaces` has the workspace of its own name, unless another tenant lists that one.
+        """
+        listed = {name: slug for slug, tenant in self.tenants.items() for name in tenant.workspaces}
+        named_like = self.tenants.get(workspace)
+        slug = listed.get(f"{platform}:{workspace}")
+        if slug is None and ":" not in workspace:  # else the name could pass for another platform's
+            slug = listed.get(workspace)
+        if slug is None and named_like is not None and "workspaces" not in named_like.model_fields_set:
+            slug = workspace
+        return slug
+
+    def listed_workspaces(self, platform: str) -> list[str]:
+        """The names of the workspaces that tenants list and that may be this platform's, in the order of the file."""
+        names: list[str] = []
+        for tenant in self.tenants.values():
+            for listed in tenant.workspaces:
+                prefix, separator, name = listed.partition(":")
+                if not separator or prefix == platform:
+                    names.append(name or prefix)
+        return names
+
+
+def variable_or_key(key: str, config: Path | None) -> str:
+    """Where a setting is set: its variable or, if a file was read, its key there."""
+    variable = PREFIX + key.upper()
+    return variable if config is None else f"{variable} ({key} in nexus.toml)"
+
+
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "mcp")
+ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
+KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)

@@ -1,0 +1,95 @@
+"""Settings that are refused: each is one sentence that names the file or variable, the key, and what would be right."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from composer.errors import Misconfigured
+from composer.settings.agents import AgentSettings
+from composer.settings.costs import BudgetSettings, PriceSettings
+from composer.settings.installation import ENVIRONMENT_FIELDS, FILE_ONLY_FIELDS, Settings, variable_or_key
+from composer.settings.retrieval import RetrievalSettings
+from composer.settings.tenants import TenantSettings
+from composer.settings.tool_servers import McpSettings, token_variable
+from composer.settings.values import PREFIX
+
+
+def check_keys(table: Mapping[str, Any], config: Path | None) -> None:
+    """Refuse keys of a nexus.toml that there are not. Raises Misconfigured."""
+    for key in table:
+        if key in ("home", "config"):
+            raise Misconfigured(f"In {config}, `{key}` cannot be set: set {PREFIX}{key.upper()} in the environment.")
+        if key == "warnings" or key not in Settings.model_fields:
+            raise Misconfigured(_unknown_key_sentence(config, key, (*ENVIRONMENT_FIELDS[2:], *FILE_ONLY_FIELDS)))
+
+
+def check_unique(settings: Settings, config: Path | None) -> None:
+    """Refuse names that are given twice, and a list of no agents. Raises Misconfigured."""
+    if not settings.agents:
+        raise Misconfigured(f"In {config}, `agents` is empty: name one, or leave it out.")
+    for slug in _duplicates(agent.slug for agent in settings.agents):
+        raise Misconfigured(f"In {config}, two `agents` have the slug {slug!r}: give each its own.")
+    for workspace in _duplicates(name for tenant in settings.tenants.values() for name in tenant.workspaces):
+        raise Misconfigured(
+            f"In {config}, the workspace {workspace!r} is listed under two `tenants`: remove it from one."
+        )
+    for name, server in settings.mcp.items():
+        if len(server.offered_tools(name)) < len(set(server.tools)):
+            raise Misconfigured(
+                f"In {config}, `mcp.{name}.tools` has two names that a model can't tell apart: list one of them."
+            )
+
+
+def check_keys_of_credentials(settings: Settings, config: Path | None) -> None:
+    """Refuse keys that open nobody's memory, and one key for two tools. Raises Misconfigured."""
+    keys = [key.get_secret_value() for key in (settings.owner_key, *settings.tool_keys.values()) if key is not None]
+    if keys and settings.owner is None:
+        name = variable_or_key("tool_keys" if settings.owner_key is None else "owner_key", config)
+        raise Misconfigured(
+            f"{name} is set, but not whose memory it opens: set NEXUS_OWNER, such as slack:T0123ABCD/U0456EFGH."
+        )
+    if len(set(keys)) < len(keys):
+        raise Misconfigured("Two of NEXUS_OWNER_KEY and NEXUS_TOOL_KEYS are the same: give each tool a key of its own.")
+
+
+def _duplicates(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def error_sentence(error: ValidationError, variables: Mapping[str, str], config: Path | None) -> str:
+    """The first error as one sentence. The value is left out: it may be a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
+    reason = reason[:1].lower() + reason[1:]
+    variable = PREFIX + str(location[0]).upper()
+    if location[0] == "mcp" and location[-1] == "token":
+        variable = token_variable(str(location[1]))
+    if variable in variables:
+        return f"{variable} is wrong: {reason}."
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+    if first["type"] == "extra_forbidden":
+        tables: dict[str, type[BaseModel]] = {
+            "agents": AgentSettings,
+            "retrieval": RetrievalSettings,
+            "prices": PriceSettings,
+            "budgets": BudgetSettings,
+            "mcp": McpSettings,
+        }
+        tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
+        return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)
+    return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."
+
+
+def _unknown_key_sentence(config: Path | None, key: str, known: Iterable[str]) -> str:
+    hint = nearest_hint(key.rpartition(".")[2], known)
+    return f"In {config}, `{key}` is not a key that Nexus knows{hint}" + ("" if hint else ".")
+
+
+def nearest_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, or nothing when none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""

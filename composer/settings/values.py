@@ -1,0 +1,90 @@
+"""The values that settings take, each with its check, and what every table of settings is."""
+
+import re
+from ipaddress import ip_network
+from typing import Annotated, Literal
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
+
+from composer.server_urls import ServerUrl, check_database_url, check_http_url, check_public_url, check_redis_url
+
+PREFIX = "NEXUS_"  # of every variable that is Nexus's own
+MIN_USAGE_DAYS = 31  # a budget of a month counts all of its days
+MAX_DAYS = 36_500  # a hundred years: longer times reach before the calendar begins
+CONSOLE = "console"  # the platform of the terminal and of scripts
+PLATFORMS = (CONSOLE, "discord", "slack")
+
+
+def _check_slug(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text):
+        raise ValueError("a slug is 1 to 32 characters of a-z, 0-9, - and _, and begins with a letter or a digit")
+    return text
+
+
+def _check_zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("a time zone is named like Europe/Berlin, or UTC")
+    return name
+
+
+def _check_server_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text):
+        raise ValueError("the name of a server is 1 to 32 characters of a-z, 0-9 and -")
+    return text
+
+
+def _check_header_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) or text.lower() in ("host", "content-length"):
+        raise ValueError(
+            "the name of a header is made of letters, digits and -, and is neither Host nor Content-Length"
+        )
+    return text
+
+
+def _check_header_value(secret: SecretStr) -> SecretStr:
+    text = secret.get_secret_value()
+    if not text.isascii() or not text.isprintable() or text != text.strip() or not text:
+        raise ValueError("it holds a character that no header has, or nothing: copy it again")
+    return secret
+
+
+def _check_room(text: str) -> str:
+    platform, _, rest = text.partition(":")
+    workspace, _, room = rest.partition("/")
+    how = (
+        "a room is named with its platform and workspace, by its id there: slack:T0123ABCD/C0456EFGH; a room of the "
+        "terminal by its name: console:sample/general"
+    )
+    if not platform or not workspace or not room:
+        raise ValueError(how)
+    if platform not in PLATFORMS:
+        raise ValueError(f"there is no platform {platform}, only {', '.join(PLATFORMS)}: {how}")
+    return text
+
+
+def _check_proxies(text: str) -> str:
+    try:
+        return ",".join(str(ip_network(each.strip(), strict=False)) for each in text.split(","))
+    except ValueError as error:
+        raise ValueError("it lists addresses or networks with commas between, like 172.18.0.0/16,10.0.0.7") from error
+
+
+Slug = Annotated[str, AfterValidator(_check_slug)]
+ServerName = Annotated[str, AfterValidator(_check_server_name)]
+HeaderName = Annotated[str, AfterValidator(_check_header_name)]
+HeaderValue = Annotated[SecretStr, AfterValidator(_check_header_value)]
+RoomName = Annotated[str, AfterValidator(_check_room)]
+HttpUrl = Annotated[ServerUrl, AfterValidator(check_http_url)]
+Proxies = Annotated[str, AfterValidator(_check_proxies)]
+PublicUrl = Annotated[str, AfterValidator(check_public_url)]
+Zone = Annotated[str, AfterValidator(_check_zone)]
+DatabaseUrl = Annotated[ServerUrl, AfterValidator(check_database_url)]
+RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class Table(BaseModel):
+    """A table of settings. It is frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

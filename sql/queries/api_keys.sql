@@ -1,0 +1,53 @@
+-- name: api_key_insert
+-- Store a new key.
+INSERT INTO api_keys (tenant_id, id, user_id, vendor, name, prefix, digest, permissions, created_at, created_by, expires_at)
+VALUES (:tenant_id, :id, :user_id, :vendor, :name, :prefix, :digest, :permissions::text[], :now, :created_by, :expires_at)
+
+-- name: api_key_find
+-- Find a key by its digest, revoked and expired ones too, with what its person is now.
+SELECT k.id, k.digest, k.user_id, k.vendor, k.permissions, k.expires_at, k.revoked_at, k.last_used_at, u.admin, u.opted_out
+FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
+WHERE k.tenant_id = :tenant_id AND k.digest = :digest
+
+-- name: api_keys_of
+-- List the keys of these users, oldest first.
+SELECT id, user_id, vendor, name, prefix, permissions, created_at, expires_at, revoked_at, last_used_at
+FROM api_keys WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) ORDER BY created_at, id
+
+-- name: api_keys_all
+-- List all keys of the tenant, with the names of their people.
+SELECT k.id, k.user_id, k.vendor, k.name, k.prefix, k.permissions, k.created_at, k.expires_at, k.revoked_at, k.last_used_at,
+       u.name AS user_name
+FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
+WHERE k.tenant_id = :tenant_id ORDER BY u.name, k.created_at, k.id
+
+-- name: api_keys_count
+-- Count the keys of these users that are neither revoked nor expired.
+SELECT count(*) FROM api_keys
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > :now)
+
+-- name: api_keys_revoke
+-- Revoke keys that are not revoked yet.
+UPDATE api_keys SET revoked_at = :now
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND revoked_at IS NULL
+RETURNING user_id
+
+-- name: api_key_used
+-- Record when a key was used, at most once in the time since `before`.
+UPDATE api_keys SET last_used_at = :now
+WHERE tenant_id = :tenant_id AND id = :id AND (last_used_at IS NULL OR last_used_at <= :before)
+
+-- name: api_keys_delete_of
+-- Delete all keys of these users.
+DELETE FROM api_keys WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) RETURNING id
+
+-- name: api_keys_delete_ended
+-- Delete keys that were revoked or expired before a time.
+DELETE FROM api_keys WHERE tenant_id = :tenant_id AND least(revoked_at, expires_at) < :before RETURNING id
+
+-- name: credential_owner
+-- Find the person whose memory the keys of the settings open, by their id on a platform.
+SELECT u.id AS user_id, u.admin, u.opted_out
+FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace AND i.external_id = :external_id

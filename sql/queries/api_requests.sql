@@ -1,0 +1,21 @@
+-- name: api_request_begin
+-- Record a write, in the transaction that makes it. No row where it is recorded already; one that is being made at the
+-- same time is waited for.
+INSERT INTO api_requests (tenant_id, credential, key_digest, digest, user_id, created_at)
+VALUES (:tenant_id, :credential, :key_digest, :digest, :user_id, :now)
+ON CONFLICT DO NOTHING
+RETURNING true
+
+-- name: api_request_get
+-- Get what a recorded write was, and what it made.
+SELECT digest, made FROM api_requests
+WHERE tenant_id = :tenant_id AND credential = :credential AND key_digest = :key_digest
+
+-- name: api_request_made
+-- Record what a write made.
+UPDATE api_requests SET made = :made
+WHERE tenant_id = :tenant_id AND credential = :credential AND key_digest = :key_digest
+
+-- name: api_requests_delete_before
+-- Delete writes from before a time: what repeats them is made anew.
+DELETE FROM api_requests WHERE tenant_id = :tenant_id AND created_at < :before

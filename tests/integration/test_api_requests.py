@@ -1,0 +1,85 @@
+"""Writes over the API that name an idempotency key take effect once."""
+
+import asyncio
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from composer.errors import BadInput
+from composer.repositories.api_requests import NamedRequest, Repeated
+from jobs.work import JobRun, expire
+from tests.support.harness import AppHarness
+
+pytestmark = pytest.mark.integration
+
+
+async def request(harness: AppHarness, key: str = "k1", body: bytes = b"POST /v1/entries {}") -> NamedRequest:
+    await harness.say("alice", "hello", room="general")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        user = await tx.people.find_user("console", harness.workspace().name, "alice")
+    assert user is not None
+    return NamedRequest("key-1", user.id, key, body)
+
+
+async def write(harness: AppHarness, named: NamedRequest, *, fails: bool = False) -> Repeated | uuid.UUID:
+    """Make something under an idempotency key."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        before = await tx.api_requests.begin(named, harness.clock.now())
+        if before is not None:
+            return before
+        made = uuid.uuid4()
+        await tx.api_requests.note_made(named, made)
+        if fails:
+            raise ArithmeticError
+        return made
+
+
+async def stored(harness: AppHarness) -> list[asyncpg.Record]:
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        return list(await connection.fetch("SELECT * FROM api_requests"))
+    finally:
+        await connection.close()
+
+
+async def test_a_repeated_write_is_told_what_the_first_one_made(harness: AppHarness) -> None:
+    named = await request(harness)
+    made = await write(harness, named)
+    assert await write(harness, named) == Repeated(made)  # type: ignore[arg-type]
+    assert isinstance(await write(harness, replace(named, key="k2")), uuid.UUID)
+    assert isinstance(await write(harness, replace(named, credential="key-2")), uuid.UUID)
+
+
+async def test_a_key_of_another_request_is_refused(harness: AppHarness) -> None:
+    named = await request(harness)
+    await write(harness, named)
+    with pytest.raises(BadInput, match="used for another request"):
+        await write(harness, replace(named, request=b"POST /v1/entries {1}"))
+
+
+async def test_a_write_that_failed_is_made_when_it_is_repeated(harness: AppHarness) -> None:
+    named = await request(harness)
+    with pytest.raises(ArithmeticError):
+        await write(harness, named, fails=True)
+    assert isinstance(await write(harness, named), uuid.UUID)
+
+
+async def test_of_many_at_once_one_takes_effect(harness: AppHarness) -> None:
+    named = await request(harness)
+    answers = await asyncio.gather(*(write(harness, named) for _ in range(8)))
+    made = [answer for answer in answers if isinstance(answer, uuid.UUID)]
+    assert len(made) == 1
+    assert [each for each in answers if each != made[0]] == [Repeated(made[0])] * 7
+
+
+async def test_no_text_of_the_request_or_its_key_is_stored_and_a_day_later_nothing(harness: AppHarness) -> None:
+    named = await request(harness, key="zqkey \ud800", body=b"zqbody")
+    await write(harness, named)
+    assert "zq" not in str(await stored(harness))
+    harness.clock.tick(timedelta(days=1, seconds=1).total_seconds())
+    assert isinstance(await write(harness, replace(named, key="k3")), uuid.UUID)
+    await expire(JobRun(harness.app, harness.clock.now(), print))
+    assert len(await stored(harness)) == 1
