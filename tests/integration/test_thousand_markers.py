@@ -15,8 +15,9 @@ from composer.model import Agent, Attachment, Trust
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from composer.stores.embedded.service_account import binaries
+from composer.visibility import Grants
 from tests.support.embedder import HashedWords
-from tests.support.entries import Hub
+from tests.support.entries import OF_TOOL, Hub
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
@@ -92,11 +93,22 @@ async def plant(harness: AppHarness, markers: Markers, route: str, user: str, *,
 
 
 async def plant_entry(harness: AppHarness, markers: Markers, user: str, *, forget: bool) -> None:
-    """Entries of a person and of a tool of theirs, with a marker in each of their parts, and one that waits."""
-    for vendor, quarantined in ((None, ()), ("claude", ()), ("cursor", (Trust.TOOL,))):
+    """Entries of a person and of a tool of theirs, with a marker in each of their parts: one that waits to be
+    approved for a project among them."""
+    hub = Hub(harness, (Trust.TOOL,))
+    await harness.command(user, f"/nexus project create of-{user}", dm="nexus")
+    async with hub.request(user) as (_, access):
+        (project,) = (each.id for each in access.projects)
+    grants = OF_TOOL | {Grants.WRITE_PROJECTS}
+    places: dict[str | None, dict[str, Any]] = {
+        None: {},
+        "claude": {},
+        "cursor": {"project": project, "grants": grants},
+    }
+    for vendor, place in places.items():
         kinds = ("content", "title", "tag", "key", "session", "name", "value")
         content, title, tag, key, session, name, value = (markers.next(kind, forget=forget) for kind in kinds)
-        await Hub(harness, quarantined).write(
+        written = await hub.write(
             user,
             f"I keep {content} in mind",
             vendor,
@@ -105,7 +117,9 @@ async def plant_entry(harness: AppHarness, markers: Markers, user: str, *, forge
             key=key,
             session=session,
             metadata={name: [value]},
+            **place,
         )
+        assert written.pending == (vendor == "cursor")
 
 
 async def forget(harness: AppHarness, markers: Markers, route: str, ids: list[str]) -> None:
