@@ -157,6 +157,25 @@ def has_team_permission(facts: TeamFacts, permission: Permission) -> bool:
     }.get(permission.relation, False)
 
 
+@dataclass(frozen=True, slots=True)
+class MembershipFacts:
+    """What somebody is to a project that they name outside any conversation, as of now. `project`: with their role
+    (None: there is none of theirs that is called so). `name`: what they call it. `of_self`: the act is about them."""
+
+    project: ProjectFacts | None
+    name: str
+    of_self: bool = False
+
+
+def has_membership_permission(facts: MembershipFacts, permission: Permission) -> bool:
+    """Whether somebody has a permission over the project that they name, or over the person whom they name. Nothing
+    else is named outside a conversation: all other relations nobody has."""
+    if permission.thing is Thing.PROJECT_NAMED:
+        return _in_project(facts.project, permission.relation)
+    themselves = permission.thing is Thing.PERSON and facts.of_self
+    return themselves and permission.relation is Relation.SELF
+
+
 def has_permission(facts: ActorFacts, permission: Permission) -> bool:
     """Whether the person has a permission. A relation that is not defined for a thing nobody has."""
     return _RELATIONS[permission.thing](facts, permission.relation)

@@ -12,10 +12,12 @@ from typing import Final
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
 from composer.permissions import (
     ActorFacts,
+    MembershipFacts,
     Permission,
     Relation,
     TeamFacts,
     Thing,
+    has_membership_permission,
     has_permission,
     has_team_permission,
 )
@@ -133,6 +135,20 @@ def judge_team(act: Act, facts: TeamFacts | None) -> None:
     for requirement in TABLE[act].requirements:
         if not any(has_team_permission(facts, permission) for permission in requirement.any_of):
             raise Refused(requirement.refusal)
+
+
+def judge_project(act: Act, facts: MembershipFacts) -> None:
+    """Return if somebody may do something with a project that they name outside any conversation.
+
+    Raises NotFound for one that they may not know of, which looks like none, else Refused.
+    """
+    if facts.project is None or facts.project.role is None:
+        raise NotFound(unknown_project_sentence(facts.name))
+    if act not in TABLE:
+        raise Refused("Nobody may do that.")
+    for requirement in TABLE[act].requirements:
+        if not any(has_membership_permission(facts, permission) for permission in requirement.any_of):
+            raise Refused(requirement.refusal.format(named=facts.project.slug))
 
 
 def by_project(acts: Sequence[Act]) -> bool:

@@ -226,6 +226,33 @@ class AsyncNexus:
         """POST /v1/teams/{id}/decline"""
         await self.request("POST", f"/v1/teams/{_part(team)}/decline")
 
+    # --- projects -------------------------------------------------------------------------------------------------
+
+    async def projects(self) -> list[dict[str, Any]]:
+        """GET /v1/projects"""
+        return await self._items("/v1/projects")
+
+    async def create_project(self, name: str, *, isolated: bool = False) -> dict[str, Any]:
+        """POST /v1/projects"""
+        body = {"name": name, "isolated": isolated}
+        return cast(dict[str, Any], await self.request("POST", "/v1/projects", body=body))
+
+    async def project(self, id: str) -> dict[str, Any]:
+        """GET /v1/projects/{id}"""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/projects/{_part(id)}"))
+
+    async def project_members(self, project: str) -> list[dict[str, Any]]:
+        """GET /v1/projects/{id}/members"""
+        return await self._items(f"/v1/projects/{_part(project)}/members")
+
+    async def set_project_member(self, project: str, user: str, role: str) -> None:
+        """PUT /v1/projects/{id}/members/{user}: with the role read, write or admin."""
+        await self.request("PUT", f"/v1/projects/{_part(project)}/members/{_part(user)}", body={"role": role})
+
+    async def remove_from_project(self, project: str, user: str) -> None:
+        """DELETE /v1/projects/{id}/members/{user}"""
+        await self.request("DELETE", f"/v1/projects/{_part(project)}/members/{_part(user)}")
+
     # --- credentials ----------------------------------------------------------------------------------------------
 
     async def whoami(self) -> dict[str, Any]:

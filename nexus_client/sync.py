@@ -227,6 +227,33 @@ class Nexus:
         """POST /v1/teams/{id}/decline"""
         self.request("POST", f"/v1/teams/{_part(team)}/decline")
 
+    # --- projects -------------------------------------------------------------------------------------------------
+
+    def projects(self) -> list[dict[str, Any]]:
+        """GET /v1/projects"""
+        return self._items("/v1/projects")
+
+    def create_project(self, name: str, *, isolated: bool = False) -> dict[str, Any]:
+        """POST /v1/projects"""
+        body = {"name": name, "isolated": isolated}
+        return cast(dict[str, Any], self.request("POST", "/v1/projects", body=body))
+
+    def project(self, id: str) -> dict[str, Any]:
+        """GET /v1/projects/{id}"""
+        return cast(dict[str, Any], self.request("GET", f"/v1/projects/{_part(id)}"))
+
+    def project_members(self, project: str) -> list[dict[str, Any]]:
+        """GET /v1/projects/{id}/members"""
+        return self._items(f"/v1/projects/{_part(project)}/members")
+
+    def set_project_member(self, project: str, user: str, role: str) -> None:
+        """PUT /v1/projects/{id}/members/{user}: with the role read, write or admin."""
+        self.request("PUT", f"/v1/projects/{_part(project)}/members/{_part(user)}", body={"role": role})
+
+    def remove_from_project(self, project: str, user: str) -> None:
+        """DELETE /v1/projects/{id}/members/{user}"""
+        self.request("DELETE", f"/v1/projects/{_part(project)}/members/{_part(user)}")
+
     # --- credentials ----------------------------------------------------------------------------------------------
 
     def whoami(self) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """project: group rooms and sessions, and say who may read and write what they share."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,11 +12,10 @@ from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
 from composer.permissions import ActorFacts
+from composer.projects import members, projects
 from composer.repositories.database import Transaction
 from composer.rights import Act
 from composer.visibility import ProjectFacts, unknown_project_sentence
-
-_SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
 class MemberAction(StrEnum):
@@ -28,14 +26,7 @@ class MemberAction(StrEnum):
     LIST = "list"
 
 
-def _new_slug(text: str) -> str:
-    slug = text.lower()
-    if not _SLUG.fullmatch(slug):
-        raise BadInput("A project's name is 1 to 32 characters of a-z, 0-9, - and _.")
-    return slug
-
-
-_NEW: Final = parameters.word("name", "the new project's name", _new_slug)
+_NEW: Final = parameters.word("name", "the new project's name", projects.new_slug)
 _PROJECT: Final = parameters.project("name", "the name of one of your projects, as /nexus project list shows it")
 _ACTION: Final = parameters.choice(
     "action",
@@ -59,10 +50,7 @@ async def _project_create(call: Call) -> CommandAnswer:
     id = derived_id("project", str(call.workspace.tenant_id), call.event_id, str(call.user), slug)
     async with call.changing() as tx:
         await tx.people.lock()  # against another of theirs of this name
-        if any(project.slug == slug for project in await tx.projects.find_for(call.user)):
-            raise BadInput(f"You are in a project called {slug} already; choose another name.")
-        await tx.projects.create(id, slug, isolated, call.user, call.now)
-        await tx.projects.set_member(id, call.user, Role.ADMIN)
+        await projects.create(tx, id, slug, call.user, call.now, isolated=isolated)
     kind = "isolated project" if isolated else "project"
     return CommandAnswer(
         f"Created the {kind} {slug}; you are its admin. To add this conversation: {PREFIX} project assign {slug}"
@@ -136,34 +124,22 @@ async def _project_member(call: Call) -> CommandAnswer:
 
 async def _list_members(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        members = await tx.projects.members(_named_project(await call.judge(tx)).id)
-    return CommandAnswer("\n".join(f"{_all_names(names)}  {role}" for names, role in members))
+        found = await tx.projects.members(_named_project(await call.judge(tx)).id)
+    return CommandAnswer("\n".join(f"{_all_names(each.names)}  {each.role}" for each in found))
 
 
 async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, user: UserReference) -> str:
-    """Remove somebody, or set their role. Returns the answer; raises NotFound and BadInput."""
+    """Remove somebody, or set their role. Returns the answer; raises NotFound and Conflict."""
     known = await _find_user(tx, call, project, user)
     if known is None:
         raise NotFound(f"There is no user '{user.text}' here.")
-    removing = call.arguments.get(_ACTION) is MemberAction.REMOVE
-    role = call.arguments.get(_ROLE) or Role.WRITE
-    if removing or role is not Role.ADMIN:
-        await _require_another_admin(tx, project, known)
-    if not removing:
-        await tx.projects.set_member(project.id, known.id, role)
+    if call.arguments.get(_ACTION) is not MemberAction.REMOVE:
+        role = call.arguments.get(_ROLE) or Role.WRITE
+        await members.set_member(tx, project, known, role)
         return f"{known.name} is in {project.slug} with the role {role}."
-    if not await tx.projects.remove_member(project.id, known.id):
+    if not await members.remove_member(tx, project, known):
         raise NotFound(f"{known.name} is not in {project.slug}.")
     return f"{known.name} is no longer in {project.slug}, with none of their accounts."
-
-
-async def _require_another_admin(tx: Transaction, project: ProjectFacts, leaving: User) -> None:
-    """Raise BadInput where the project would be left without an admin: nobody could take a room out of it again."""
-    if await tx.projects.is_last_admin(project.id, leaving.id):
-        raise BadInput(
-            f"{leaving.name} is the only admin of {project.slug}: make somebody else an admin first "
-            f"({PREFIX} project member add {project.slug} USER admin)."
-        )
 
 
 def _all_names(names: Sequence[str]) -> str:
@@ -201,15 +177,15 @@ async def _find_user(tx: Transaction, call: Call, project: ProjectFacts, user: U
     """The user that is named: one of this workspace, or a member of the project from any other, who may be named as the
     list names them. To remove somebody, the members come first. Raises BadInput where that may be several people."""
     here = await find_user(tx, call, user)
-    members = await tx.projects.find_member(project.id, [*user.external_ids, user.text.casefold()])
+    inside = await tx.projects.find_member(project.id, [*user.external_ids, user.text.casefold()])
     if here is not None:
         own = await tx.people.linked_users([here.id])
         removing = call.arguments.get(_ACTION) is MemberAction.REMOVE
-        if not (removing and members) or any(each.id in (here.id, *own.get(here.id, ())) for each in members):
+        if not (removing and inside) or any(each.id in (here.id, *own.get(here.id, ())) for each in inside):
             return here
-    if len(members) > 1:
+    if len(inside) > 1:
         raise BadInput(f"Several members of {project.slug} are called {user.text}: name them in their own workspace.")
-    return members[0] if members else None
+    return inside[0] if inside else None
 
 
 async def _project_list(call: Call) -> CommandAnswer:

@@ -14,7 +14,7 @@ from bot.web.edge import Edge
 from bot.web.limits import FairUse
 from bot.web.metrics import Metrics
 from bot.web.problems import SCHEMA, add_problems, documented
-from bot.web.routes import agent, chat, entries, forgetting, health, keys, login, query, slack, teams
+from bot.web.routes import agent, chat, entries, forgetting, health, keys, login, projects, query, slack, teams
 from bot.web.serving import Connected, Served
 from bot.web.sessions import ApiSessions
 from composer import __version__
@@ -39,6 +39,7 @@ ROUTERS: Final = (
     entries.router,
     agent.router,
     teams.router,
+    projects.router,
 )
 
 

@@ -161,8 +161,9 @@ class Audit:
         self._actor: uuid.UUID | None = None
         self._place: uuid.UUID | None = None
 
-    def act_for(self, actor: uuid.UUID, place: uuid.UUID) -> None:
-        """State for whom this transaction acts and where they asked: what its rows have unless they name others."""
+    def act_for(self, actor: uuid.UUID, place: uuid.UUID | None = None) -> None:
+        """State for whom this transaction acts and where they asked (None: over the API): what its rows have unless
+        they name others."""
         self._actor, self._place = actor, place
 
     async def record(

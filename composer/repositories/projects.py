@@ -24,6 +24,15 @@ class Project:
     members: int
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectMember:
+    """A person in a project: one of their users, the names of those that were made members, and their role."""
+
+    id: uuid.UUID
+    names: tuple[str, ...]
+    role: Role
+
+
 class Projects:
     """Stored projects."""
 
@@ -75,10 +84,10 @@ class Projects:
             await self._audit.record(AuditAct.PROJECT_MEMBER_REMOVED, users=users, project=project)
         return bool(rows)
 
-    async def members(self, project: uuid.UUID) -> list[tuple[list[str], Role]]:
-        """Each member's role, with the names of their users that were made members."""
+    async def members(self, project: uuid.UUID) -> list[ProjectMember]:
+        """The people of a project, by name."""
         rows = await self._sql.fetch("project_members", project_id=project)
-        return [(row["names"], Role(row["role"])) for row in rows]
+        return [ProjectMember(row["id"], tuple(row["names"]), Role(row["role"])) for row in rows]
 
     async def rooms(self, project: uuid.UUID, user: uuid.UUID) -> list[tuple[str, bool, bool]]:
         """(name, private, pooled) of its rooms; of the private ones only those that this person is in."""

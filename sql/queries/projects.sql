@@ -54,14 +54,15 @@ WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id AND m.user_id = o.
 RETURNING m.user_id
 
 -- name: project_members
--- List the people of a project: the names of those of their users that were named, and the best of their roles.
-SELECT array_agg(u.name ORDER BY u.name, u.id) AS names,
+-- List the people of a project: one of those of their users that were named, the names of these, and the best of their
+-- roles.
+SELECT (array_agg(u.id ORDER BY u.id))[1] AS id, array_agg(u.name ORDER BY u.name, u.id) AS names,
        (array_agg(m.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role)))[1] AS role
 FROM project_members AS m
 JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
 WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
 GROUP BY coalesce(u.person_id, u.id)
-ORDER BY 1, min(u.id::text)
+ORDER BY 2, min(u.id::text)
 
 -- name: project_member_find
 -- Find members of a project by their ids on any platform, or by their names. One user for each person.

@@ -9,7 +9,7 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import COMMANDS, parse, run_command
 from bot.console.operations import set_admin
 from bot.script.places import incoming
-from composer.errors import BadInput, NexusError, NotFound, Refused
+from composer.errors import BadInput, Conflict, NexusError, NotFound, Refused
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
 
@@ -243,7 +243,7 @@ async def test_an_event_delivered_twice_runs_its_command_once(harness: AppHarnes
 async def test_two_projects_of_one_name_are_told_apart_by_their_ids(harness: AppHarness) -> None:
     for user, room in (("alice", "moon"), ("bob", "sun")):
         await harness.command(user, "/nexus project create apollo", room=room)
-    with pytest.raises(BadInput, match="You are in a project called apollo already"):
+    with pytest.raises(Conflict, match="You are in a project called apollo already"):
         await harness.command("alice", "/nexus project create apollo", room="moon")
     await harness.command("bob", "/nexus project assign apollo --yes", room="sun")
     assert (await harness.command("bob", "/nexus project list", room="sun")).text.startswith("apollo  your role: admin")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import Conflict, NotFound, Refused
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
 
@@ -143,7 +143,7 @@ async def test_a_member_of_another_workspace_is_named_as_the_list_names_them(har
 async def test_the_last_admin_neither_leaves_nor_is_demoted(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob write")
     for text in ("project member remove apollo alice", "project member add apollo alice read"):
-        with pytest.raises(BadInput, match="only admin of apollo: make somebody else an admin first"):
+        with pytest.raises(Conflict, match="only admin of apollo: make somebody else an admin first"):
             await in_team(harness, "alice", text)
     assert "alice  admin" in await in_team(harness, "alice", "project member list apollo")
     await in_team(harness, "alice", "project member add apollo alice admin")  # changes nothing
@@ -156,7 +156,7 @@ async def test_two_accounts_of_the_last_admin_are_one_admin(harness: AppHarness)
     await link(harness, "bob", "bob2")
     await in_annex(harness, "bob2", "project member add apollo bob2 admin")
     await in_team(harness, "alice", "project member remove apollo alice")
-    with pytest.raises(BadInput, match="only admin"):
+    with pytest.raises(Conflict, match="only admin"):
         await in_team(harness, "bob", "project member remove apollo bob")
 
 
@@ -167,8 +167,8 @@ async def test_two_admins_who_leave_at_once_leave_one(harness: AppHarness) -> No
             *(in_team(harness, user, f"project member remove apollo {user}") for user in ("alice", "bob")),
             return_exceptions=True,
         )
-        assert sorted(isinstance(each, BadInput) for each in done) == [False, True], done
-        if not isinstance(done[0], BadInput):  # alice has left: let her back in
+        assert sorted(isinstance(each, Conflict) for each in done) == [False, True], done
+        if not isinstance(done[0], Conflict):  # alice has left: let her back in
             await in_team(harness, "bob", "project member add apollo alice admin")
 
 

@@ -41,6 +41,8 @@ class Route:
 ENTRY: Final = {"id": "entry"}
 TEAM: Final = {"id": "team"}
 MEMBER: Final = {"id": "team", "user": "user"}
+PROJECT: Final = {"id": "project"}
+OF_PROJECT: Final = {"id": "project", "user": "user"}
 CHANGE: Final = {"tags": ["x"]}
 WRITE: Final = {"content": "x"}
 
@@ -88,6 +90,12 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("POST", "/v1/teams/{id}/accept"): Route(PEOPLE, of=TEAM),
     ("POST", "/v1/teams/{id}/decline"): Route(PEOPLE, of=TEAM),
     ("GET", "/v1/invites"): Route(PEOPLE),
+    ("GET", "/v1/projects"): Route(PEOPLE),
+    ("POST", "/v1/projects"): Route(PEOPLE, {"name": "apollo"}),
+    ("GET", "/v1/projects/{id}"): Route(PEOPLE, of=PROJECT),
+    ("GET", "/v1/projects/{id}/members"): Route(PEOPLE, of=PROJECT),
+    ("PUT", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, {"role": "read"}, OF_PROJECT),
+    ("DELETE", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, of=OF_PROJECT),
     ("GET", "/v1/whoami"): Route(TOOLS),
     ("GET", "/v1/keys"): Route(PEOPLE),
     ("POST", "/v1/keys"): Route(PEOPLE, {"vendor": "claude"}),
@@ -207,10 +215,11 @@ async def _ask(
 
 
 async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[str, str]) -> dict[str, str]:
-    """The ids of what alice has: an entry that she shares with her team, a turn, a session."""
+    """The ids of what alice has: an entry that she shares with her team, a project, a turn, a session."""
     entry = (await client.post("/v1/entries", json={"content": "of alice"}, headers=alice)).json()["id"]
     team = (await client.post("/v1/teams", json={"name": "Ops"}, headers=alice)).json()["id"]
     await client.put(f"/v1/entries/{entry}/team", json={"team": team}, headers=alice)
+    project = (await client.post("/v1/projects", json={"name": "apollo"}, headers=alice)).json()["id"]
     said = {"content": "hello", "session": "plans"}
     turn = (await client.post("/v1/chat", json=said, headers=alice)).json()
     user = str((await person(harness, "alice")).id)
@@ -218,6 +227,7 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
     key = (await client.get("/v1/keys", headers=alice)).json()["items"][0]["id"]
     browser = (await client.get("/v1/sessions", headers=alice)).json()["items"][0]["id"]
     things = {"entry": entry, "team": team, "turn": turn["turn"], "session": "plans", "user": user}
+    things["project"] = project
     return {**things, "key": key, "web session": browser}
 
 

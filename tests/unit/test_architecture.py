@@ -32,6 +32,7 @@ WORDS = {
     "Conversation",
     "ConversationRow",
     "Project",
+    "ProjectMember",
     "User",
     "AccessContext",
     "UnansweredCommand",

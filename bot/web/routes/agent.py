@@ -13,7 +13,8 @@ from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.problems import documented
 from bot.web.routes.entries import WRITTEN, answer, written
 from bot.web.shapes.entries import EntryAnswer, EntryList, EntryToWrite, SnippetList
-from bot.web.shapes.teams import ProjectList, TeamList, team_list
+from bot.web.shapes.projects import ProjectList
+from bot.web.shapes.teams import TeamList, team_list
 from composer.entries import listing, teams
 from composer.errors import NotFound
 from composer.visibility import UNKNOWN_ENTRY, readable_project

@@ -1,4 +1,4 @@
-"""Teams and projects, as the API takes and answers them."""
+"""Teams, as the API takes and answers them."""
 
 import uuid
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ from composer.repositories.teams import Team
 
 TeamName = Annotated[str, Field(min_length=1, max_length=80)]
 TeamRoleName = Literal["member", "admin"]
-ProjectRoleName = Literal["read", "write", "admin"]
 
 
 class NewTeam(Taken):
@@ -85,21 +84,6 @@ class Made(BaseModel):
     """The id of what was made."""
 
     id: uuid.UUID
-
-
-class ProjectAnswer(BaseModel):
-    """A project that the person is in, with their role. An `isolated` one is read by requests alone that name it."""
-
-    id: uuid.UUID
-    name: str
-    isolated: bool
-    role: ProjectRoleName
-
-
-class ProjectList(BaseModel):
-    """Projects, by name."""
-
-    items: list[ProjectAnswer]
 
 
 def team_list(found: Sequence[Team]) -> dict[str, Any]:

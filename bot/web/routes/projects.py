@@ -1,0 +1,90 @@
+"""`/v1/projects`: the person's projects, and who is in them, by the rules of `/nexus project`."""
+
+import uuid
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+from pydantic_core import to_json
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Calling
+from bot.web.problems import documented
+from bot.web.shapes.projects import (
+    NewProject,
+    OwnProject,
+    OwnProjectList,
+    ProjectMemberList,
+    ProjectMemberToSet,
+    member_values,
+    project_values,
+)
+from composer.model import Role, derived_id
+from composer.projects import members, projects
+from composer.repositories.database import Transaction
+from composer.repositories.projects import Project
+from composer.visibility import EntryAccess
+
+router = APIRouter(prefix="/v1/projects", tags=["projects"], route_class=JsonRoute)
+_DONE: Final = documented(400, 401, 403, 404, 409, 422)
+_MADE: Final[dict[int | str, dict[str, Any]]] = {
+    201: {"description": "The new project", "model": OwnProject},
+    **documented(400, 401, 403, 409, 410, 422),
+}
+
+
+@router.get("", summary="List projects", response_class=Response, responses={200: {"model": OwnProjectList}, **_DONE})
+async def list_projects(call: Calling) -> Response:
+    """The projects that the person is in, with their role."""
+    async with call.reading() as (tx, access):
+        found = await projects.own_projects(tx, access)
+    return _json({"items": [project_values(each) for each in found]})
+
+
+@router.post("", summary="Make a project", response_class=Response, status_code=201, responses=_MADE)
+async def create_project(call: Calling, sent: NewProject) -> Response:
+    """Who makes it is its admin. Others may have a project of the same name."""
+
+    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, Project]:
+        id = derived_id("project", str(access.tenant_id), call.event, str(access.user))
+        return id, await projects.create_over_api(tx, access, id, sent.name, call.now, isolated=sent.isolated)
+
+    made, repeated = await call.once(make, projects.own_project, managing=True)
+    headers = {"Location": f"/v1/projects/{made.id}"} | ({"Idempotency-Replayed": "true"} if repeated else {})
+    return _json(project_values(made), 201, headers)
+
+
+@router.get("/{id}", summary="Get a project", response_class=Response, responses={200: {"model": OwnProject}, **_DONE})
+async def get_project(call: Calling, id: uuid.UUID) -> Response:
+    """One of the person's projects."""
+    async with call.reading() as (tx, access):
+        return _json(project_values(await projects.own_project(tx, access, id)))
+
+
+@router.get(
+    "/{id}/members",
+    summary="List the members of a project",
+    response_class=Response,
+    responses={200: {"model": ProjectMemberList}, **_DONE},
+)
+async def list_members(call: Calling, id: uuid.UUID) -> Response:
+    """For its members."""
+    async with call.reading() as (tx, access):
+        return _json(member_values(await members.list_members(tx, access, id)))
+
+
+@router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
+async def set_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectMemberToSet) -> None:
+    """For the project's admins. From then on they recall what the project remembers. The only admin stays one."""
+    async with call.writing(managing=True) as (tx, access):
+        await members.set_member_over_api(tx, access, id, user, Role(sent.role))
+
+
+@router.delete("/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
+async def remove_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
+    """For the project's admins, and for oneself. The only admin can't leave."""
+    async with call.writing(managing=True) as (tx, access):
+        await members.remove_member_over_api(tx, access, id, user)
+
+
+def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(to_json(body), status, headers, media_type="application/json")

@@ -1,0 +1,84 @@
+"""Projects and who is in them, as the API takes and answers them."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from bot.web.shapes.entries import Taken
+from composer.repositories.projects import Project, ProjectMember
+
+ProjectRoleName = Literal["read", "write", "admin"]
+ProjectName = Annotated[str, Field(max_length=200, description="1 to 32 characters of a-z, 0-9, - and _.")]
+
+
+class NewProject(Taken):
+    """A project to be made; who makes it is its admin. Of an `isolated` one nothing is used outside, and nothing from
+    outside is used in it."""
+
+    name: ProjectName
+    isolated: bool = False
+
+
+class ProjectMemberToSet(Taken):
+    """What a member may do in a project: read it, add to it too, or manage its members too."""
+
+    role: ProjectRoleName
+
+
+class ProjectAnswer(BaseModel):
+    """A project that the person is in, with their role. An `isolated` one is read by requests alone that name it."""
+
+    id: uuid.UUID
+    name: str
+    isolated: bool
+    role: ProjectRoleName
+
+
+class ProjectList(BaseModel):
+    """Projects, by name."""
+
+    items: list[ProjectAnswer]
+
+
+class OwnProject(ProjectAnswer):
+    """The same, with how many people are in it."""
+
+    members: int
+
+
+class OwnProjectList(BaseModel):
+    """Projects, by name."""
+
+    items: list[OwnProject]
+
+
+class ProjectMemberAnswer(BaseModel):
+    """A person in a project. `names`: those of their accounts that were made members."""
+
+    id: uuid.UUID
+    names: list[str]
+    role: ProjectRoleName
+
+
+class ProjectMemberList(BaseModel):
+    """The people of a project, by name."""
+
+    items: list[ProjectMemberAnswer]
+
+
+def project_values(project: Project) -> dict[str, Any]:
+    """A project as OwnProject shows it."""
+    return {
+        "id": project.id,
+        "name": project.slug,
+        "isolated": project.isolated,
+        "role": str(project.role),
+        "members": project.members,
+    }
+
+
+def member_values(members: Sequence[ProjectMember]) -> dict[str, Any]:
+    """The people of a project as ProjectMemberList shows them."""
+    return {"items": [{"id": each.id, "names": list(each.names), "role": str(each.role)} for each in members]}
