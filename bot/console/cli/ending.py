@@ -36,7 +36,23 @@ class Ending:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self.signal is not None and self._task is not None:
             self._task.cancel()
-        return await work
+        with self._waking(self._loop):
+            return await work
+
+    @contextmanager
+    def _waking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Let each signal wake the loop. The system may deliver one to another thread while the loop waits, and only the
+        main thread, which waits in the loop, runs handlers: it would do so at the next event, or never."""
+        handled = [number for number in SIGNALS if signal.getsignal(number) == self._on_signal]
+        for number in handled:
+            loop.add_signal_handler(number, int)  # the loop listens now; what it calls does nothing
+            signal.signal(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number in handled:
+                loop.remove_signal_handler(number)
+                signal.signal(number, self._on_signal)
 
     @contextmanager
     def _handled(self) -> Iterator[None]:
