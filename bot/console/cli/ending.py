@@ -41,8 +41,8 @@ class Ending:
 
     @contextmanager
     def _waking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Let each signal wake the loop. The system may deliver one to another thread while the loop waits, and only the
-        main thread, which waits in the loop, runs handlers: it would do so at the next event, or never."""
+        """Let each signal wake the loop. The system may deliver one to another thread while the loop waits, but only
+        the main thread runs handlers, and that is the one that waits: it would run them at the next event, or never."""
         handled = [number for number in SIGNALS if signal.getsignal(number) == self._on_signal]
         for number in handled:
             loop.add_signal_handler(number, int)  # the loop listens now; what it calls does nothing
