@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from starlette.middleware import Middleware
 
 from bot.slack.signed_http import MAX_REQUEST_BYTES, PATH, SlackHttp
 from bot.web.bodies import BodyLimits, JsonRoute
+from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.limits import FairUse
 from bot.web.metrics import Metrics
-from bot.web.problems import SCHEMA, add_problems, documented
+from bot.web.problems import add_problems, documented
 from bot.web.routes import agent, chat, entries, forgetting, health, keys, login, projects, query, slack, teams
 from bot.web.serving import Connected, Served
 from bot.web.sessions import ApiSessions
@@ -78,12 +78,3 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
         served.include_router(slack.router)
     served.openapi = lambda: document(served)  # type: ignore[method-assign]
     return served
-
-
-def document(served: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of an app, made once."""
-    if served.openapi_schema is None:
-        made = get_openapi(title=served.title, version=served.version, routes=served.routes)
-        made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
-        served.openapi_schema = made
-    return served.openapi_schema

@@ -129,7 +129,7 @@ def _is_finite(value: Any) -> bool:
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is JSON, or 415."""
+    """A route whose body is JSON, or 415. An answer without a body has no type."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with our request in place of FastAPI's."""
@@ -141,6 +141,9 @@ class JsonRoute(APIRoute):
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
                     raise RequestRefused(415)
-            return await handle(JsonRequest(request.scope, request.receive))
+            answer = await handle(JsonRequest(request.scope, request.receive))
+            if answer.status_code == 204 and "content-type" in answer.headers:
+                del answer.headers["content-type"]
+            return answer
 
         return handler

@@ -11,7 +11,7 @@ from fastapi import Depends, Header, Request
 
 from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
-from bot.web.problems import RequestRefused
+from bot.web.problems import RequestRefused, header
 from bot.web.serving import Served
 from composer.credentials.principal import Principal
 from composer.entries import access as entry_access
@@ -25,6 +25,11 @@ from composer.visibility import EntryAccess
 T = TypeVar("T")
 
 MAX_IDEMPOTENCY_CHARS: Final = 255
+REPLAYED: Final = "Idempotency-Replayed"
+# Of answers to writes that an idempotency key makes take effect once, for the document of the API.
+ONCE: Final[dict[str, Any]] = {
+    REPLAYED: header("true: an earlier request with the same Idempotency-Key made it.", required=False)
+}
 GONE: Final = "What this request made was forgotten since."
 
 

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header
 
-from bot.web.problems import RequestRefused
+from bot.web.problems import RequestRefused, header
 from composer.errors import Conflict
 
 _TAG: Final = re.compile(r'"(\d{1,9})"', re.ASCII)
+# Of answers that show one version, for the document of the API.
+VERSIONED: Final[dict[str, Any]] = {"ETag": header("The version, for If-Match.")}
 
 
 def etag(version: int) -> str:

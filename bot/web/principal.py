@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 
 from bot.web.dependencies import Nexus
 from bot.web.limits import address_of
@@ -27,7 +28,11 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def _principal(request: Request, nexus: Nexus) -> Principal:
+# For the document of the API alone: who asks is decided below.
+_DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a person or of a tool.", auto_error=False)
+
+
+async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
     """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
     is not for tools with 403."""
     found = await _resolved(request, nexus)

@@ -159,10 +159,33 @@ def allowed(served: FastAPI, request: Request) -> list[str]:
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What the document of the API says of errors: for `responses` of a route, of these statuses, and of all others."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    found: dict[int | str, dict[str, Any]] = {"default": {"description": "A problem", "content": content}}
+    found: dict[int | str, dict[str, Any]] = {
+        "default": {"description": "A problem", "headers": dict(_OTHERS), "content": content}
+    }
     for status in statuses:
         found[status] = {"description": HTTPStatus(status).phrase, "content": content}
+        if status in _HEADERS:
+            found[status]["headers"] = dict(_HEADERS[status])
     return found
+
+
+def header(description: str, kind: str = "string", *, required: bool = True) -> dict[str, Any]:
+    """What the document of the API says of a header of an answer, which holds one value of a `kind`."""
+    return {"description": description, "required": required, "schema": {"type": kind}}
+
+
+_SECONDS: Final = "The seconds after which to ask again."
+# Of problems, by their status.
+_HEADERS: Final[Mapping[int, Mapping[str, dict[str, Any]]]] = {
+    401: {"WWW-Authenticate": header("Bearer: a key is sent as a bearer token.")},
+    429: {"Retry-After": header(f"{_SECONDS} Not where a budget is used up.", "integer", required=False)},
+    503: {"Retry-After": header(_SECONDS, "integer")},
+}
+# Of problems that any request may get.
+_OTHERS: Final[Mapping[str, dict[str, Any]]] = {
+    "Allow": header("The methods that the address takes, with 405.", required=False),
+    "Retry-After": header(f"{_SECONDS} With 503.", "integer", required=False),
+}
 
 
 SCHEMA: Final[Mapping[str, Any]] = {

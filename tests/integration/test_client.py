@@ -13,7 +13,8 @@ from fastapi import FastAPI
 from starlette.routing import Match
 
 import nexus_client
-from bot.web.app import document, web_app
+from bot.web.app import web_app
+from bot.web.document import document
 from bot.web.metrics import Metrics
 from nexus_client import AsyncNexus, Conflict, Forbidden, Invalid, Nexus, NotFound, Unauthorized, Unavailable
 from tests.support.api import key_of, person

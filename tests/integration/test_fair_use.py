@@ -18,7 +18,7 @@ from bot.web.app import web_app
 from bot.web.limits import FairUse, address_of, counted_by_address
 from bot.web.metrics import Metrics
 from bot.web.principal import Admin, Bearer
-from bot.web.problems import TooManyRequests
+from bot.web.problems import TooManyRequests, documented
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from tests.support.api import bearer, key_of, person
@@ -180,7 +180,7 @@ async def test_who_asks_too_often_gets_a_problem_that_says_when_to_come_back(
     )  # alone: the addresses of all tests are one
     served = web_app(app, Metrics(()), {}, None)
 
-    @served.get("/v1/counted", dependencies=[Depends(counted_by_address)])
+    @served.get("/v1/counted", dependencies=[Depends(counted_by_address)], responses=documented(429))
     async def counted() -> None:
         return None
 

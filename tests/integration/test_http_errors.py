@@ -15,8 +15,10 @@ from starlette.responses import StreamingResponse
 from structlog.testing import capture_logs
 
 from bot.web import bodies, server
-from bot.web.app import document, web_app
+from bot.web.app import web_app
+from bot.web.document import document
 from bot.web.metrics import Metrics
+from bot.web.problems import documented
 from composer.errors import AdminNeeded, BadInput, BudgetUsedUp, Misconfigured, NexusError, NotFound, Unavailable
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
@@ -70,7 +72,7 @@ def an_app(public_url: str | None = None) -> FastAPI:
     async def sign(name: str = Form()) -> dict[str, str]:
         return {"name": name}
 
-    @served.get("/v1/errors/{name}")
+    @served.get("/v1/errors/{name}", responses=documented(403, 404, 422, 429))
     async def fail(name: str) -> None:
         raise ERRORS[name]  # a KeyError for any other name
 

@@ -34,7 +34,8 @@ def _add_probe(served: FastAPI, path: str) -> None:
     async def probe(principal: Bearer) -> dict[str, str | None]:
         return {"user": str(principal.user), "vendor": principal.vendor}
 
-    served.add_api_route(path, probe, methods=["GET", "POST"])
+    for method in ("GET", "POST"):
+        served.add_api_route(path, probe, methods=[method])
 
 
 async def test_a_person_uses_every_route_and_a_tool_its_own_alone(

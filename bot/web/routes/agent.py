@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
 from bot.web.call import Calling
+from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.problems import documented
 from bot.web.routes.entries import WRITTEN, answer, written
@@ -27,7 +28,7 @@ _LISTS: Final[dict[int | str, dict[str, Any]]] = {
     **documented(400, 401, 403, 404, 422),
 }
 _ONE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The entry; its version is the ETag", "model": EntryAnswer},
+    200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
     **documented(401, 403, 404, 422),
 }
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Call, Calling
-from bot.web.conditions import IfMatch, etag, only_version
+from bot.web.call import ONCE, REPLAYED, Call, Calling
+from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
-from bot.web.problems import documented
+from bot.web.problems import documented, header
 from bot.web.shapes.entries import (
     ChangedEntry,
     EntryAnswer,
@@ -36,12 +36,20 @@ _LISTS: Final[dict[int | str, dict[str, Any]]] = {
     **documented(400, 401, 403, 404, 422),
 }
 _ONE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The entry; its version is the ETag", "model": EntryAnswer},
+    200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
     **documented(400, 401, 403, 404, 409, 412, 422),
 }
 WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "It replaces what was written with the same key", "model": Written},
-    201: {"description": "It is new", "model": Written},
+    200: {
+        "description": "It replaces what was written with the same key",
+        "model": Written,
+        "headers": {**VERSIONED, **ONCE},
+    },
+    201: {
+        "description": "It is new",
+        "model": Written,
+        "headers": {**VERSIONED, **ONCE, "Location": header("The address of the entry.")},
+    },
     **documented(400, 401, 403, 404, 409, 410, 413, 415, 422),
 }
 
@@ -134,7 +142,7 @@ async def written(call: Call, sent: EntryToWrite, project: str | None) -> Respon
 
     response, repeated = await call.once(make, again, project)
     if repeated:
-        response.headers["Idempotency-Replayed"] = "true"
+        response.headers[REPLAYED] = "true"
     return response
 
 

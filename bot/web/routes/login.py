@@ -6,7 +6,7 @@ links, too. The button counts from our own page alone: no page of another site c
 
 import html
 import secrets
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -15,7 +15,7 @@ from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.limits import counted_by_address
 from bot.web.principal import Bearer, cookie_name, is_own_page
-from bot.web.problems import documented
+from bot.web.problems import documented, header
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.principal import Source
 from composer.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
@@ -87,7 +87,13 @@ async def signed_in() -> Response:
     return _page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.")
 
 
-@signed_in_routes.post("/v1/logout", tags=["keys"], summary="Sign out", status_code=204, responses=documented(401, 403))
+_SIGNED_OUT: Final[dict[int | str, dict[str, Any]]] = {
+    204: {"description": "The browser is signed out", "headers": {"Set-Cookie": header("Takes its cookie away.")}},
+    **documented(401, 403),
+}
+
+
+@signed_in_routes.post("/v1/logout", tags=["keys"], summary="Sign out", status_code=204, responses=_SIGNED_OUT)
 async def sign_out(principal: Bearer, nexus: Nexus, response: Response) -> None:
     """End the web session that asks."""
     if principal.source is not Source.WEB_SESSION:

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Calling
+from bot.web.call import ONCE, REPLAYED, Calling
+from bot.web.conditions import VERSIONED
 from bot.web.problems import documented
 from bot.web.routes.entries import answer
 from bot.web.shapes.entries import EntryAnswer
@@ -21,7 +22,7 @@ from composer.visibility import UNKNOWN_TEAM, EntryAccess
 router = APIRouter(tags=["teams"], route_class=JsonRoute)
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
-    201: {"description": "The id of what was made", "model": Made},
+    201: {"description": "The id of what was made", "model": Made, "headers": ONCE},
     **documented(400, 401, 403, 404, 409, 410, 422),
 }
 
@@ -42,7 +43,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
         return id, id
 
     id, repeated = await call.once(make, _still_there, managing=True)
-    return _json({"id": id}, 201, {"Idempotency-Replayed": "true"} if repeated else {})
+    return _json({"id": id}, 201, {REPLAYED: "true"} if repeated else {})
 
 
 @router.get(
@@ -85,7 +86,7 @@ async def leave_team(call: Calling, id: uuid.UUID) -> None:
     "/v1/teams/{id}/entries/{entry}",
     summary="End what a former member shares",
     response_class=Response,
-    responses={200: {"model": EntryAnswer}, **_DONE},
+    responses={200: {"model": EntryAnswer, "headers": VERSIONED}, **_DONE},
 )
 async def unshare_of_former(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
     """For the team's admins. The entry stays its owner's."""
@@ -108,7 +109,7 @@ async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
         return made
 
     made, repeated = await call.once(make, again, managing=True)
-    return _json({"id": made}, 201, {"Idempotency-Replayed": "true"} if repeated else {})
+    return _json({"id": made}, 201, {REPLAYED: "true"} if repeated else {})
 
 
 @router.get(

@@ -1,0 +1,39 @@
+"""The OpenAPI document of the API: what FastAPI reads from the routes, and what their layers answer besides."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from bot.web.problems import SCHEMA, documented
+
+# What a request can be refused with before its route sees it, by what the route takes.
+OF_CREDENTIALS: Final = (401, 403, 429)
+OF_PARAMETERS: Final = (422,)
+OF_BODIES: Final = (400, 408, 413, 415, 422)
+
+
+def document(served: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of an app, made once."""
+    if served.openapi_schema is None:
+        made = get_openapi(title=served.title, version=served.version, routes=served.routes)
+        made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
+        for operations in made["paths"].values():
+            for operation in operations.values():
+                _add_refusals(operation)
+        served.openapi_schema = made
+    return served.openapi_schema
+
+
+def _add_refusals(operation: dict[str, Any]) -> None:
+    """Document what the layers before a route answer, unless the route says it in its own words."""
+    taken: Mapping[str, tuple[int, ...]] = {
+        "security": OF_CREDENTIALS,
+        "parameters": OF_PARAMETERS,
+        "requestBody": OF_BODIES,
+    }
+    statuses = {status for part, refusals in taken.items() if operation.get(part) for status in refusals}
+    for status in sorted(statuses):
+        operation["responses"].setdefault(str(status), documented(status)[status])
+    operation["responses"] = dict(sorted(operation["responses"].items()))

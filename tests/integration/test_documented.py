@@ -1,0 +1,105 @@
+"""That no answer differs from the document of the API unnoticed (tests/support/documented.py)."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx2
+import pytest
+from fastapi import FastAPI, Response
+from pydantic import BaseModel
+
+from bot.web.app import web_app
+from bot.web.document import document
+from bot.web.event_stream import EVENT_STREAM, event
+from bot.web.metrics import Metrics
+from bot.web.problems import documented, header, problem
+from composer.server_urls import ServerUrl
+from composer.settings import Settings
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+
+class Thing(BaseModel):
+    name: str
+    made_at: str | None = None
+
+
+SAID: dict[int | str, dict[str, Any]] = {
+    200: {"model": Thing, "headers": {"ETag": header("A version.")}, "content": {EVENT_STREAM: {}}},
+    204: {"description": "Nothing"},
+    205: {"description": "Nothing"},
+    **documented(404),
+}
+GOOD = {"name": "a"}
+ETAG = {"ETag": '"1"'}
+
+
+def an_app() -> FastAPI:
+    unasked = SimpleNamespace(serve=lambda *_: None)
+    settings, redis = Settings(home=Path("unused")), ServerUrl("redis://127.0.0.1:1/0")
+    return web_app(cast(Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked)), Metrics(()), {}, None)
+
+
+def answering(response: Response) -> Callable[[], Awaitable[Response]]:
+    async def answer() -> Response:
+        return response
+
+    return answer
+
+
+def json_of(value: Any, status: int = 200, headers: dict[str, str] = ETAG, kind: str = "application/json") -> Response:
+    return Response(json.dumps(value), status, headers, kind)
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (json_of(GOOD), ""),
+        (problem(404), ""),
+        (problem(503), ""),  # any request may get it
+        (problem(409), "409: the status is not documented"),
+        (json_of(GOOD, 201), "201: the status is not documented"),
+        (json_of({**GOOD, "owner": "alice"}), "breaks"),
+        (json_of({}), "breaks"),
+        (json_of({"name": 1}), "name breaks"),
+        (json_of([]), "the body breaks"),
+        (json_of(GOOD, headers={}), "the header etag is missing"),
+        (json_of(GOOD, headers={**ETAG, "X-Owner": "alice"}), "the header x-owner is not documented"),
+        (json_of(GOOD, kind="text/html"), "the media type 'text/html' is none of"),
+        (json_of(GOOD, 404), "the media type 'application/json' is none of"),
+        (json_of({"detail": "No."}, 404, {}, "application/problem+json"), "breaks"),
+        (Response(status_code=204), ""),
+        (Response(status_code=204, media_type="text/plain"), ""),  # our routes take its type away
+        (Response(b"x", 205), "none is documented"),
+        (Response(event("start", b'{"name": "a"}') + event("done", b"{}"), headers=ETAG, media_type=EVENT_STREAM), ""),
+        (Response(event("start", b'{"owner": "a"}'), headers=ETAG, media_type=EVENT_STREAM), "start: the body breaks"),
+    ],
+)
+async def test_an_answer_that_is_not_as_documented_fails_the_test(response: Response, said: str) -> None:
+    served = an_app()
+    served.add_api_route("/v1/things/{id}", answering(response), responses=SAID, response_class=Response)
+    failed = ""
+    try:
+        async with served_at(served) as url, httpx2.AsyncClient(base_url=url) as client:
+            assert (await client.get("/v1/things/1")).status_code == response.status_code
+    except AssertionError as error:
+        failed = str(error)
+    assert bool(failed) == bool(said), failed
+    assert said in failed
+
+
+def test_the_document_says_of_every_route_what_opens_it_and_names_it_once() -> None:
+    told = document(an_app())
+    operations = {
+        (method, path): operation for path, methods in told["paths"].items() for method, operation in methods.items()
+    }
+    names = [operation["operationId"] for operation in operations.values()]
+    assert len(names) == len(set(names))
+    assert told["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    for (method, path), operation in operations.items():
+        assert ("security" in operation) == path.startswith("/v1/"), (method, path)
+        assert ("401" in operation["responses"]) == path.startswith("/v1/"), (method, path)
