@@ -7,8 +7,8 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Calling
-from bot.web.problems import documented
+from bot.web.call import ONCE, REPLAYED, Calling
+from bot.web.problems import documented, header
 from bot.web.shapes.projects import (
     NewProject,
     OwnProject,
@@ -27,7 +27,11 @@ from composer.visibility import EntryAccess
 router = APIRouter(prefix="/v1/projects", tags=["projects"], route_class=JsonRoute)
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
-    201: {"description": "The new project", "model": OwnProject},
+    201: {
+        "description": "The new project",
+        "model": OwnProject,
+        "headers": {**ONCE, "Location": header("The address of the project.")},
+    },
     **documented(400, 401, 403, 409, 410, 422),
 }
 
@@ -49,7 +53,7 @@ async def create_project(call: Calling, sent: NewProject) -> Response:
         return id, await projects.create_over_api(tx, access, id, sent.name, call.now, isolated=sent.isolated)
 
     made, repeated = await call.once(make, projects.own_project, managing=True)
-    headers = {"Location": f"/v1/projects/{made.id}"} | ({"Idempotency-Replayed": "true"} if repeated else {})
+    headers = {"Location": f"/v1/projects/{made.id}"} | ({REPLAYED: "true"} if repeated else {})
     return _json(project_values(made), 201, headers)
 
 
