@@ -37,6 +37,10 @@ class Conflict(NexusError):
     is."""
 
 
+class Outdated(Conflict):
+    """Somebody has changed it since the version that was read: reading it again shows the one that it has now."""
+
+
 class Unavailable(NexusError):
     """A server that Nexus needs (database, cache, model, platform) does not answer. Trying again later may work."""
 

@@ -11,6 +11,7 @@ import structlog
 from composer.app import App
 from composer.memory.forget import forget
 from composer.model import Agent
+from composer.repositories.api_requests import REPEATED_FOR
 from composer.repositories.database import Transaction
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
@@ -21,7 +22,6 @@ logger = structlog.get_logger()
 BATCH_SIZE: Final = 200  # items that are erased in one transaction
 TRASH_RETENTION: Final = timedelta(days=30)
 COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
-API_REQUEST_RETENTION: Final = timedelta(days=1)  # for which a repeated write over the API makes nothing more
 KEY_RETENTION: Final = timedelta(days=30)  # that a key is still listed after it has ended
 RUN_RETENTION: Final = timedelta(days=60)
 REMINDER_DAYS: Final = 400  # that a reminder which has ended is kept without `keep_days`
@@ -125,7 +125,7 @@ async def expire(run: JobRun) -> None:
             await tx.web_sessions.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
-            await tx.maintenance.delete_api_requests_before(run.now - API_REQUEST_RETENTION)
+            await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 

@@ -86,26 +86,28 @@ class AsyncNexus:
 
     async def entries(self, **filters: Any) -> AsyncIterator[Entry]:
         """GET /v1/entries: all that fit, newest first, page by page. Filters: kind, tag, vendor, session, q, trashed,
-        team, project, since, before; `limit` is the size of a page."""
+        expired, team, project, since, before; `limit` is the size of a page."""
         async for item in self._pages("/v1/entries", filters):
             yield cast(Entry, item)
 
-    async def entry(self, id: str) -> Entry:
-        """GET /v1/entries/{id}"""
-        return cast(Entry, await self.request("GET", f"/v1/entries/{_part(id)}"))
+    async def entry(self, id: str, *, project: str | None = None) -> Entry:
+        """GET /v1/entries/{id}. `project`, here and below: the isolated project that it is in."""
+        return cast(Entry, await self.request("GET", f"/v1/entries/{_part(id)}", params={"project": project}))
 
-    async def change(self, id: str, *, version: int | None = None, **values: Any) -> Entry:
+    async def change(self, id: str, *, version: int | None = None, project: str | None = None, **values: Any) -> Entry:
         """PATCH /v1/entries/{id}: of this `version` alone, if it is given."""
-        headers = _match(version)
-        return cast(Entry, await self.request("PATCH", f"/v1/entries/{_part(id)}", body=values, headers=headers))
+        path, params = f"/v1/entries/{_part(id)}", {"project": project}
+        return cast(Entry, await self.request("PATCH", path, body=values, params=params, headers=_match(version)))
 
-    async def trash(self, id: str, *, version: int | None = None) -> None:
+    async def trash(self, id: str, *, version: int | None = None, project: str | None = None) -> None:
         """DELETE /v1/entries/{id}"""
-        await self.request("DELETE", f"/v1/entries/{_part(id)}", headers=_match(version))
+        path, params = f"/v1/entries/{_part(id)}", {"project": project}
+        await self.request("DELETE", path, params=params, headers=_match(version))
 
-    async def restore(self, id: str) -> Entry:
+    async def restore(self, id: str, *, project: str | None = None) -> Entry:
         """POST /v1/entries/{id}/restore"""
-        return cast(Entry, await self.request("POST", f"/v1/entries/{_part(id)}/restore"))
+        path, params = f"/v1/entries/{_part(id)}/restore", {"project": project}
+        return cast(Entry, await self.request("POST", path, params=params))
 
     async def share(self, id: str, team: str) -> Entry:
         """PUT /v1/entries/{id}/team"""
@@ -115,25 +117,29 @@ class AsyncNexus:
         """DELETE /v1/entries/{id}/team"""
         return cast(Entry, await self.request("DELETE", f"/v1/entries/{_part(id)}/team"))
 
-    async def forget(self, id: str) -> dict[str, Any]:
+    async def forget(self, id: str, *, project: str | None = None) -> dict[str, Any]:
         """POST /v1/entries/{id}/forget: for good; the receipt."""
-        return cast(dict[str, Any], await self.request("POST", f"/v1/entries/{_part(id)}/forget"))
+        path, params = f"/v1/entries/{_part(id)}/forget", {"project": project}
+        return cast(dict[str, Any], await self.request("POST", path, params=params))
 
     async def forget_entries(self, **which: Any) -> dict[str, Any]:
-        """POST /v1/entries/forget: kind, tag, vendor, older_than; Conflict says what to `confirm`."""
+        """POST /v1/entries/forget: kind, tag, vendor, project, older_than; Conflict says what to `confirm`."""
         return cast(dict[str, Any], await self.request("POST", "/v1/entries/forget", body=which))
 
-    async def pending(self) -> list[dict[str, Any]]:
+    async def pending(self, *, project: str | None = None) -> list[dict[str, Any]]:
         """GET /v1/entries/pending"""
-        return await self._items("/v1/entries/pending")
+        found = await self.request("GET", "/v1/entries/pending", params={"project": project})
+        return cast(list[dict[str, Any]], found["items"])
 
-    async def approve(self, id: str) -> None:
+    async def approve(self, id: str, *, project: str | None = None) -> None:
         """POST /v1/entries/pending/{id}/approve"""
-        await self.request("POST", f"/v1/entries/pending/{_part(id)}/approve")
+        path, params = f"/v1/entries/pending/{_part(id)}/approve", {"project": project}
+        await self.request("POST", path, params=params)
 
-    async def reject(self, id: str) -> None:
+    async def reject(self, id: str, *, project: str | None = None) -> None:
         """POST /v1/entries/pending/{id}/reject"""
-        await self.request("POST", f"/v1/entries/pending/{_part(id)}/reject")
+        path, params = f"/v1/entries/pending/{_part(id)}/reject", {"project": project}
+        await self.request("POST", path, params=params)
 
     # --- a tool's -------------------------------------------------------------------------------------------------
 
@@ -146,9 +152,9 @@ class AsyncNexus:
         async for item in self._pages("/v1/agent/entries", filters):
             yield cast(Snippet, item)
 
-    async def agent_entry(self, id: str) -> Entry:
+    async def agent_entry(self, id: str, *, project: str | None = None) -> Entry:
         """GET /v1/agent/entries/{id}"""
-        return cast(Entry, await self.request("GET", f"/v1/agent/entries/{_part(id)}"))
+        return cast(Entry, await self.request("GET", f"/v1/agent/entries/{_part(id)}", params={"project": project}))
 
     async def agent_latest(self, **filters: Any) -> Entry:
         """GET /v1/agent/entries/latest"""

@@ -87,26 +87,28 @@ class Nexus:
 
     def entries(self, **filters: Any) -> Iterator[Entry]:
         """GET /v1/entries: all that fit, newest first, page by page. Filters: kind, tag, vendor, session, q, trashed,
-        team, project, since, before; `limit` is the size of a page."""
+        expired, team, project, since, before; `limit` is the size of a page."""
         for item in self._pages("/v1/entries", filters):
             yield cast(Entry, item)
 
-    def entry(self, id: str) -> Entry:
-        """GET /v1/entries/{id}"""
-        return cast(Entry, self.request("GET", f"/v1/entries/{_part(id)}"))
+    def entry(self, id: str, *, project: str | None = None) -> Entry:
+        """GET /v1/entries/{id}. `project`, here and below: the isolated project that it is in."""
+        return cast(Entry, self.request("GET", f"/v1/entries/{_part(id)}", params={"project": project}))
 
-    def change(self, id: str, *, version: int | None = None, **values: Any) -> Entry:
+    def change(self, id: str, *, version: int | None = None, project: str | None = None, **values: Any) -> Entry:
         """PATCH /v1/entries/{id}: of this `version` alone, if it is given."""
-        headers = _match(version)
-        return cast(Entry, self.request("PATCH", f"/v1/entries/{_part(id)}", body=values, headers=headers))
+        path, params = f"/v1/entries/{_part(id)}", {"project": project}
+        return cast(Entry, self.request("PATCH", path, body=values, params=params, headers=_match(version)))
 
-    def trash(self, id: str, *, version: int | None = None) -> None:
+    def trash(self, id: str, *, version: int | None = None, project: str | None = None) -> None:
         """DELETE /v1/entries/{id}"""
-        self.request("DELETE", f"/v1/entries/{_part(id)}", headers=_match(version))
+        path, params = f"/v1/entries/{_part(id)}", {"project": project}
+        self.request("DELETE", path, params=params, headers=_match(version))
 
-    def restore(self, id: str) -> Entry:
+    def restore(self, id: str, *, project: str | None = None) -> Entry:
         """POST /v1/entries/{id}/restore"""
-        return cast(Entry, self.request("POST", f"/v1/entries/{_part(id)}/restore"))
+        path, params = f"/v1/entries/{_part(id)}/restore", {"project": project}
+        return cast(Entry, self.request("POST", path, params=params))
 
     def share(self, id: str, team: str) -> Entry:
         """PUT /v1/entries/{id}/team"""
@@ -116,25 +118,29 @@ class Nexus:
         """DELETE /v1/entries/{id}/team"""
         return cast(Entry, self.request("DELETE", f"/v1/entries/{_part(id)}/team"))
 
-    def forget(self, id: str) -> dict[str, Any]:
+    def forget(self, id: str, *, project: str | None = None) -> dict[str, Any]:
         """POST /v1/entries/{id}/forget: for good; the receipt."""
-        return cast(dict[str, Any], self.request("POST", f"/v1/entries/{_part(id)}/forget"))
+        path, params = f"/v1/entries/{_part(id)}/forget", {"project": project}
+        return cast(dict[str, Any], self.request("POST", path, params=params))
 
     def forget_entries(self, **which: Any) -> dict[str, Any]:
-        """POST /v1/entries/forget: kind, tag, vendor, older_than; Conflict says what to `confirm`."""
+        """POST /v1/entries/forget: kind, tag, vendor, project, older_than; Conflict says what to `confirm`."""
         return cast(dict[str, Any], self.request("POST", "/v1/entries/forget", body=which))
 
-    def pending(self) -> list[dict[str, Any]]:
+    def pending(self, *, project: str | None = None) -> list[dict[str, Any]]:
         """GET /v1/entries/pending"""
-        return self._items("/v1/entries/pending")
+        found = self.request("GET", "/v1/entries/pending", params={"project": project})
+        return cast(list[dict[str, Any]], found["items"])
 
-    def approve(self, id: str) -> None:
+    def approve(self, id: str, *, project: str | None = None) -> None:
         """POST /v1/entries/pending/{id}/approve"""
-        self.request("POST", f"/v1/entries/pending/{_part(id)}/approve")
+        path, params = f"/v1/entries/pending/{_part(id)}/approve", {"project": project}
+        self.request("POST", path, params=params)
 
-    def reject(self, id: str) -> None:
+    def reject(self, id: str, *, project: str | None = None) -> None:
         """POST /v1/entries/pending/{id}/reject"""
-        self.request("POST", f"/v1/entries/pending/{_part(id)}/reject")
+        path, params = f"/v1/entries/pending/{_part(id)}/reject", {"project": project}
+        self.request("POST", path, params=params)
 
     # --- a tool's -------------------------------------------------------------------------------------------------
 
@@ -147,9 +153,9 @@ class Nexus:
         for item in self._pages("/v1/agent/entries", filters):
             yield cast(Snippet, item)
 
-    def agent_entry(self, id: str) -> Entry:
+    def agent_entry(self, id: str, *, project: str | None = None) -> Entry:
         """GET /v1/agent/entries/{id}"""
-        return cast(Entry, self.request("GET", f"/v1/agent/entries/{_part(id)}"))
+        return cast(Entry, self.request("GET", f"/v1/agent/entries/{_part(id)}", params={"project": project}))
 
     def agent_latest(self, **filters: Any) -> Entry:
         """GET /v1/agent/entries/latest"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Query, Request
 
 from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
@@ -34,6 +34,14 @@ GONE: Final = "What this request made was forgotten since."
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What identifies a write, so that repeating it makes the same thing, and when it was made first."""
+
+    id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one."""
 
@@ -47,11 +55,6 @@ class Call:
     def now(self) -> datetime:
         """The time."""
         return self.nexus.app.clock.now()
-
-    @property
-    def event(self) -> str:
-        """What identifies the request, so that repeating it makes the same thing."""
-        return uuid.uuid4().hex if self.key is None else f"{self.principal.id} {self.key}"
 
     @asynccontextmanager
     async def reading(self, project: str | None = None) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
@@ -79,8 +82,8 @@ class Call:
 
     async def once(
         self,
-        make: Callable[[Transaction, EntryAccess], Awaitable[tuple[uuid.UUID, T]]],
-        again: Callable[[Transaction, EntryAccess, uuid.UUID], Awaitable[T]],
+        make: Callable[[Transaction, EntryAccess, Event], Awaitable[tuple[uuid.UUID, T]]],
+        again: Callable[[Transaction, EntryAccess, Event, uuid.UUID], Awaitable[T]],
         project: str | None = None,
         *,
         managing: bool = False,
@@ -90,15 +93,17 @@ class Call:
         forgotten since."""
         async with self.writing(project, managing=managing) as (tx, access):
             named = self._named()
-            before = None if named is None else await tx.api_requests.begin(named, self.now)
-            if before is not None and before.made is not None:
+            if named is None:
+                return (await make(tx, access, Event(uuid.uuid4().hex, self.now)))[1], False
+            begun = await tx.api_requests.begin(named, self.now)
+            event = Event(f"{self.principal.id} {self.key} {begun.at.isoformat()}", begun.at)
+            if begun.made is not None:
                 try:
-                    return await again(tx, access, before.made), True
+                    return await again(tx, access, event, begun.made), True
                 except NotFound:
                     raise RequestRefused(410, GONE) from None
-            made, result = await make(tx, access)
-            if named is not None:
-                await tx.api_requests.note_made(named, made)
+            made, result = await make(tx, access, event)
+            await tx.api_requests.note_made(named, made)
             return result, False
 
     def _named(self) -> NamedRequest | None:
@@ -132,4 +137,14 @@ async def _call(
 
 
 Calling = Annotated[Call, Depends(_call)]
+InProject = Annotated[
+    str | None,
+    Query(
+        alias="project",
+        min_length=1,
+        max_length=200,
+        description="The project that the request is about, by its id or name: what an isolated one has is found by "
+        "requests alone that name it.",
+    ),
+]
 Document = dict[int | str, dict[str, Any]]

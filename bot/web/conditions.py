@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Header
 
 from bot.web.problems import RequestRefused, header
-from composer.errors import Conflict
+from composer.errors import Outdated
 
 _TAG: Final = re.compile(r'"(\d{1,9})"', re.ASCII)
 # Of answers that show one version, for the document of the API.
@@ -42,7 +42,7 @@ def only_version(version: int | None) -> Iterator[None]:
     """Around a change that holds for one version alone: answers 412 where there is another one by now."""
     try:
         yield
-    except Conflict as error:
+    except Outdated as error:
         if version is None:
             raise
         raise RequestRefused(412) from error

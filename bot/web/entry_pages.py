@@ -49,7 +49,8 @@ def wanted(
     vendor: Annotated[Words | None, Query(description="Written by any of these; `api` is the person.")] = None,
     session: Text | None = None,
     q: Annotated[Text | None, Query(description="Words that stand in the title, the content or the key.")] = None,
-    trashed: bool = False,
+    trashed: Annotated[bool, Query(description="In the trash, instead of the others.")] = False,
+    expired: Annotated[bool, Query(description="That have expired, instead of the others.")] = False,
     team: Annotated[uuid.UUID | None, Query(description="Shared with this team.")] = None,
     project: Annotated[Text | None, Query(description="Written for this project: its id or name.")] = None,
     since: Annotated[AwareDatetime | None, Query(description="Written at this time or later.")] = None,
@@ -75,6 +76,7 @@ def wanted(
         since=since,
         until=before,
         trashed=trashed,
+        expired=expired,
     )
     return Wanted(found, team, project, limit, cursor, start, stats)
 

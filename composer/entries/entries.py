@@ -5,24 +5,26 @@ Each function works in the caller's transaction, and judges by facts that were g
 """
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from composer import visibility
+from composer.entries import keys
 from composer.entries.draft import API, EntryChange, EntryDraft, changed, checked
-from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
 from composer.memory.entry_index import merged
 from composer.memory.forget import Receipt
-from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace, team_namespace
+from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues
 from composer.text.work import CLEANED_PER_READ, off_loop
-from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess, Grants, Readable
+from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess
 
+IN_TRASH: Final = "That entry is in the trash: restore it, and change it then."
 CHANGED_MEANWHILE: Final = "That entry was changed meanwhile: read it again, and change what it says now."
 
 NOTHING_ERASED: Final = Receipt()
@@ -68,19 +70,13 @@ async def write(
     for a tool of somebody who has opted out, BadInput.
     """
     tag = visibility.entry_tag(access)
-    trust = writer.trust if access.is_person else Trust.TOOL
     if not access.is_person:
         await _require_consent(tx, access)
-    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: checked(draft, now))
-    _require_own_vendor(access, values)
-    origin = API if access.is_person else access.vendor
-    author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
-    entry = Entry(derived_id("entry", str(access.user), origin, event), tag, values, author, origin, trust, now)
-    entry = replace(entry, size=len(draft.content.encode()))
-    existing = None if values.key is None else await _with_key(tx, access, entry, now)
+    entry = await _drafted(access, tag, draft, writer, event, now)
+    existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
     if existing is None:
         await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
-    if trust in writer.quarantined and _is_read_by_others(access, existing or entry):
+    if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
         return await _wait(tx, entry, existing)
     if existing is not None:
         return await _replaced(tx, access, existing, entry, said_vendors=draft.vendors is not None, now=now)
@@ -90,6 +86,49 @@ async def write(
             AuditAct.ENTRY_WRITTEN, actor=access.user, project=access.project, details={"vendor": _by(access)}
         )
     return Written(entry, created)
+
+
+async def written_before(
+    tx: Transaction,
+    access: EntryAccess,
+    draft: EntryDraft,
+    writer: Writer,
+    event: str,
+    at: datetime,
+    id: uuid.UUID,
+    now: datetime,
+) -> Entry:
+    """What a write made, for who repeats it: the entry as it is now, to a bearer who may read in that place; to one who
+    may only write there, as they wrote it (`event`, at a time), whatever became of it. Raises NotFound."""
+    readable = visibility.readable_entries(access)
+    if access.project is None and entries_namespace(access.user) not in readable.namespaces:
+        return await _drafted(access, visibility.entry_tag(access), draft, writer, event, at)
+    entry = await tx.entries.get(readable, id, now, access.users if access.is_person else ())
+    if entry is None:
+        raise NotFound(UNKNOWN_ENTRY)
+    return entry
+
+
+async def _drafted(
+    access: EntryAccess, tag: AccessTag, draft: EntryDraft, writer: Writer, event: str, now: datetime
+) -> Entry:
+    """A new entry as its writer wants it. Raises BadInput."""
+    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: checked(draft, now))
+    _require_own_vendor(access, values)
+    origin = _origin(access)
+    author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
+    trust = writer.trust if access.is_person else Trust.TOOL
+    size = len(draft.content.encode())
+    return Entry(entry_id(access, event), tag, values, author, origin, trust, now, size=size)
+
+
+def entry_id(access: EntryAccess, event: str) -> uuid.UUID:
+    """The id of the entry that a request makes, if it makes a new one."""
+    return derived_id("entry", str(access.user), _origin(access), event)
+
+
+def _origin(access: EntryAccess) -> str:
+    return API if access.is_person else access.vendor
 
 
 def _is_read_by_others(access: EntryAccess, entry: Entry) -> bool:
@@ -109,29 +148,6 @@ async def _wait(tx: Transaction, entry: Entry, existing: Entry | None) -> Writte
     return Written(entry, created=existing is None, pending=True)
 
 
-async def _with_key(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
-    """The entry that the same writer stored with the same key, under a lock of the key."""
-    assert entry.values.key is not None
-    await tx.entries.lock_key(entry.origin, entry.values.key)
-    readable = _replaceable(access, entry.tag)
-    found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
-    if found is None:
-        return None
-    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
-    return await tx.entries.get(readable, found, now)
-
-
-def _replaceable(access: EntryAccess, tag: AccessTag) -> Readable:
-    """Where a writer's key is looked for: in the project that they write for, else among the person's own; a person
-    who may write for teams finds those too that are shared with one."""
-    if access.project is not None:
-        return visibility.readable_entries(access).within([tag.namespace])
-    places = [entries_namespace(user) for user in access.users]
-    if access.is_person and Grants.WRITE_TEAMS in access.grants:
-        places += [team_namespace(team) for team in (*access.teams, *access.shared_with)]
-    return visibility.readable_entries(access).within(places)
-
-
 async def _replaced(
     tx: Transaction, access: EntryAccess, existing: Entry, entry: Entry, *, said_vendors: bool, now: datetime
 ) -> Written:
@@ -148,12 +164,16 @@ async def change(
     """Change an entry of one's own. What was made from words that it no longer has is erased, and answers that drew
     on them are retracted.
 
-    Raises NotFound, Refused for a tool and for another person's entry, BadInput, and Conflict where the entry has
-    another `version` (None: whatever it has).
+    Raises NotFound, Refused for a tool and for another person's entry, BadInput, and Outdated where the entry has
+    another `version` (None: whatever it has); Conflict where it is in the trash.
     """
-    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
-    entry = await _own(tx, access, id, now, version)
+    # Its words will be erased: an erasure of the whole goes before, or finds the new ones.
+    entry = await _own_under(tx.summaries.lock, tx, access, id, now, version)
+    if entry.trashed_at is not None:
+        raise Conflict(IN_TRASH)
     values = await off_loop(entry.size // CLEANED_PER_READ, lambda: changed(entry.values, wanted, now))
+    if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
+        await keys.require_free(tx, access, entry, now)
     return await _change(tx, entry, values, now)
 
 
@@ -162,7 +182,7 @@ async def _change(tx: Transaction, entry: Entry, values: EntryValues, now: datet
         return Changed(entry)
     found = await entry_index.replace_values(tx, entry, values, now)
     if found is None:
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Outdated(CHANGED_MEANWHILE)
     return Changed(*found)
 
 
@@ -176,7 +196,7 @@ async def trash(
         return entry
     found = await tx.entries.set_trashed(entry, now, now)
     if found is None:
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Outdated(CHANGED_MEANWHILE)
     await tx.recall.remove([id])
     return found
 
@@ -185,20 +205,13 @@ async def restore(
     tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, version: int | None = None
 ) -> Entry:
     """Take an entry out of the trash. Raises as `change`, and Conflict where another entry has its key by now."""
-    await tx.erasure.block()
-    entry = await _own(tx, access, id, now, version)
+    entry = await _own_under(tx.erasure.block, tx, access, id, now, version)
     if entry.trashed_at is None:
         return entry
-    if entry.values.key is not None:
-        await tx.entries.lock_key(entry.origin, entry.values.key)
-        places = visibility.readable_entries(access)
-        if await tx.entries.find_by_key(places, access.users, entry.origin, entry.values.key, now) is not None:
-            raise Conflict(
-                "Another entry has the key of that one by now: put it into the trash first, or change its key."
-            )
+    await keys.require_free(tx, access, entry, now)
     found = await tx.entries.set_trashed(entry, None, now)
     if found is None:
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Outdated(CHANGED_MEANWHILE)
     await entry_index.index(tx, found)
     return found
 
@@ -223,12 +236,12 @@ async def share(
 
 
 async def file(tx: Transaction, access: EntryAccess, entry: Entry, tag: AccessTag, now: datetime) -> Entry:
-    """File an entry under another tag, and record it. Raises Conflict when it was changed meanwhile."""
+    """File an entry under another tag, and record it. Raises Outdated when it was changed meanwhile."""
     if tag == entry.tag:
         return entry
     found = await tx.entries.file(entry, tag, access.user, _by(access), now)
     if found is None:
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Outdated(CHANGED_MEANWHILE)
     return found
 
 
@@ -249,9 +262,26 @@ async def _own(
     return entry
 
 
+async def _own_under(
+    lock: Callable[[], Awaitable[None]],
+    tx: Transaction,
+    access: EntryAccess,
+    id: uuid.UUID,
+    now: datetime,
+    version: int | None,
+) -> Entry:
+    """The same under a lock. One that is out of use may have lost its key meanwhile, which is locked first: whoever
+    takes both locks takes them in this order."""
+    entry = await _own(tx, access, id, now, version)
+    if entry.values.key is not None and (entry.trashed_at is not None or entry.has_expired(now)):
+        await tx.entries.lock_key(entry.origin, entry.values.key)
+    await lock()
+    return await _own(tx, access, id, now, version)
+
+
 def _require_version(entry: Entry, version: int | None) -> None:
     if version is not None and version != entry.version:
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Outdated(CHANGED_MEANWHILE)
 
 
 def _require_own_vendor(access: EntryAccess, values: EntryValues) -> None:

@@ -48,9 +48,9 @@ async def page(
     """A page of the entries that may be read and that are wanted: after a `cursor`, or from an `offset` on, which wins.
 
     `team`: those shared with one team alone; `only_project`: those of the project that `access` names alone. `whole`:
-    with all of their texts, else with the first SNIPPET_CHARS characters. Those in the trash are listed to the person
-    whose they are. Raises BadInput, NotFound for a team or project that may not be read, Refused for a tool that asks
-    for the trash.
+    with all of their texts, else with the first SNIPPET_CHARS characters. Those in the trash, and those that have
+    expired, are listed to the person whose they are. Raises BadInput, NotFound for a team or project that may not be
+    read, Refused for a tool that asks for the trash or for expired ones.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise BadInput(f"The limit of a page is a number from 1 to {MAX_LIMIT}.")
@@ -85,7 +85,8 @@ async def counts(
 
 
 async def get(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> Entry:
-    """One entry, whole; one in the trash for the person whose it is. Raises NotFound for one that may not be read."""
+    """One entry, whole; one that is in the trash or has expired for the person whose it is. Raises NotFound for one
+    that may not be read."""
     owners = access.users if access.is_person else ()
     entry = await tx.entries.get(visibility.readable_entries(access), id, now, owners)
     if entry is None:
@@ -120,8 +121,8 @@ async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datet
 def _scope(
     access: EntryAccess, wanted: EntryFilter, team: uuid.UUID | None, *, only_project: bool
 ) -> tuple[Readable, EntryFilter]:
-    if wanted.trashed and not access.is_person:
-        raise Refused("Only the person themselves may see their trash.")
+    if (wanted.trashed or wanted.expired) and not access.is_person:
+        raise Refused("Only the person themselves may see their trash, and what has expired.")
     readable = visibility.readable_entries(access) if team is None else visibility.readable_team(access, team)
     if only_project:
         if access.project is None:

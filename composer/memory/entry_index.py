@@ -77,13 +77,20 @@ def merged(old: EntryValues, new: EntryValues, *, replace_vendors: bool = False)
     return replace(new, metadata=metadata, vendors=vendors)
 
 
+async def lock_key_of(tx: Transaction, item: PendingItem) -> None:
+    """Let nobody else write with the key of an entry that waits, until the transaction ends. Keys are locked before
+    erasure."""
+    key = json.loads(item.entry or "{}").get("key")
+    if key is not None:
+        await tx.entries.lock_key(item.origin, key)
+
+
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
-    """Store an entry that waited for approval: in place of the one that its writer stored with the same key, if any."""
+    """Store an entry that waited for approval, under the lock of its key: in place of the one that its writer stored
+    with the same key, if any."""
     assert item.entry is not None
     values = values_from_json(item.text, item.detail, item.entry)
     entry = Entry(item.item_id, item.tag, values, item.author, item.origin, item.trust, item.at)
-    if values.key is not None:
-        await tx.entries.lock_key(item.origin, values.key)
     existing = await tx.entries.find_to_replace(entry.id, item.tag, item.origin, values.key, now)
     if existing is None:
         again = derived_id("entry", str(item.id), item.at.isoformat())  # the one that it should replace is in the trash

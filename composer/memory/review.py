@@ -29,6 +29,7 @@ async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
     if item.entry is None:
         await tx.erasure.block()  # an erasure either goes before, and the item is gone, or finds what is stored here
     else:
+        await entry_index.lock_key_of(tx, item)
         await tx.summaries.lock()  # the same; it may replace an entry, and so erase what was made from that
     await _decide(tx, item, QuarantineState.APPROVED)
     match item.kind:

@@ -15,6 +15,7 @@ from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.forget import Receipt
+from composer.model import project_namespace
 from composer.people.export_files import count_exports, remove_exports
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
@@ -60,9 +61,9 @@ async def erase(
 async def erase_entry(
     tx: Transaction, access: EntryAccess, home: Path, id: uuid.UUID, now: datetime, *, key: bytes
 ) -> Receipt:
-    """Erase an entry of the bearer's own, also one in the trash or one that waits for approval. `access` was gathered
-    by `composer.entries.access.writing`; `home` and `key` are as for `erase`. The caller gives the receipt to
-    `app.forgotten` after the commit.
+    """Erase an entry of the bearer's own, also one in the trash, an expired one or one that waits for approval.
+    `access` was gathered by `composer.entries.access.writing`; `home` and `key` are as for `erase`. The caller gives
+    the receipt to `app.forgotten` after the commit.
 
     Raises NotFound for an entry that may not be read, Refused for another person's, and for a tool that did not write
     it or where it is shared by now; Unavailable.
@@ -80,8 +81,9 @@ async def erase_entry(
 
 @dataclass(frozen=True, slots=True)
 class OldEntries:
-    """Which of one's own entries to erase: those that fit all of it, also in the trash; None or empty fits every one. A
-    tool means those that it wrote, and that are shared with nobody."""
+    """Which of one's own entries to erase: those that fit all of it, also in the trash and expired; None or empty fits
+    every one. Where `access` names a project: those of it alone. A tool means those that it wrote, and that are
+    shared with nobody."""
 
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -119,10 +121,19 @@ async def _forgettable(tx: Transaction, access: EntryAccess, wanted: OldEntries,
     """The ids of those that the bearer may erase: at most one more than MAX_ERASED_ENTRIES."""
     entry_tag(replace(access, project=None))  # who may write none may forget none
     origins = wanted.origins if access.is_person else (access.vendor,)
-    fits = EntryFilter(kinds=wanted.kinds, origins=origins, tags=wanted.tags, until=wanted.before, owners=access.users)
-    readable, found = readable_entries(access), []
-    for trashed in (False, True) if access.is_person else (False,):
-        each = replace(fits, authors=access.users, trashed=trashed)
+    fits = EntryFilter(
+        kinds=wanted.kinds,
+        origins=origins,
+        tags=wanted.tags,
+        until=wanted.before,
+        owners=access.users,
+        authors=access.users,
+    )
+    readable, found = readable_entries(access), list[uuid.UUID]()
+    if access.project is not None:
+        readable = readable.within([project_namespace(access.project)])
+    out_of_use = [replace(fits, trashed=True), replace(fits, expired=True)] if access.is_person else []
+    for each in (fits, *out_of_use):
         entries = await tx.entries.find(readable, each, now, limit=MAX_ERASED_ENTRIES + 1, chars=1)
         found += [entry.id for entry in entries if _may_forget(access, entry)]
     return found

@@ -3,12 +3,14 @@
 import hashlib
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from composer.errors import BadInput
 from composer.ports.database import Statements
 
-OTHER_REQUEST = "That idempotency key was used for another request: use a new key for each new request."
+REPEATED_FOR: Final = timedelta(days=1)  # a repeat that comes later is a new write
+OTHER_REQUEST: Final = "That idempotency key was used for another request: use a new key for each new request."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ class NamedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    """A write that took effect earlier, and the id of what it made (None: nothing that has an id)."""
+class Begun:
+    """A write, when it was made first (`at`), and the id of what it made then; None: it is to be made now."""
 
-    made: uuid.UUID | None
+    at: datetime
+    made: uuid.UUID | None = None
 
 
 class ApiRequests:
@@ -45,9 +48,9 @@ class ApiRequests:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def begin(self, request: NamedRequest, now: datetime) -> Repeated | None:
-        """Record a write in the transaction that makes it; returns the earlier one where it took effect already. One
-        that another transaction is making is waited for. Raises BadInput where the key was used for another request."""
+    async def begin(self, request: NamedRequest, now: datetime) -> Begun:
+        """Record a write in the transaction that makes it, unless it took effect within the last day. One that another
+        transaction is making is waited for. Raises BadInput where the key was used for another request."""
         if await self._sql.fetch_value(
             "api_request_begin",
             credential=request.credential,
@@ -55,12 +58,13 @@ class ApiRequests:
             digest=request.digest,
             user_id=request.user,
             now=now,
+            before=now - REPEATED_FOR,
         ):
-            return None
+            return Begun(now)
         row = await self._sql.fetch_one("api_request_get", credential=request.credential, key_digest=request.key_digest)
         if row is None or row["digest"] != request.digest:
             raise BadInput(OTHER_REQUEST)
-        return Repeated(row["made"])
+        return Begun(row["created_at"], row["made"])
 
     async def note_made(self, request: NamedRequest, made: uuid.UUID) -> None:
         """Record what a write made."""

@@ -118,6 +118,10 @@ class Entry:
         """What was sent, exactly."""
         return self.values.text if self.values.content is None else self.values.content
 
+    def has_expired(self, now: datetime) -> bool:
+        """Whether it is recalled no more, because of its time."""
+        return self.values.expires_at is not None and self.values.expires_at <= now
+
     @property
     def tokens(self) -> int:
         """An estimate of the tokens of its content."""
@@ -128,7 +132,8 @@ class Entry:
 class EntryFilter:
     """Which entries to list: those that fit all of it; what is None or empty fits every one. `tags` must all be
     there. `words` stand somewhere in its text, title or key, in any case. `since` is included and `until` is not.
-    `trashed`: those in the trash, of `owners`, instead of the others. `authors`: those of these people alone."""
+    `trashed`: those in the trash, of `owners`, instead of the others; `expired`: those that have expired, likewise.
+    `authors`: those of these people alone."""
 
     kinds: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -138,6 +143,7 @@ class EntryFilter:
     since: datetime | None = None
     until: datetime | None = None
     trashed: bool = False
+    expired: bool = False
     owners: tuple[uuid.UUID, ...] = ()
     authors: tuple[uuid.UUID, ...] = ()
 
@@ -237,7 +243,7 @@ class Entries:
     async def get(
         self, readable: Readable, id: uuid.UUID, now: datetime, owners: Sequence[uuid.UUID] = ()
     ) -> Entry | None:
-        """An entry that a viewer may read; one in the trash only if it is of `owners`."""
+        """An entry that a viewer may read; one that is in the trash or has expired only if it is of `owners`."""
         row = await self._sql.fetch_one(
             "entry_get", **readable_parameters(readable), id=id, owners=list(owners), now=now
         )
@@ -328,6 +334,7 @@ def _filter_parameters(wanted: EntryFilter, now: datetime) -> dict[str, Any]:
         "since": wanted.since,
         "until": wanted.until,
         "trashed": wanted.trashed,
+        "expired": wanted.expired,
         "owners": list(wanted.owners),
         "now": now,
     }

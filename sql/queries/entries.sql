@@ -69,12 +69,12 @@ FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.superseded_by IS NULL AND m.merged_into IS NULL
 
 -- name: entry_get
--- Get an entry that a viewer may read; one in the trash only if it is of `owners`.
+-- Get an entry that a viewer may read; one that is in the trash or has expired only if it is of `owners`.
 SELECT * FROM ({{entry_rows}}) AS e
 WHERE e.id = :id AND e.namespace = ANY (:namespaces::text[])
       AND may_read(e.namespace, e.visibility, e.user_id, e.vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
-      AND (e.trashed_at IS NULL OR e.user_id = ANY (:owners::uuid[])) AND (e.expires_at IS NULL OR e.expires_at > :now)
+      AND (e.trashed_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > :now) OR e.user_id = ANY (:owners::uuid[]))
 
 -- name: entry_to_replace
 -- Find the entry whose next version was approved: the one of its id, or the one that the same writer stored with the same
@@ -87,8 +87,9 @@ ORDER BY e.id = :id DESC, e.created_at DESC LIMIT 1
 
 -- name: entries_list
 -- List the entries that a viewer may read and that fit some filters, newest first; a filter that is NULL fits all. Those in
--- the trash (`trashed`) are listed to their owners alone. `words` is a pattern of LIKE. Of the texts the first `chars`
--- characters are read, which count as all that is shown of them; `content` only where all is (NULL).
+-- the trash (`trashed`) and those that have expired (`expired`) are listed to their owners alone. `words` is a pattern of
+-- LIKE. Of the texts the first `chars` characters are read, which count as all that is shown of them; `content` only where
+-- all is (NULL).
 SELECT page.*, substr(page.whole_text, 1, coalesce(:chars::int, 1000000)) AS text,
        CASE WHEN :chars::int IS NULL THEN page.whole_content END AS content,
        octet_length(coalesce(page.whole_content, page.whole_text)) AS bytes,
@@ -111,7 +112,8 @@ FROM (
                                           coalesce(:before_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
               AND m.superseded_by IS NULL AND m.merged_into IS NULL
               AND (m.trashed_at IS NOT NULL) = :trashed AND (NOT :trashed OR m.user_id = ANY (:owners::uuid[]))
-              AND (m.expires_at IS NULL OR m.expires_at > :now)
+              AND (:trashed OR (m.expires_at IS NULL OR m.expires_at > :now) <> :expired)
+              AND (NOT :expired OR m.user_id = ANY (:owners::uuid[]))
               AND (:authors::uuid[] IS NULL OR m.user_id = ANY (:authors))
               AND (:kinds::text[] IS NULL OR m.kind = ANY (:kinds))
               AND (:origins::text[] IS NULL OR m.origin = ANY (:origins))
@@ -137,7 +139,8 @@ WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
           :readers::uuid[], :vendor)
       AND m.superseded_by IS NULL AND m.merged_into IS NULL
       AND (m.trashed_at IS NOT NULL) = :trashed AND (NOT :trashed OR m.user_id = ANY (:owners::uuid[]))
-      AND (m.expires_at IS NULL OR m.expires_at > :now)
+      AND (:trashed OR (m.expires_at IS NULL OR m.expires_at > :now) <> :expired)
+      AND (NOT :expired OR m.user_id = ANY (:owners::uuid[]))
       AND (:authors::uuid[] IS NULL OR m.user_id = ANY (:authors))
       AND (:kinds::text[] IS NULL OR m.kind = ANY (:kinds))
       AND (:origins::text[] IS NULL OR m.origin = ANY (:origins))

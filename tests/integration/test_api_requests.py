@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from composer.errors import BadInput
-from composer.repositories.api_requests import NamedRequest, Repeated
+from composer.repositories.api_requests import Begun, NamedRequest
 from jobs.work import JobRun, expire
 from tests.support.harness import AppHarness
 
@@ -24,11 +24,11 @@ async def request(harness: AppHarness, key: str = "k1", body: bytes = b"POST /v1
     return NamedRequest("key-1", user.id, key, body)
 
 
-async def write(harness: AppHarness, named: NamedRequest, *, fails: bool = False) -> Repeated | uuid.UUID:
+async def write(harness: AppHarness, named: NamedRequest, *, fails: bool = False) -> Begun | uuid.UUID:
     """Make something under an idempotency key."""
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         before = await tx.api_requests.begin(named, harness.clock.now())
-        if before is not None:
+        if before.made is not None:
             return before
         made = uuid.uuid4()
         await tx.api_requests.note_made(named, made)
@@ -48,7 +48,10 @@ async def stored(harness: AppHarness) -> list[asyncpg.Record]:
 async def test_a_repeated_write_is_told_what_the_first_one_made(harness: AppHarness) -> None:
     named = await request(harness)
     made = await write(harness, named)
-    assert await write(harness, named) == Repeated(made)  # type: ignore[arg-type]
+    harness.clock.tick()
+    again = await write(harness, named)
+    assert isinstance(again, Begun)
+    assert (again.made, again.at) == (made, harness.clock.now() - timedelta(minutes=1))
     assert isinstance(await write(harness, replace(named, key="k2")), uuid.UUID)
     assert isinstance(await write(harness, replace(named, credential="key-2")), uuid.UUID)
 
@@ -72,7 +75,19 @@ async def test_of_many_at_once_one_takes_effect(harness: AppHarness) -> None:
     answers = await asyncio.gather(*(write(harness, named) for _ in range(8)))
     made = [answer for answer in answers if isinstance(answer, uuid.UUID)]
     assert len(made) == 1
-    assert [each for each in answers if each != made[0]] == [Repeated(made[0])] * 7
+    assert [each for each in answers if each != made[0]] == [Begun(harness.clock.now(), made[0])] * 7
+
+
+async def test_after_a_day_the_same_key_is_that_of_a_new_write(harness: AppHarness) -> None:
+    named = await request(harness)
+    made = await write(harness, named)
+    harness.clock.tick(timedelta(hours=23).total_seconds())
+    assert isinstance(await write(harness, named), Begun)
+    harness.clock.tick(timedelta(hours=1).total_seconds())
+    another = await write(harness, replace(named, request=b"another"))
+    assert isinstance(another, uuid.UUID)
+    assert another != made
+    assert len(await stored(harness)) == 1
 
 
 async def test_no_text_of_the_request_or_its_key_is_stored_and_a_day_later_nothing(harness: AppHarness) -> None:

@@ -150,7 +150,8 @@ async def test_what_is_expired_is_refused_and_what_expires_is_gone_then(hub: Hub
     assert "zqshort" not in await recalled(hub, "alice", "zqshort")
     assert await hub.titles("alice") == []
     with pytest.raises(NotFound):
-        await hub.get("alice", written.entry.id)
+        await hub.get("alice", written.entry.id, "claude")
+    assert (await hub.get("alice", written.entry.id)).content == "zqshort", "she may forget it, or revive it"
 
 
 async def test_a_long_entry_is_found_by_words_anywhere_in_it(hub: Hub) -> None:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Calling
+from bot.web.call import Calling, InProject
 from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.problems import documented
@@ -73,9 +73,9 @@ async def entries_by_tag(
 
 
 @router.get("/entries/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
-async def get_entry(call: Calling, id: uuid.UUID) -> Response:
+async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """One entry, whole."""
-    async with call.reading() as (tx, access):
+    async with call.reading(project) as (tx, access):
         return await answer(tx, access, await listing.get(tx, access, id, call.now))
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import ONCE, REPLAYED, Call, Calling
+from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
 from bot.web.problems import documented, header
@@ -73,15 +73,17 @@ async def write_entry(call: Calling, sent: EntryToWrite) -> Response:
 
 
 @router.get("/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
-async def get_entry(call: Calling, id: uuid.UUID) -> Response:
-    """One entry, whole; one in the trash to the person whose it is."""
-    async with call.reading() as (tx, access):
+async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
+    """One entry, whole; one that is in the trash or has expired to the person whose it is."""
+    async with call.reading(project) as (tx, access):
         entry = await listing.get(tx, access, id, call.now)
         return await answer(tx, access, entry)
 
 
 @router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_ONE)
-async def change_entry(call: Calling, id: uuid.UUID, sent: ChangedEntry, version: IfMatch) -> Response:
+async def change_entry(
+    call: Calling, id: uuid.UUID, sent: ChangedEntry, version: IfMatch, project: InProject = None
+) -> Response:
     """Change some of an entry of one's own. What was made from words that it no longer has is erased."""
 
     async def change(tx: Transaction, access: EntryAccess) -> Entry:
@@ -89,23 +91,30 @@ async def change_entry(call: Calling, id: uuid.UUID, sent: ChangedEntry, version
         call.erased.append(changed.receipt)
         return changed.entry
 
-    return await _changed(call, version, change)
+    return await _changed(call, version, change, project)
 
 
 @router.delete(
-    "/{id}", summary="Put an entry into the trash", status_code=204, responses=documented(400, 401, 403, 404, 412)
+    "/{id}",
+    summary="Put an entry into the trash",
+    status_code=204,
+    responses=documented(400, 401, 403, 404, 409, 412, 422),
 )
-async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> None:
+async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> None:
     """It is recalled nowhere from then on, can be restored for 30 days, and is erased after that."""
     with only_version(version):
-        async with call.writing() as (tx, access):
+        async with call.writing(project) as (tx, access):
             await entries.trash(tx, access, id, call.now, version)
 
 
 @router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_ONE)
-async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Response:
+async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> Response:
     """As it was."""
-    return await _changed(call, version, lambda tx, access: entries.restore(tx, access, id, call.now, version))
+
+    async def restore(tx: Transaction, access: EntryAccess) -> Entry:
+        return await entries.restore(tx, access, id, call.now, version)
+
+    return await _changed(call, version, restore, project)
 
 
 class TeamToShareWith(Taken):
@@ -129,16 +138,19 @@ async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Respo
 async def written(call: Call, sent: EntryToWrite, project: str | None) -> Response:
     """Write an entry for the person, or for their tool, and answer with it."""
 
-    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, Response]:
-        made = await entries.write(tx, access, sent.draft(), await _writer(call, tx, access), call.event, call.now)
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
+        made = await entries.write(tx, access, sent.draft(), await _writer(call, tx, access), event.id, call.now)
         call.erased.append(made.receipt)
         status = 201 if made.created else 200
         return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
 
-    async def again(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> Response:
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Response:
         if (await tx.quarantine.states([id])).get(id) is QuarantineState.PENDING:
-            return (await make(tx, access))[1]  # the same again: it waits once
-        return await answer(tx, access, await listing.get(tx, access, id, call.now), 201, pending=False)
+            return (await make(tx, access, event))[1]  # the same again: it waits once
+        writer = await _writer(call, tx, access)
+        before = await entries.written_before(tx, access, sent.draft(), writer, event.id, event.at, id, call.now)
+        status = 201 if id == entries.entry_id(access, event.id) else 200
+        return await answer(tx, access, before, status, pending=False)
 
     response, repeated = await call.once(make, again, project)
     if repeated:
@@ -154,16 +166,25 @@ async def answer(
     if pending is not None:
         values["pending"] = pending
     headers = {"ETag": etag(entry.version)}
-    if status == 201:
-        headers["Location"] = f"/v1/entries/{entry.id}"
+    if status == 201 and not pending:
+        headers["Location"] = _location(access, entry)
     return Response(to_json(values), status, headers, media_type="application/json")
 
 
+def _location(access: EntryAccess, entry: Entry) -> str:
+    """Where whoever wrote an entry gets it."""
+    path = f"/v1/entries/{entry.id}" if access.is_person else f"/v1/agent/entries/{entry.id}"
+    return path if access.project is None else f"{path}?project={access.project}"
+
+
 async def _changed(
-    call: Call, version: int | None, change: Callable[[Transaction, EntryAccess], Awaitable[Entry]]
+    call: Call,
+    version: int | None,
+    change: Callable[[Transaction, EntryAccess], Awaitable[Entry]],
+    project: str | None = None,
 ) -> Response:
     with only_version(version):
-        async with call.writing() as (tx, access):
+        async with call.writing(project) as (tx, access):
             return await answer(tx, access, await change(tx, access))
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Call, Calling
+from bot.web.call import Call, Calling, InProject
 from bot.web.problems import documented
 from bot.web.shapes.forgetting import (
     OnesOwn,
@@ -37,15 +37,16 @@ async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
     wanted = _wanted(sent, tags=_tuple(sent.tag), origins=_tuple(sent.vendor))
-    return await _forget_many(call, wanted, sent.confirm)
+    return await _forget_many(call, wanted, sent.confirm, sent.project)
 
 
 @router.post(
     "/v1/entries/{id}/forget", tags=["entries"], summary="Forget an entry", response_class=Response, responses=_RECEIPT
 )
-async def forget_entry(call: Calling, id: uuid.UUID) -> Response:
-    """Erase it for good, also from the trash, with what was made from it; answers that used it are retracted."""
-    return await _forget(call, id)
+async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
+    """Erase it for good, also from the trash or once it has expired, with what was made from it; answers that used it
+    are retracted."""
+    return await _forget(call, id, project)
 
 
 @router.post(
@@ -80,9 +81,9 @@ async def forget_entry_of_tool(call: Calling, id: uuid.UUID) -> Response:
     response_class=Response,
     responses={200: {"description": "What waits", "model": PendingList}, **_DECIDED},
 )
-async def list_pending(call: Calling) -> Response:
+async def list_pending(call: Calling, project: InProject = None) -> Response:
     """What the person's tools wrote for a project, and is recalled nowhere until it is approved."""
-    async with call.reading() as (tx, access):
+    async with call.reading(project) as (tx, access):
         found = await listing.pending(tx, access)
         projects = {each.id: each.slug for each in access.projects}
     return Response(to_json(pending_values(found, projects)), media_type="application/json")
@@ -91,16 +92,16 @@ async def list_pending(call: Calling) -> Response:
 @router.post(
     "/v1/entries/pending/{id}/approve", tags=["entries"], summary="Approve", status_code=204, responses=_DECIDED
 )
-async def approve_pending(call: Calling, id: uuid.UUID) -> None:
+async def approve_pending(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
-    async with call.writing() as (tx, access):
+    async with call.writing(project) as (tx, access):
         await listing.decide(tx, access, id, call.now, approved=True)
 
 
 @router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
-async def reject_pending(call: Calling, id: uuid.UUID) -> None:
+async def reject_pending(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """It is not stored."""
-    async with call.writing() as (tx, access):
+    async with call.writing(project) as (tx, access):
         await listing.decide(tx, access, id, call.now, approved=False)
 
 
@@ -112,17 +113,17 @@ def _wanted(sent: ToolsOwn, *, tags: tuple[str, ...] = (), origins: tuple[str, .
     return OldEntries(_tuple(sent.kind), tags, origins, sent.older_than)
 
 
-async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None) -> Response:
+async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None, project: str | None = None) -> Response:
     home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing() as (tx, access):
+    async with call.writing(project) as (tx, access):
         receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
         call.erased.append(receipt)
     return Response(to_json(receipt_values(receipt)), media_type="application/json")
 
 
-async def _forget(call: Call, id: uuid.UUID) -> Response:
+async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
     home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing() as (tx, access):
+    async with call.writing(project) as (tx, access):
         receipt = await erase_entry(tx, access, home, id, call.now, key=key)
         call.erased.append(receipt)
     return Response(to_json(receipt_values(receipt)), media_type="application/json")

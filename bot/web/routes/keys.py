@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import Calling
+from bot.web.call import Calling, Event
 from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
 from bot.web.problems import documented
@@ -137,12 +137,12 @@ async def make_key(call: Calling, sent: KeyToMake) -> Response:
     the permission manage."""
     request = KeyRequest(sent.vendor, sent.name, sent.permissions, sent.expires_at)
 
-    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, NewKey]:
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, NewKey]:
         secret = secrets.token_bytes(SECRET_BYTES)
         made = await own_credentials.create_own_key(tx, call.principal, request, secret, call.now)
         return made.entry.id, made
 
-    async def again(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> NewKey:
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> NewKey:
         raise Conflict(SHOWN_ONCE)
 
     made, _ = await call.once(make, again)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import ONCE, REPLAYED, Calling
+from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.problems import documented, header
 from bot.web.shapes.projects import (
     NewProject,
@@ -48,11 +48,14 @@ async def list_projects(call: Calling) -> Response:
 async def create_project(call: Calling, sent: NewProject) -> Response:
     """Who makes it is its admin. Others may have a project of the same name."""
 
-    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, Project]:
-        id = derived_id("project", str(access.tenant_id), call.event, str(access.user))
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Project]:
+        id = derived_id("project", str(access.tenant_id), event.id, str(access.user))
         return id, await projects.create_over_api(tx, access, id, sent.name, call.now, isolated=sent.isolated)
 
-    made, repeated = await call.once(make, projects.own_project, managing=True)
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Project:
+        return await projects.own_project(tx, access, id)
+
+    made, repeated = await call.once(make, again, managing=True)
     headers = {"Location": f"/v1/projects/{made.id}"} | ({REPLAYED: "true"} if repeated else {})
     return _json(project_values(made), 201, headers)
 

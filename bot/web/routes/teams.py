@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
-from bot.web.call import ONCE, REPLAYED, Calling
+from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.conditions import VERSIONED
 from bot.web.problems import documented
 from bot.web.routes.entries import answer
@@ -38,8 +38,8 @@ async def list_teams(call: Calling) -> Response:
 async def create_team(call: Calling, sent: NewTeam) -> Response:
     """Who creates it is its admin."""
 
-    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, uuid.UUID]:
-        id = await teams.create(tx, access, sent.name, call.event, call.now)
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, uuid.UUID]:
+        id = await teams.create(tx, access, sent.name, event.id, call.now)
         return id, id
 
     id, repeated = await call.once(make, _still_there, managing=True)
@@ -101,11 +101,11 @@ async def unshare_of_former(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> R
 async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
     """For the team's admins. It holds for 14 days, and the person is a member once they accept."""
 
-    async def make(tx: Transaction, access: EntryAccess) -> tuple[uuid.UUID, uuid.UUID]:
-        made = await teams.invite(tx, access, id, sent.user, call.event, call.now)
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, uuid.UUID]:
+        made = await teams.invite(tx, access, id, sent.user, event.id, call.now)
         return made, made
 
-    async def again(tx: Transaction, access: EntryAccess, made: uuid.UUID) -> uuid.UUID:
+    async def again(tx: Transaction, access: EntryAccess, event: Event, made: uuid.UUID) -> uuid.UUID:
         return made
 
     made, repeated = await call.once(make, again, managing=True)
@@ -147,7 +147,7 @@ async def decline(call: Calling, id: uuid.UUID) -> None:
         await teams.decline(tx, access, id, call.now)
 
 
-async def _still_there(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> uuid.UUID:
+async def _still_there(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> uuid.UUID:
     if id not in access.teams:
         raise NotFound(UNKNOWN_TEAM)
     return id

@@ -21,10 +21,13 @@ class ToolsOwn(Taken):
 
 
 class OnesOwn(ToolsOwn):
-    """Which of one's own entries to forget, also in the trash: those that fit all of it."""
+    """Which of one's own entries to forget, also in the trash and expired: those that fit all of it."""
 
     tag: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     vendor: Annotated[str, Field(min_length=1, max_length=64, description="Who wrote them.")] | None = None
+    project: (
+        Annotated[str, Field(min_length=1, max_length=200, description="Of this project alone: its id or name.")] | None
+    ) = None
     confirm: (
         Annotated[
             int,

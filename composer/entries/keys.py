@@ -1,0 +1,48 @@
+"""Keys of entries: one names an entry of its writer (a person, or one tool for them) in one place: among the person's
+own, or in one project. Whoever locks a key and an erasure locks the key first.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from composer import visibility
+from composer.errors import Conflict
+from composer.model import entries_namespace, project_namespace, team_namespace
+from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry
+from composer.visibility import EntryAccess, Grants, Readable
+
+KEY_TAKEN: Final = "Another entry has the key of that one by now: put that other one into the trash first."
+
+
+async def find_locked(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
+    """The entry that the same writer stored with the same key, under a lock of the key."""
+    assert entry.values.key is not None
+    await tx.entries.lock_key(entry.origin, entry.values.key)
+    readable = _replaceable(access, entry.namespace)
+    found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
+    if found is None:
+        return None
+    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
+    return await tx.entries.get(readable, found, now)
+
+
+async def require_free(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> None:
+    """Return if an entry that was out of use may have its key again. Raises Conflict where another one has it."""
+    if entry.values.key is None:
+        return
+    places = _replaceable(access, entry.namespace)
+    found = await tx.entries.find_by_key(places, access.users, entry.origin, entry.values.key, now)
+    if found not in (None, entry.id):
+        raise Conflict(KEY_TAKEN)
+
+
+def _replaceable(access: EntryAccess, namespace: str) -> Readable:
+    """Where the key of an entry that is filed somewhere is looked for: in its project, else among the person's own; a
+    person who may write for teams finds those too that are shared with one."""
+    if namespace in [project_namespace(each.id) for each in access.projects]:
+        return visibility.readable_entries(access).within([namespace])
+    places = [entries_namespace(user) for user in access.users]
+    if access.is_person and Grants.WRITE_TEAMS in access.grants:
+        places += [team_namespace(team) for team in (*access.teams, *access.shared_with)]
+    return visibility.readable_entries(access).within(places)
