@@ -141,6 +141,19 @@ class AsyncNexus:
         path, params = f"/v1/entries/pending/{_part(id)}/reject", {"project": project}
         await self.request("POST", path, params=params)
 
+    async def export_entries(self, project: str | None = None) -> dict[str, Any]:
+        """GET /v1/entries/export: all of one's own as one document, which `import_entries` takes."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/entries/export", params={"project": project}))
+
+    async def import_entries(self, document: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """POST /v1/entries/import: all of a document, or nothing; what became of each entry, by its `items`."""
+        params = {"dry_run": "true"} if dry_run else None
+        return cast(dict[str, Any], await self.request("POST", "/v1/entries/import", body=document, params=params))
+
+    async def export(self) -> dict[str, Any]:
+        """GET /v1/export: all that is stored of the person."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/export"))
+
     # --- a tool's -------------------------------------------------------------------------------------------------
 
     async def agent_write(self, content: str, **values: Any) -> WrittenEntry:

@@ -14,7 +14,20 @@ from bot.web.edge import Edge
 from bot.web.limits import FairUse
 from bot.web.metrics import Metrics
 from bot.web.problems import add_problems, documented
-from bot.web.routes import agent, chat, entries, forgetting, health, keys, login, projects, query, slack, teams
+from bot.web.routes import (
+    agent,
+    chat,
+    entries,
+    exchange,
+    forgetting,
+    health,
+    keys,
+    login,
+    projects,
+    query,
+    slack,
+    teams,
+)
 from bot.web.serving import Connected, Served
 from bot.web.sessions import ApiSessions
 from composer import __version__
@@ -24,7 +37,11 @@ TITLE: Final = "Nexus"
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
 ANYWHERE: Final = frozenset({*health.PATHS, PATH})
-BODY_BYTES: Final[Mapping[str, int]] = {PATH: MAX_REQUEST_BYTES, login.PATH: login.MAX_BYTES}
+BODY_BYTES: Final[Mapping[str, int]] = {
+    PATH: MAX_REQUEST_BYTES,
+    login.PATH: login.MAX_BYTES,
+    exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
+}
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
@@ -36,6 +53,7 @@ ROUTERS: Final = (
     chat.router,
     query.router,
     forgetting.router,
+    exchange.router,
     entries.router,
     agent.router,
     teams.router,

@@ -154,7 +154,7 @@ async def _replaced(
     """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
     too."""
     values = merged(existing.values, entry.values, replace_vendors=said_vendors and access.is_person)
-    changed = await _change(tx, existing, values, now)
+    changed = await put_values(tx, existing, values, now)
     return Written(changed.entry, created=False, receipt=changed.receipt)
 
 
@@ -174,10 +174,12 @@ async def change(
     values = await off_loop(entry.size // CLEANED_PER_READ, lambda: changed(entry.values, wanted, now))
     if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
         await keys.require_free(tx, access, entry, now)
-    return await _change(tx, entry, values, now)
+    return await put_values(tx, entry, values, now)
 
 
-async def _change(tx: Transaction, entry: Entry, values: EntryValues, now: datetime) -> Changed:
+async def put_values(tx: Transaction, entry: Entry, values: EntryValues, now: datetime) -> Changed:
+    """Give an entry new values, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was changed
+    meanwhile."""
     if values == entry.values:
         return Changed(entry)
     found = await entry_index.replace_values(tx, entry, values, now)
@@ -209,6 +211,11 @@ async def restore(
     if entry.trashed_at is None:
         return entry
     await keys.require_free(tx, access, entry, now)
+    return await untrashed(tx, entry, now)
+
+
+async def untrashed(tx: Transaction, entry: Entry, now: datetime) -> Entry:
+    """Take an entry out of the trash that has its key for itself. Raises Outdated when it was changed meanwhile."""
     found = await tx.entries.set_trashed(entry, None, now)
     if found is None:
         raise Outdated(CHANGED_MEANWHILE)

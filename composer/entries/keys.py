@@ -19,7 +19,7 @@ async def find_locked(tx: Transaction, access: EntryAccess, entry: Entry, now: d
     """The entry that the same writer stored with the same key, under a lock of the key."""
     assert entry.values.key is not None
     await tx.entries.lock_key(entry.origin, entry.values.key)
-    readable = _replaceable(access, entry.namespace)
+    readable = replaceable(access, entry.namespace)
     found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
     if found is None:
         return None
@@ -31,13 +31,13 @@ async def require_free(tx: Transaction, access: EntryAccess, entry: Entry, now: 
     """Return if an entry that was out of use may have its key again. Raises Conflict where another one has it."""
     if entry.values.key is None:
         return
-    places = _replaceable(access, entry.namespace)
+    places = replaceable(access, entry.namespace)
     found = await tx.entries.find_by_key(places, access.users, entry.origin, entry.values.key, now)
     if found not in (None, entry.id):
         raise Conflict(KEY_TAKEN)
 
 
-def _replaceable(access: EntryAccess, namespace: str) -> Readable:
+def replaceable(access: EntryAccess, namespace: str) -> Readable:
     """Where the key of an entry that is filed somewhere is looked for: in its project, else among the person's own; a
     person who may write for teams finds those too that are shared with one."""
     if namespace in [project_namespace(each.id) for each in access.projects]:

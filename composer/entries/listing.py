@@ -118,6 +118,13 @@ async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datet
         raise Refused("That is for a project: one of its admins approves it (/nexus memory pending).")
 
 
+def own_scope(access: EntryAccess) -> Readable:
+    """Where the person's own entries are read: all that may be read, or the project that `access` names, alone. Raises
+    NotFound."""
+    readable = visibility.readable_entries(access)
+    return readable if access.project is None else readable.within([project_namespace(access.project)])
+
+
 def _scope(
     access: EntryAccess, wanted: EntryFilter, team: uuid.UUID | None, *, only_project: bool
 ) -> tuple[Readable, EntryFilter]:

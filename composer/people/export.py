@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from composer import visibility
-from composer.errors import BadInput
+from composer.errors import BadInput, Conflict
 from composer.memory.remember import parse_value
 from composer.model import Trust
 from composer.people.export_document import (
@@ -39,13 +39,15 @@ from composer.people.export_document import (
 )
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
-from composer.repositories.database import Transaction
+from composer.repositories.audit import AuditAct
+from composer.repositories.database import Database, Transaction
 from composer.repositories.own_data import OwnPlace, OwnProject
 from composer.turn.explanation import explain_stored
-from composer.visibility import AccessContext, Owned
+from composer.visibility import AccessContext, EntryAccess, Owned
 
 T = TypeVar("T", bound=DocumentPart)
 
+OUTDATED: Final = "Something was forgotten while this was made: ask for it again."
 _NO_MESSAGES: Final = ' "messages": []'
 
 
@@ -70,6 +72,21 @@ async def export_file(tx: Transaction, owned: Owned, workspace: str, now: dateti
     document = await _without_messages(tx, owned, workspace, now, trust)
     text = await asyncio.to_thread(_joined, document, messages)
     return ExportFile(text, {**document.counts, "messages": len(messages)}, now)
+
+
+async def export_over_api(database: Database, access: EntryAccess, workspace: str, now: datetime) -> ExportFile:
+    """All that a person owns, for the person themselves over the API; that is recorded. `access` was gathered for this
+    request. Raises Refused for a tool, Conflict where something was forgotten while it was read."""
+    owned = visibility.owned_by_bearer(access)
+    async with database.transaction(access.tenant_id, snapshot=True) as tx:
+        document = await export_file(tx, owned, workspace, now, await tx.people.trust(access.user))
+        erasures = await tx.erasure.count()
+    async with database.transaction(access.tenant_id) as tx:
+        await tx.erasure.block()
+        if await tx.erasure.count() != erasures:
+            raise Conflict(OUTDATED)
+        await tx.audit.record(AuditAct.EXPORTED, actor=access.user, users=owned.users, details=document.counts)
+    return document
 
 
 def _written(message: MessageEntry) -> str:

@@ -51,6 +51,7 @@ class AuditAct(StrEnum):
     LOGIN_LINK = "login.link"  # made, for the person that it signs in
     SIGNED_IN = "signed.in"
     SIGNED_OUT = "signed.out"
+    ENTRIES_IMPORTED = "entries.imported"  # by their person, from a document
     ENTRY_WRITTEN = "entry.written"  # for a project, by a person or a tool
     TEAM_CREATED = "team.created"
     TEAM_INVITED = "team.invited"

@@ -12,7 +12,7 @@ from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.readable import readable_parameters
 from composer.text.cleaning import shorten
-from composer.visibility import AccessTag, Readable
+from composer.visibility import AccessTag, Owned, Readable
 
 ANY_VENDOR: Final = ("*",)
 MAX_DERIVED_TITLE_CHARS: Final = 80
@@ -254,6 +254,27 @@ class Entries:
         """Those of some entries that a viewer may read and that are in force, whole, in no order."""
         rows = await self._sql.fetch("entries_by_ids", **readable_parameters(readable), ids=list(ids), now=now)
         return [entry for entry in (_entry(row, whole=True) for row in rows) if readable.admits(entry)]
+
+    async def find_own_ids(self, readable: Readable, owned: Owned) -> list[uuid.UUID]:
+        """The ids of all entries that a person owns, of what they may read, newest first; those in the trash and
+        expired ones too."""
+        rows = await self._sql.fetch("entries_own_ids", **readable_parameters(readable), user_ids=list(owned.users))
+        return [row["id"] for row in rows]
+
+    async def find_own(
+        self, readable: Readable, owned: Owned, ids: Sequence[uuid.UUID], keys: Sequence[str]
+    ) -> list[Entry]:
+        """The entries that a person owns, of what they may read, that have one of these ids or keys, whole and in no
+        order; those in the trash and expired ones too."""
+        rows = await self._sql.fetch(
+            "entries_own",
+            **readable_parameters(readable),
+            user_ids=list(owned.users),
+            ids=list(ids),
+            keys=list(keys),
+        )
+        found = [_entry(row, whole=True) for row in rows]
+        return [entry for entry in found if readable.admits(entry) and owned.admits(entry.user_id)]
 
     async def find_to_replace(
         self, id: uuid.UUID, tag: AccessTag, origin: str, key: str | None, now: datetime

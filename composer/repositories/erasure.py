@@ -122,6 +122,10 @@ class Erasure:
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
+    async def erased_ids(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Which of these were erased, and are not stored again."""
+        return {row["id"] for row in await self._sql.fetch("erased_ids", ids=list(ids))}
+
     async def authors(self, messages: Sequence[uuid.UUID], items: Sequence[tuple[str, uuid.UUID]]) -> list[uuid.UUID]:
         """The users whose messages and other items these are. Call it before they are erased."""
         rows = await self._sql.fetch("erasable_authors", ids=[*messages, *(id for _, id in items)])

@@ -159,3 +159,22 @@ WHERE e.id = ANY (:ids::uuid[]) AND e.namespace = ANY (:namespaces::text[])
       AND may_read(e.namespace, e.visibility, e.user_id, e.vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
       AND e.trashed_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > :now)
+
+-- name: entries_own_ids
+-- List the ids of the entries that a person owns, of what they may read, newest first; those in the trash and expired ones
+-- too.
+SELECT m.id FROM memories AS m
+WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[]) AND m.user_id = ANY (:user_ids::uuid[])
+      AND may_read(m.namespace, m.visibility, m.user_id, m.allowed_vendors, :pooled::text[], :visibilities::text[],
+          :readers::uuid[], :vendor)
+      AND m.superseded_by IS NULL AND m.merged_into IS NULL
+ORDER BY m.created_at DESC, m.id DESC
+
+-- name: entries_own
+-- Read the entries that a person owns, of what they may read, that have one of these ids or keys; those in the trash and
+-- expired ones too.
+SELECT * FROM ({{entry_rows}}) AS e
+WHERE (e.id = ANY (:ids::uuid[]) OR e.key = ANY (:keys::text[])) AND e.namespace = ANY (:namespaces::text[])
+      AND e.user_id = ANY (:user_ids::uuid[])
+      AND may_read(e.namespace, e.visibility, e.user_id, e.vendors, :pooled::text[], :visibilities::text[],
+          :readers::uuid[], :vendor)

@@ -260,3 +260,7 @@ WITH RECURSIVE chain (before) AS (
 UPDATE landmarks AS l SET state = 'pinned', retired_at = NULL, settled_by = NULL
 FROM chain AS c
 WHERE l.tenant_id = :tenant_id AND l.id = c.before AND l.state = 'retired' AND NOT l.id = ANY (:ids::uuid[])
+
+-- name: erased_ids
+-- List which of these were erased.
+SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

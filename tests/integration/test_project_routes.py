@@ -35,11 +35,10 @@ async def made(client: httpx2.AsyncClient, key: str, name: str = "apollo", **mor
 
 
 async def audited(harness: AppHarness, act: str) -> list[tuple[Any, ...]]:
-    """(actor, users, project) of the rows of an act, oldest first."""
+    """(actor, users, project) of the rows of an act, by their users."""
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         rows = await tx.audit.find(limit=100)
-    found = [(row.actor, row.users, row.project) for row in rows if row.act == act]
-    return found[::-1]
+    return sorted((row.actor, row.users, row.project) for row in rows if row.act == act)
 
 
 async def test_who_makes_a_project_is_its_admin_there_and_in_the_chat(

@@ -139,7 +139,7 @@ async def written(call: Call, sent: EntryToWrite, project: str | None) -> Respon
     """Write an entry for the person, or for their tool, and answer with it."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
-        made = await entries.write(tx, access, sent.draft(), await _writer(call, tx, access), event.id, call.now)
+        made = await entries.write(tx, access, sent.draft(), await writer_of(call, tx, access), event.id, call.now)
         call.erased.append(made.receipt)
         status = 201 if made.created else 200
         return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
@@ -147,7 +147,7 @@ async def written(call: Call, sent: EntryToWrite, project: str | None) -> Respon
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Response:
         if (await tx.quarantine.states([id])).get(id) is QuarantineState.PENDING:
             return (await make(tx, access, event))[1]  # the same again: it waits once
-        writer = await _writer(call, tx, access)
+        writer = await writer_of(call, tx, access)
         before = await entries.written_before(tx, access, sent.draft(), writer, event.id, event.at, id, call.now)
         status = 201 if id == entries.entry_id(access, event.id) else 200
         return await answer(tx, access, before, status, pending=False)
@@ -188,7 +188,8 @@ async def _changed(
             return await answer(tx, access, await change(tx, access))
 
 
-async def _writer(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
+async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
+    """Who writes by a request."""
     name = (await tx.people.names([access.user])).get(access.user, "")
     trust = await tx.people.trust(access.user)
     return Writer(name, trust, call.nexus.app.directory.quarantine(access.tenant_id))

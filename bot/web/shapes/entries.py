@@ -224,9 +224,6 @@ class Names:
 def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[str, Any]:
     """An entry as EntryAnswer, or as Snippet, shows it."""
     values = entry.values
-    kind, _, rest = entry.namespace.partition(":")
-    shared_id = uuid.UUID(rest) if kind in ("team", "project") else None
-    slugs = {each.id: each.slug for each in names.access.projects}
     found: dict[str, Any] = {
         "id": entry.id,
         "title": entry.title,
@@ -242,12 +239,7 @@ def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[s
             "name": names.people.get(entry.user_id, ""),
             "you": entry.user_id in names.access.users,
         },
-        "shared": {
-            "team": _named(kind == "team", shared_id, names.teams),
-            "project": _named(kind == "project", shared_id, slugs),
-            "everyone": kind == "profile",
-            "former_member": entry.former,
-        },
+        "shared": shared_values(entry, names),
         "tokens": entry.tokens,
         "version": entry.version,
         "created_at": entry.created_at,
@@ -257,6 +249,19 @@ def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[s
     }
     shown = {"snippet": values.text[:SNIPPET_CHARS]} if snippet else {"content": entry.content}
     return {**found, **shown}
+
+
+def shared_values(entry: Entry, names: Names) -> dict[str, Any]:
+    """With whom an entry is shared, as Shared shows it."""
+    kind, _, rest = entry.namespace.partition(":")
+    shared_id = uuid.UUID(rest) if kind in ("team", "project") else None
+    slugs = {each.id: each.slug for each in names.access.projects}
+    return {
+        "team": _named(kind == "team", shared_id, names.teams),
+        "project": _named(kind == "project", shared_id, slugs),
+        "everyone": kind == "profile",
+        "former_member": entry.former,
+    }
 
 
 def _named(applies: bool, id: uuid.UUID | None, names: Mapping[uuid.UUID, str]) -> dict[str, Any] | None:

@@ -1,0 +1,98 @@
+"""The document that a person's entries are taken out and brought in by."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from bot.web.shapes.entries import Names, NewEntry, Shared, Taken, shared_values
+from composer.entries.imports import MAX_ENTRIES, Imported, ImportedEntry, Outcome
+from composer.repositories.entries import Entry
+
+FORMAT: Final = "nexus-entries"
+VERSION: Final = 1
+
+
+class EntryInDocument(NewEntry):
+    """An entry, as it was written. `id` is the one that it was exported from. Who wrote it (`origin`) and when is kept
+    by an import; `updated_at` and `shared` are for the reader alone: what is imported is shared with nobody."""
+
+    id: uuid.UUID | None = None
+    origin: Annotated[str, Field(max_length=64, description="The name of a tool, or `api` for the person.")] = "api"
+    created_at: AwareDatetime | None = None
+    updated_at: AwareDatetime | None = None
+    trashed_at: Annotated[AwareDatetime | None, Field(description="It is in the trash since then.")] = None
+    shared: Shared | None = None
+
+    def imported(self) -> ImportedEntry:
+        """The same for the use case."""
+        return ImportedEntry(self.draft(), self.id, self.origin, self.created_at, self.trashed_at is not None)
+
+
+class EntryDocument(Taken):
+    """Entries of one person, newest first: what GET /v1/entries/export gives, and POST /v1/entries/import takes."""
+
+    format: Literal["nexus-entries"]
+    version: Literal[1]
+    made_at: AwareDatetime | None = None
+    entries: Annotated[list[EntryInDocument], Field(description=f"An import takes at most {MAX_ENTRIES:,}.")]
+
+
+class ImportedAnswer(BaseModel):
+    """An entry that was imported, by the id that it has here."""
+
+    id: uuid.UUID
+    outcome: Literal["created", "replaced", "unchanged", "expired"]
+
+
+class ImportAnswer(BaseModel):
+    """What became of the entries of a document, in its order. `dry_run`: what would become of them. Expired ones, whose
+    time is over, are left out."""
+
+    dry_run: bool
+    created: int
+    replaced: int
+    unchanged: int
+    expired: int
+    items: list[ImportedAnswer]
+
+
+def document_head(made_at: datetime) -> dict[str, Any]:
+    """A document without its entries."""
+    return {"format": FORMAT, "version": VERSION, "made_at": made_at}
+
+
+def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, Any]]:
+    """Entries as EntryInDocument shows them."""
+    return [
+        {
+            "id": entry.id,
+            "content": entry.content,
+            "title": entry.values.title,
+            "kind": entry.values.kind,
+            "key": entry.values.key,
+            "tags": list(entry.values.tags),
+            "metadata": dict(entry.values.metadata),
+            "session": entry.values.session,
+            "allowed_vendors": list(entry.values.vendors),
+            "expires_at": entry.values.expires_at,
+            "origin": entry.origin,
+            "created_at": entry.created_at,
+            "updated_at": entry.updated_at,
+            "trashed_at": entry.trashed_at,
+            "shared": shared_values(entry, names),
+        }
+        for entry in entries
+    ]
+
+
+def import_values(found: Imported, *, dry_run: bool) -> dict[str, Any]:
+    """What became of a document as ImportAnswer shows it."""
+    counts = {str(outcome): count for outcome, count in found.counts.items()}
+    items = [{"id": id, "outcome": str(outcome)} for id, outcome in found.entries]
+    return {"dry_run": dry_run, **counts, "items": items}
+
+
+assert {str(outcome) for outcome in Outcome} <= set(ImportAnswer.model_fields)
