@@ -20,7 +20,7 @@ from composer.memory.forget import Receipt
 from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
-from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues
+from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, EntryWriter
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess
 
@@ -154,7 +154,7 @@ async def _replaced(
     """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
     too."""
     values = merged(existing.values, entry.values, replace_vendors=said_vendors and access.is_person)
-    changed = await put_values(tx, existing, values, now)
+    changed = await put_values(tx, access, existing, values, now)
     return Written(changed.entry, created=False, receipt=changed.receipt)
 
 
@@ -174,15 +174,15 @@ async def change(
     values = await off_loop(entry.size // CLEANED_PER_READ, lambda: changed(entry.values, wanted, now))
     if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
         await keys.require_free(tx, access, entry, now)
-    return await put_values(tx, entry, values, now)
+    return await put_values(tx, access, entry, values, now)
 
 
-async def put_values(tx: Transaction, entry: Entry, values: EntryValues, now: datetime) -> Changed:
+async def put_values(tx: Transaction, access: EntryAccess, entry: Entry, values: EntryValues, now: datetime) -> Changed:
     """Give an entry new values, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was changed
     meanwhile."""
     if values == entry.values:
         return Changed(entry)
-    found = await entry_index.replace_values(tx, entry, values, now)
+    found = await entry_index.replace_values(tx, entry, values, now, EntryWriter(access.user, _by(access)))
     if found is None:
         raise Outdated(CHANGED_MEANWHILE)
     return Changed(*found)

@@ -107,7 +107,7 @@ async def import_entries(
         await tx.entries.lock_key(origin, key)
     await tx.summaries.lock()  # words may be erased; an erasure of the whole goes before, or finds the new ones
     planned = await _plan(tx, access, items, values, writer, now)
-    receipts = [] if dry_run else [await _carry_out(tx, each, now) for each in planned]
+    receipts = [] if dry_run else [await _carry_out(tx, access, each, now) for each in planned]
     found = Imported([((each.existing or each.new).id, each.outcome) for each in planned], receipts)
     if not dry_run:
         counts = {str(outcome): count for outcome, count in found.counts.items()}
@@ -255,7 +255,7 @@ class _Known:
         return self.by_key.get((entry.origin, entry.values.key))
 
 
-async def _carry_out(tx: Transaction, planned: _Planned, now: datetime) -> Receipt:
+async def _carry_out(tx: Transaction, access: EntryAccess, planned: _Planned, now: datetime) -> Receipt:
     entry, existing = planned.new, planned.existing
     if planned.outcome is Outcome.CREATED and planned.item.trashed:
         await tx.entries.add(entry)
@@ -264,7 +264,7 @@ async def _carry_out(tx: Transaction, planned: _Planned, now: datetime) -> Recei
         await entry_index.store(tx, entry)
     elif planned.outcome is Outcome.REPLACED and existing is not None:
         current = existing if existing.trashed_at is None else await untrashed(tx, existing, now)
-        return (await put_values(tx, current, entry.values, now)).receipt
+        return (await put_values(tx, access, current, entry.values, now)).receipt
     return Receipt()
 
 

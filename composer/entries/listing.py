@@ -1,7 +1,5 @@
 """List, count and get entries: one predicate in SQL (`may_read`, and the namespaces of the Readable) decides each."""
 
-import base64
-import binascii
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from composer import visibility
+from composer.cursors import cursor_of, read_cursor
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory import review
 from composer.model import entries_namespace, project_namespace
-from composer.moments import moment, moment_of
+from composer.moments import moment
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryCount, EntryFilter
 from composer.repositories.quarantine import PendingItem
@@ -63,11 +62,11 @@ async def page(
         now,
         limit=limit + 1,
         offset=offset or 0,
-        after=None if cursor is None or offset is not None else _read_cursor(cursor),
+        after=None if cursor is None or offset is not None else read_cursor(cursor),
         chars=None if whole else SNIPPET_CHARS,
     )
     shown = found[:limit]
-    return Page(shown, _cursor(shown[-1]) if len(found) > limit else None)
+    return Page(shown, cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > limit else None)
 
 
 async def counts(
@@ -137,16 +136,3 @@ def _scope(
         readable = readable.within([project_namespace(access.project)])
     since, until = (None if at is None else moment(at) for at in (wanted.since, wanted.until))
     return readable, replace(wanted, owners=access.users, since=since, until=until)
-
-
-def _cursor(entry: Entry) -> str:
-    return base64.urlsafe_b64encode(f"{entry.created_at.isoformat()} {entry.id}".encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
-        at, id = text.split(" ")
-        return moment_of(at), uuid.UUID(id)
-    except (ValueError, binascii.Error, BadInput):
-        raise BadInput("That cursor is none that a list gave: list from the beginning again.") from None

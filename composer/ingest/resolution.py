@@ -104,6 +104,7 @@ async def resolve_conversations(
     await _note_outsiders(tx, batch, messages, now)
     resolved = list(zip(messages, places, strict=True))
     await _create(tx, batch, [_new_conversation(batch, message, place, now) for message, place in resolved], now)
+    await _restore_names(tx, batch, resolved)
     return [_filed(batch, message, place) for message, place in resolved]
 
 
@@ -267,6 +268,16 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
         batch.rows |= created
         if len(created) < len(new):  # another batch created the others meanwhile
             batch.rows |= await tx.conversations.lock([id for id in new if id not in created])
+
+
+async def _restore_names(tx: Transaction, batch: Batch, resolved: Sequence[tuple[Incoming, Place]]) -> None:
+    """Name sessions again whose names were forgotten with what was said there."""
+    for message, place in resolved:
+        id = batch.conversation_id(message, place)
+        row = batch.rows[id]
+        if place.kind is ConversationKind.SESSION and not row.conversation.name:
+            await tx.conversations.set_session_name(id, place.name)
+            batch.rows[id] = replace(row, conversation=replace(row.conversation, name=place.name))
 
 
 def _new_room(batch: Batch, place: Place, now: datetime) -> NewConversation:

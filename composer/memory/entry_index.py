@@ -11,7 +11,7 @@ from composer.memory.forget import Receipt, reword
 from composer.memory.index import MAX_MEMORY_TERMS
 from composer.model import derived_id
 from composer.repositories.database import Transaction
-from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, values_from_json
+from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, EntryWriter, values_from_json
 from composer.repositories.quarantine import PendingItem
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
@@ -29,11 +29,12 @@ async def store(tx: Transaction, entry: Entry) -> bool:
 
 
 async def replace_values(
-    tx: Transaction, entry: Entry, values: EntryValues, now: datetime
+    tx: Transaction, entry: Entry, values: EntryValues, now: datetime, by: EntryWriter | None = None
 ) -> tuple[Entry, Receipt] | None:
     """Give a stored entry new values and index it anew; erase what was made from words that it has no more, in a
-    transaction that holds `tx.summaries.lock`. None when it was changed, trashed or erased meanwhile."""
-    changed = await tx.entries.update(entry, values, now)
+    transaction that holds `tx.summaries.lock`. `by` is for the audit log. None when it was changed, trashed
+    or erased meanwhile."""
+    changed = await tx.entries.update(entry, values, now, by)
     if changed is None:
         return None
     receipt = await reword(tx, ("memory", entry.id), entry.values.texts, values.texts, now)

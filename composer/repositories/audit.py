@@ -52,6 +52,7 @@ class AuditAct(StrEnum):
     SIGNED_IN = "signed.in"
     SIGNED_OUT = "signed.out"
     ENTRIES_IMPORTED = "entries.imported"  # by their person, from a document
+    ENTRY_VENDORS = "entry.vendors"  # which tools may read an entry was changed
     ENTRY_WRITTEN = "entry.written"  # for a project, by a person or a tool
     TEAM_CREATED = "team.created"
     TEAM_INVITED = "team.invited"

@@ -139,6 +139,10 @@ class Conversations:
         row = await self._sql.fetch_one("conversation_get", id=id)
         return None if row is None else self._conversation(row)
 
+    async def set_session_name(self, id: uuid.UUID, name: str) -> None:
+        """Name a session, or (an empty name) forget what it was called."""
+        await self._sql.execute("session_set_name", id=id, name=name)
+
     async def bump_versions(self, ids: Sequence[uuid.UUID]) -> None:
         """Invalidate cached views, after a change other than appending messages."""
         await self._sql.execute("conversations_bump_version", ids=list(ids))

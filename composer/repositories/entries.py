@@ -16,6 +16,7 @@ from composer.visibility import AccessTag, Owned, Readable
 
 ANY_VENDOR: Final = ("*",)
 MAX_DERIVED_TITLE_CHARS: Final = 80
+MAX_VENDORS_WORD: Final = 200  # characters of a word in the audit log
 BYTES_PER_TOKEN: Final = 4  # of an estimate: what tokenizers make of English prose
 
 
@@ -157,6 +158,14 @@ class EntryCount:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """Who changes an entry, as the audit log shows it. `vendor`: the tool, or `person`."""
+
+    user: uuid.UUID
+    vendor: str
+
+
 def tokens_of(size: int) -> int:
     """An estimate of the tokens of a text of `size` bytes, rounded up."""
     return -(-size // BYTES_PER_TOKEN)
@@ -189,13 +198,26 @@ class Entries:
         )
         return row is not None
 
-    async def update(self, entry: Entry, values: EntryValues, now: datetime) -> Entry | None:
-        """Give an entry new values. Returns it as it is then; None when it was changed, trashed or erased meanwhile."""
+    async def update(
+        self, entry: Entry, values: EntryValues, now: datetime, by: EntryWriter | None = None
+    ) -> Entry | None:
+        """Give an entry new values. Which tools may read it is recorded in the audit log where that changes, with whom
+        it is changed `by` (None: whom the transaction acts for). Returns the entry as it is then; None when it was
+        changed, trashed or erased meanwhile."""
         version = await self._sql.fetch_value(
             "entry_update", id=entry.id, version=entry.version, now=now, **_parameters(values)
         )
         if version is None:
             return None
+        if values.vendors != entry.values.vendors:
+            details = {"from": _vendors_word(entry.values.vendors), "to": _vendors_word(values.vendors)}
+            who = {} if by is None else {"vendor": by.vendor}
+            await self._audit.record(
+                AuditAct.ENTRY_VENDORS,
+                actor=None if by is None else by.user,
+                users=[entry.user_id],
+                details={**who, **details},
+            )
         size = len((values.text if values.content is None else values.content).encode())
         return replace(entry, values=values, updated_at=now, version=version, size=size)
 
@@ -326,6 +348,12 @@ class Entries:
             "entries_count", **readable_parameters(readable), **_filter_parameters(wanted, now)
         )
         return [EntryCount(row["kind"], row["count"], tokens_of(int(row["bytes"]))) for row in rows]
+
+
+def _vendors_word(vendors: Sequence[str]) -> str:
+    """The tools that may read something, as one word of the audit log."""
+    word = "all" if tuple(vendors) == ANY_VENDOR else ":".join(vendors)
+    return word if len(word) <= MAX_VENDORS_WORD else f"{len(vendors)}:tools"
 
 
 def _parameters(values: EntryValues) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer import visibility
+from composer.cursors import cursor_of, read_cursor
 from composer.errors import BadInput, NotFound
 from composer.model import TurnState
 from composer.prompt.cited import cited, marked
@@ -13,7 +14,6 @@ from composer.prompt.explain import ExplainedSource
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.sessions import Exchange, SessionTurn, StoredSession
-from composer.sessions.cursors import cursor_of, read_cursor
 from composer.sessions.owner import SessionOwner
 from composer.turn.explanation import explain_stored
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -68,6 +68,8 @@ async def open_session(
         conversation, opens = await _create(tx, owner, said, NewSession(id, place, agent, project), now)
     if not visibility.may_know_session(access, conversation):
         raise NotFound(visibility.unknown_conversation_sentence(ConversationKind.SESSION, said.session))
+    if not conversation.name:  # it was forgotten, and is named again with what is said now
+        conversation = replace(conversation, name=place.name)
     await _introduce(tx, owner, agents, now)
     trust, names = await tx.people.trust(owner.user), await tx.people.names([owner.user])
     here = next((each for each in access.projects if each.id == conversation.project_id), None)

@@ -40,6 +40,10 @@ FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
 WHERE c.tenant_id = :tenant_id AND c.id = :id
 
+-- name: session_set_name
+-- Name a session, or (an empty name) forget what it was called.
+UPDATE conversations SET name = :name WHERE tenant_id = :tenant_id AND id = :id AND kind = 'session'
+
 -- name: conversations_bump_version
 -- Raise the version of conversations whose messages changed other than by appending (an edit, an erasure).
 UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

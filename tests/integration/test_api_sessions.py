@@ -268,6 +268,10 @@ async def test_deleting_a_session_forgets_it_with_one_agent_and_leaves_the_other
         await sessions.answer(bearer, "the vault is behind zqorchid", **options)
     with pytest.raises(NotFound, match="There is no session 's3' here"):
         await sessions.served.forget(alice, None, "s3", None)
+    [session] = await fetch(
+        settings, "SELECT id FROM conversations WHERE name = 's1' AND user_id = $1 AND namespace LIKE $2", alice.user,
+        f"%{await agent_id(settings, 'nexus')}%",
+    )  # fmt: skip
     receipt = await sessions.served.forget(alice, None, "s1", None)
     assert receipt.counts["message"] == 1
     assert receipt.id
@@ -275,12 +279,25 @@ async def test_deleting_a_session_forgets_it_with_one_agent_and_leaves_the_other
     assert left == {("scribe", "s1"), ("nexus", "s2")}
     assert len(await sessions.said_in(bob)) == 1
     gone = "SELECT m.text FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id WHERE c.id = $1"
-    [session] = await fetch(
-        settings, "SELECT id FROM conversations WHERE name = 's1' AND user_id = $1 AND namespace LIKE $2", alice.user,
-        f"%{await agent_id(settings, 'nexus')}%",
-    )  # fmt: skip
     assert [row["text"] for row in await fetch(settings, gone, session["id"])] == [RETRACTED]
     assert "Nothing was erased" in str(await sessions.served.forget(alice, None, "s1", None))
+
+
+async def test_the_name_of_a_session_is_forgotten_with_it_and_comes_back_when_it_is_used_again(
+    sessions: Sessions, harness: AppHarness, settings: Settings
+) -> None:
+    alice, named = await sessions.bearer("alice"), "SELECT count(*) AS n FROM conversations WHERE name = 'zqdivorce'"
+    for again in range(2):
+        asked = await sessions.ask(alice, "what is in the plan?", session="zqdivorce")
+        assert asked.session.conversation.name == "zqdivorce"
+        await sessions.end(asked)
+        assert [each.session.name for each in await sessions.said_in(alice, session="zqdivorce")] == ["zqdivorce"], (
+            again
+        )
+        await sessions.served.forget(alice, None, "zqdivorce", None)
+        assert [row["n"] for row in await fetch(settings, named)] == [0]
+    await harness.say("alice", "said in the terminal", session="zqdivorce")
+    assert len(await sessions.said_in(alice, session="zqdivorce")) == 1
 
 
 async def agent_id(settings: Settings, slug: str) -> uuid.UUID:

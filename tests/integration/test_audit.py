@@ -654,7 +654,7 @@ BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
-    r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors) = ",
+    r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
 )
 RECORDED: Final = {
     "api_key_insert",
@@ -666,6 +666,7 @@ RECORDED: Final = {
     "web_sessions_end",
     "conversation_assign",
     "entry_file",
+    "entry_update",
     "import_members_delete",
     "member_join",
     "member_leave",

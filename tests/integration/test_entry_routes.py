@@ -284,3 +284,26 @@ async def test_a_key_that_may_not_see_teams_is_not_told_what_they_are_called(
     seen = await client.get(f"/v1/agent/entries/{id}", headers=bearer(narrow))
     assert seen.status_code == 200
     assert "zqteam" not in seen.text
+
+
+async def test_a_change_of_the_tools_that_read_an_entry_is_in_the_audit_log(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    key, tool = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
+    alice = (await person(harness, "alice")).id
+    path = f"/v1/entries/{(await written(client, key, key='style'))['id']}"
+    long = [f"a-tool-of-thirty-two-characters-{n}"[:32] for n in range(10)]
+    for vendors in (["claude"], ["claude"], ["claude", "cursor"], [f"{n}{name[1:]}" for n, name in enumerate(long)]):
+        changed = await client.patch(path, json={"allowed_vendors": vendors, "tags": ["x"]}, headers=bearer(key))
+        assert changed.status_code == 200, changed.text
+    await written(client, tool, "/v1/agent/entries", key="own")
+    await written(client, tool, "/v1/agent/entries", key="own", allowed_vendors=["claude"])
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        rows = [row for row in await tx.audit.find(limit=100) if row.act == "entry.vendors"]
+    assert {(row.actor, row.users) for row in rows} == {(alice, (alice,))}
+    assert sorted((row.details["vendor"], row.details["from"], row.details["to"]) for row in rows) == [
+        ("claude", "all", "claude"),
+        ("person", "all", "claude"),
+        ("person", "claude", "claude:cursor"),
+        ("person", "claude:cursor", "10:tools"),
+    ]
