@@ -35,6 +35,7 @@ from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.digests import DueDigests
 from composer.scheduled.due import DuePosts
+from composer.scheduled.quotas import QuotaNotices
 from composer.scheduled.refused import RefusedReminders
 from composer.scheduled.reminders import DueReminders
 from composer.server_urls import ServerUrl
@@ -76,6 +77,7 @@ from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
+from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
 from composer.workspace import Workspace
 
@@ -111,6 +113,7 @@ class App:
     due_posts: DuePosts
     entry_search: EntrySearch
     entry_answerer: EntryAnswerer
+    operations: OperationMeter
     indexer: Indexer
     locks: PostgresProcessLocks
     tiers: SummaryTiers
@@ -276,6 +279,8 @@ async def open_app(
                 database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine, batches
             )
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
+        operations = OperationMeter(database, time, directory.zone, directory.plan)
+        stack.push_async_callback(operations.close)
         last_use = LastUse(database, time)
         stack.push_async_callback(last_use.settle)
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
@@ -300,9 +305,11 @@ async def open_app(
                 RefusedReminders(locks, directory.agents),
                 DueReminders(locks, directory.agents, directory.zone),
                 DueDigests(locks, directory.agents, directory.zone),
+                QuotaNotices(locks, directory.agents),
             ),
             entry_search=EntrySearch(database, embedding, directory.retrieval, directory.zone, time),
             entry_answerer=EntryAnswerer(meter, tokenizer),
+            operations=operations,
             indexer=indexer,
             locks=locks,
             tiers=tiers,

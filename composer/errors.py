@@ -53,6 +53,18 @@ class BudgetUsedUp(NexusError):
     """A budget has no room for this call of a model. It has room again in the next day or month."""
 
 
+class QuotaUsedUp(BudgetUsedUp):
+    """A tenant has used all of something that its plan gives it in a month. `seconds` until the next one."""
+
+    def __init__(self, sentence: str, *, seconds: int) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
+
+
+class EntriesFull(NexusError):
+    """A tenant has as many entries as its plan is for. There is room once some are gone."""
+
+
 class Misconfigured(NexusError):
     """A setting is wrong, or does not fit what is stored. Trying again will not help."""
 

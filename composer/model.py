@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 ID_NAMESPACE = uuid.UUID("6f1d4a52-7f0e-5c0b-9a57-2b1c5f6f7a10")
 
@@ -256,6 +257,24 @@ class User:
     id: uuid.UUID
     name: str
     admin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalSettings:
+    """What a person has set for themselves over the API. `recall`: whether tools, and questions over the API, are given
+    anything. `strategy` (None: that of the tenant) and `budget` (tokens) are for searches that name none. `trash_days`:
+    how long what they threw away can be restored. `keep_days`: how long after their last change entries are kept that
+    tools wrote for the person alone; None: until somebody erases them."""
+
+    recall: bool = True
+    strategy: str | None = None
+    budget: int = 2_000
+    trash_days: int = 30
+    keep_days: int | None = None
+    changed_at: datetime | None = None
+
+
+DEFAULT_SETTINGS: Final = PersonalSettings()
 
 
 @dataclass(frozen=True, slots=True)

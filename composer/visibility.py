@@ -12,10 +12,12 @@ from typing import Final, Protocol
 from composer.errors import NotFound, Refused
 from composer.model import (
     BOT_VENDOR,
+    DEFAULT_SETTINGS,
     EVERY_VENDOR,
     GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
+    PersonalSettings,
     Role,
     Trust,
     Visibility,
@@ -533,7 +535,7 @@ class EntryAccess:
     EVERY_VENDOR for the person themselves. `grants`: what the credential lets its bearer do, at most what the person
     may (see Grants); one that is missing means less. `teams`: those that the person is a member of now; `shared_with`:
     those that entries of theirs are shared with, also after they left. `projects`: those that they are a member of now.
-    `project`: the one that the request is about; None: none.
+    `project`: the one that the request is about; None: none. `settings`: what the person has set for themselves.
     """
 
     tenant_id: uuid.UUID
@@ -545,6 +547,7 @@ class EntryAccess:
     shared_with: tuple[uuid.UUID, ...] = ()
     projects: tuple[ProjectFacts, ...] = ()
     project: uuid.UUID | None = None
+    settings: PersonalSettings = DEFAULT_SETTINGS
 
     @property
     def users(self) -> tuple[uuid.UUID, ...]:
@@ -586,8 +589,11 @@ def readable_entries(access: EntryAccess) -> Readable:
     session, a profile of others or a project's pool.
 
     In an isolated project, which a request must name, that project alone; elsewhere none of an isolated one. A request
-    that names another project reads no further ones. Raises NotFound for a project that may not be read.
+    that names another project reads no further ones. A tool whose person has switched recall off reads nothing.
+    Raises NotFound for a project that may not be read.
     """
+    if not access.is_person and not access.settings.recall:
+        return _entries(access, [], [])
     named = None if access.project is None else readable_project(access, access.project)
     if access.project is not None and named is None:
         raise NotFound(unknown_project_sentence(str(access.project)))
@@ -607,8 +613,17 @@ def may_see_teams(access: EntryAccess) -> bool:
     return bool({Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants)
 
 
+def require_recall(access: EntryAccess) -> None:
+    """Return if the person has anything recalled over the API. Raises Refused once they have switched that off."""
+    if not access.settings.recall:
+        raise Refused(RECALL_IS_OFF)
+
+
 def readable_team(access: EntryAccess, team: uuid.UUID) -> Readable:
-    """The entries of one team. Raises NotFound for a team that the person is no member of, or may not be read."""
+    """The entries of one team. Raises NotFound for a team that the person is no member of, or may not be read, and as
+    `require_recall` for a tool."""
+    if not access.is_person:
+        require_recall(access)
     if team not in access.teams or not {Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants:
         raise NotFound(UNKNOWN_TEAM)
     return _entries(access, [], [team_namespace(team)])
@@ -711,6 +726,9 @@ def projects_of_sessions(access: EntryAccess) -> tuple[uuid.UUID, ...] | None:
 
 
 UNKNOWN_ENTRY: Final = "There is no such entry."
+RECALL_IS_OFF: Final = (
+    "This person has switched recall off for tools and the API: they switch it on with PATCH /v1/settings."
+)
 UNKNOWN_TEAM: Final = "There is no such team."
 
 

@@ -79,8 +79,17 @@ JOBS: Final[tuple[Job, ...]] = (
         3_600,
         work.retain,
     ),
+    Job(
+        "quotas", "3-58/5 * * * *", "tell admins, once a month, which quotas are nearly used up", 240, work.watch_quotas
+    ),
     Job("audit", "*/5 * * * *", "seal new rows of the audit log", 240, work.seal),
-    Job("trash", "50 2 * * *", "erase memories that have been in the trash for 30 days", 1_800, work.purge),
+    Job(
+        "trash",
+        "50 2 * * *",
+        "erase what has been in the trash for 30 days, or as its person has set, and what is kept no longer",
+        1_800,
+        work.purge,
+    ),
     Job("backup", "0 6 * * *", "back up everything, and delete old backups", 7_200, work.back_up, needs_owner=True),
     Job(
         "restore-test",

@@ -10,7 +10,7 @@ import structlog
 
 from composer.app import App
 from composer.memory.forget import forget
-from composer.model import Agent
+from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REPEATED_FOR
 from composer.repositories.database import Transaction
 from composer.repositories.usage import INSTALLATION
@@ -20,7 +20,7 @@ from composer.text.counts import counted
 logger = structlog.get_logger()
 
 BATCH_SIZE: Final = 200  # items that are erased in one transaction
-TRASH_RETENTION: Final = timedelta(days=30)
+TRASH_DAYS: Final = DEFAULT_SETTINGS.trash_days  # of who has set nothing else
 COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
 KEY_RETENTION: Final = timedelta(days=30)  # that a key is still listed after it has ended
 RUN_RETENTION: Final = timedelta(days=60)
@@ -142,11 +142,15 @@ async def _expire_prompts(run: JobRun, tenant: uuid.UUID, before: datetime) -> N
 
 
 async def purge(run: JobRun) -> None:
-    """Erase what has been in the trash for 30 days."""
+    """Erase what has been in the trash for 30 days, or as long as its person has set; and entries that tools wrote for
+    people who have set for how long they keep such entries."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         await _forget_memories(
-            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now - TRASH_RETENTION, BATCH_SIZE)
+            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now, TRASH_DAYS, BATCH_SIZE)
+        )
+        await _forget_memories(
+            run, tenant, slug, lambda tx: tx.maintenance.memories_no_longer_kept(run.now, BATCH_SIZE)
         )
 
     await _each_tenant(run, one)
@@ -186,7 +190,9 @@ async def retain(run: JobRun) -> None:
     async def usage(tenant: uuid.UUID, slug: str) -> None:
         today = run.now.astimezone(run.app.settings.zone_of(slug)).date()
         async with run.app.database.transaction(tenant) as tx:
-            run.report(await tx.usage.cut(today - timedelta(days=run.app.settings.usage_days_of(slug))))
+            before = today - timedelta(days=run.app.settings.usage_days_of(slug))
+            run.report(await tx.usage.cut(before) + await tx.operations.cut(before.replace(day=1)))
+            await tx.operations.delete_notices_before(today.replace(day=1))
 
     async def reminders(tenant: uuid.UUID, slug: str) -> None:
         kept = timedelta(days=run.app.settings.keep_days_of(slug) or REMINDER_DAYS)
@@ -198,6 +204,15 @@ async def retain(run: JobRun) -> None:
     await _each_tenant(run, audit)  # a step of its own: its failure keeps no message
     await _each_tenant(run, usage)
     await usage(INSTALLATION, "")  # the probes of nexus doctor
+
+
+async def watch_quotas(run: JobRun) -> None:
+    """Note for the admins of each tenant which quotas of its plan are nearly used up, once in a month."""
+
+    async def one(tenant: uuid.UUID, slug: str) -> None:
+        run.report(await run.app.operations.note_nearly_used_up(tenant))
+
+    await _each_tenant(run, one)
 
 
 async def seal(run: JobRun) -> None:

@@ -299,6 +299,20 @@ class Nexus:
         """DELETE /v1/sessions/{id}"""
         self.request("DELETE", f"/v1/sessions/{_part(id)}")
 
+    # --- settings and usage ---------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """GET /v1/settings: one's own."""
+        return cast(dict[str, Any], self.request("GET", "/v1/settings"))
+
+    def change_settings(self, **values: Any) -> dict[str, Any]:
+        """PATCH /v1/settings: recall, strategy, budget, trash_days, keep_days."""
+        return cast(dict[str, Any], self.request("PATCH", "/v1/settings", body=values))
+
+    def usage(self, months: int = 1) -> dict[str, Any]:
+        """GET /v1/usage: one's own, of the last months."""
+        return cast(dict[str, Any], self.request("GET", "/v1/usage", params={"months": months}))
+
     # --- conversations and questions ------------------------------------------------------------------------------
 
     def chat(self, content: str, **values: Any) -> dict[str, Any]:

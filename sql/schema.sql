@@ -656,6 +656,35 @@ CREATE TABLE public.model_usage (
 
 ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.operation_totals (
+    tenant_id uuid NOT NULL,
+    month date NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    operation text NOT NULL,
+    count bigint NOT NULL,
+    tokens bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.operation_totals FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.personal_settings (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    recall boolean NOT NULL,
+    strategy text,
+    budget integer NOT NULL,
+    trash_days integer NOT NULL,
+    keep_days integer,
+    changed_at timestamp with time zone NOT NULL,
+    CONSTRAINT personal_settings_budget_check CHECK (((budget >= 0) AND (budget <= 16000))),
+    CONSTRAINT personal_settings_keep_days_check CHECK (((keep_days >= 1) AND (keep_days <= 365))),
+    CONSTRAINT personal_settings_strategy_check CHECK ((strategy = ANY (ARRAY['hybrid'::text, 'semantic'::text, 'recent'::text]))),
+    CONSTRAINT personal_settings_trash_days_check CHECK (((trash_days >= 1) AND (trash_days <= 365)))
+);
+
+ALTER TABLE ONLY public.personal_settings FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.posted_files (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -712,6 +741,18 @@ CREATE TABLE public.quarantine (
 );
 
 ALTER TABLE ONLY public.quarantine FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.quota_notices (
+    tenant_id uuid NOT NULL,
+    month date NOT NULL,
+    quota text NOT NULL,
+    user_id uuid NOT NULL,
+    used bigint NOT NULL,
+    most bigint NOT NULL,
+    told_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.quota_notices FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.recall_index (
     tenant_id uuid NOT NULL,
@@ -1088,6 +1129,12 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.model_usage
     ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
 
+ALTER TABLE ONLY public.operation_totals
+    ADD CONSTRAINT operation_totals_pkey PRIMARY KEY (tenant_id, month, user_id, vendor, operation);
+
+ALTER TABLE ONLY public.personal_settings
+    ADD CONSTRAINT personal_settings_pkey PRIMARY KEY (tenant_id, user_id);
+
 ALTER TABLE ONLY public.posted_files
     ADD CONSTRAINT posted_files_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
 
@@ -1099,6 +1146,9 @@ ALTER TABLE ONLY public.projects
 
 ALTER TABLE ONLY public.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.quota_notices
+    ADD CONSTRAINT quota_notices_pkey PRIMARY KEY (tenant_id, month, quota, user_id);
 
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
@@ -1217,6 +1267,8 @@ CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, na
 
 CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id, id);
 
+CREATE INDEX memories_entries ON public.memories USING btree (tenant_id) WHERE ((trashed_at IS NULL) AND (superseded_by IS NULL) AND (merged_into IS NULL) AND (origin <> 'extracted'::text) AND (starts_with(namespace, 'entries:'::text) OR starts_with(namespace, 'team:'::text) OR starts_with(namespace, 'project:'::text)));
+
 CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (trashed_at IS NULL));
 
 CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
@@ -1245,6 +1297,8 @@ CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conver
 
 CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
 
+CREATE INDEX operation_totals_by_user ON public.operation_totals USING btree (tenant_id, user_id, month);
+
 CREATE INDEX posted_files_by_user ON public.posted_files USING btree (tenant_id, user_id);
 
 CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
@@ -1252,6 +1306,8 @@ CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
 CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id, id);
 
 CREATE INDEX quarantine_pending ON public.quarantine USING btree (tenant_id, namespace, at) WHERE (state = 'pending'::text);
+
+CREATE INDEX quota_notices_untold ON public.quota_notices USING btree (tenant_id, month) WHERE (told_at IS NULL);
 
 CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, namespace) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
 
@@ -1400,6 +1456,9 @@ ALTER TABLE ONLY public.memories
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.personal_settings
+    ADD CONSTRAINT personal_settings_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.posted_files
     ADD CONSTRAINT posted_files_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
@@ -1414,6 +1473,9 @@ ALTER TABLE ONLY public.projects
 
 ALTER TABLE ONLY public.quarantine
     ADD CONSTRAINT quarantine_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.quota_notices
+    ADD CONSTRAINT quota_notices_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -1527,6 +1589,10 @@ ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_usage ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.operation_totals ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.personal_settings ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.posted_files ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
@@ -1534,6 +1600,8 @@ ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.projects ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.quarantine ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.quota_notices ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
 
@@ -1617,6 +1685,10 @@ CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenan
 
 CREATE POLICY tenant ON public.model_usage USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.operation_totals USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.personal_settings USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.posted_files USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
@@ -1624,6 +1696,8 @@ CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.curren
 CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.quarantine USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.quota_notices USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
 
@@ -1782,6 +1856,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.operation_totals TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.personal_settings TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.posted_files TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
@@ -1789,6 +1867,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_servi
 GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quarantine TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quota_notices TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
 

@@ -25,8 +25,10 @@ from bot.web.routes import (
     login,
     projects,
     query,
+    settings,
     slack,
     teams,
+    usage,
 )
 from bot.web.serving import Connected, Served
 from bot.web.sessions import ApiSessions
@@ -50,6 +52,8 @@ ROUTERS: Final = (
     login.router,
     login.signed_in_routes,
     keys.router,
+    settings.router,
+    usage.router,
     chat.router,
     query.router,
     forgetting.router,
@@ -64,8 +68,8 @@ ROUTERS: Final = (
 def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slack_http: SlackHttp | None) -> FastAPI:
     """The app that serves a running Nexus. `connected` says of each platform whether it is connected;
     `slack_http` takes Slack's events, where they come by HTTP."""
-    settings = app.settings
-    fair_use = FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute)
+    per_minute = app.settings.requests_per_minute
+    fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
@@ -83,7 +87,7 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
         lifespan=open_until_closed,
         responses=documented(),
         middleware=[
-            Middleware(Edge, public_url=settings.public_url, anywhere=ANYWHERE),
+            Middleware(Edge, public_url=app.settings.public_url, anywhere=ANYWHERE),
             Middleware(BodyLimits, limits=BODY_BYTES),
         ],
     )

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bot.web.metering import count
 from bot.web.problems import RequestRefused, problem
 
 MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
@@ -129,7 +130,8 @@ def _is_finite(value: Any) -> bool:
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is JSON, or 415. An answer without a body has no type."""
+    """A route whose body is JSON, or 415. An answer without a body has no type. What it answers is counted as its
+    operation (bot/web/metering.py)."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with our request in place of FastAPI's."""
@@ -141,7 +143,9 @@ class JsonRoute(APIRoute):
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
                     raise RequestRefused(415)
-            answer = await handle(JsonRequest(request.scope, request.receive))
+            taken = JsonRequest(request.scope, request.receive)
+            answer = await handle(taken)
+            await count(taken, answer)
             if answer.status_code == 204 and "content-type" in answer.headers:
                 del answer.headers["content-type"]
             return answer

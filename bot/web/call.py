@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import Depends, Header, Query, Request
 
 from bot.web.dependencies import Nexus
+from bot.web.metering import Metered, metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
 from bot.web.serving import Served
@@ -20,6 +21,7 @@ from composer.errors import NotFound
 from composer.memory.forget import Receipt
 from composer.repositories.api_requests import NamedRequest
 from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
 from composer.visibility import EntryAccess
 
 T = TypeVar("T")
@@ -43,12 +45,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one."""
+    """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one;
+    `metered` says what it counts as, if it counts."""
 
     nexus: Served
     principal: Principal
     whole: bytes
     key: str | None
+    metered: Metered | None = None
     erased: list[Receipt] = field(default_factory=list)  # of what this request erased
 
     @property
@@ -70,7 +74,14 @@ class Call:
         self, project: str | None = None, *, managing: bool = False
     ) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         """The same for a write: who is in which team and project stays as it is until it is committed. `managing`: it
-        changes that."""
+        changes that. Raises QuotaUsedUp."""
+        async with self._writing(project, managing=managing) as (tx, access):
+            await self._require_quota(tx)
+            yield tx, access
+            await self._count(tx)
+
+    @asynccontextmanager
+    async def _writing(self, project: str | None, *, managing: bool) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         who = self.principal
         gather = entry_access.managing if managing else entry_access.writing
         async with self.nexus.app.database.transaction(who.tenant_id) as tx:
@@ -91,20 +102,41 @@ class Call:
         """What `make` made, and whether an earlier request with the same idempotency key made it; then `again` says
         what became of that. `make` returns the id of what it made, too. Raises RequestRefused with 410 where that was
         forgotten since."""
-        async with self.writing(project, managing=managing) as (tx, access):
+        async with self._writing(project, managing=managing) as (tx, access):
             named = self._named()
             if named is None:
-                return (await make(tx, access, Event(uuid.uuid4().hex, self.now)))[1], False
+                await self._require_quota(tx)
+                result = (await make(tx, access, Event(uuid.uuid4().hex, self.now)))[1]
+                await self._count(tx)
+                return result, False
             begun = await tx.api_requests.begin(named, self.now)
             event = Event(f"{self.principal.id} {self.key} {begun.at.isoformat()}", begun.at)
             if begun.made is not None:
+                if self.metered is not None:
+                    self.metered.is_counted = True
                 try:
                     return await again(tx, access, event, begun.made), True
                 except NotFound:
                     raise RequestRefused(410, GONE) from None
+            await self._require_quota(tx)
             made, result = await make(tx, access, event)
             await tx.api_requests.note_made(named, made)
+            await self._count(tx)
             return result, False
+
+    async def _require_quota(self, tx: Transaction, times: int = 1) -> None:
+        if self.metered is not None and self.metered.operation is Operation.WRITES:
+            await self.nexus.app.operations.require(tx, self.principal.tenant_id, self.metered.operation, times)
+
+    async def _count(self, tx: Transaction) -> None:
+        """Count the request with what it has changed. Raises QuotaUsedUp where it was more than is left."""
+        metered = self.metered
+        if metered is None:
+            return
+        metered.is_counted = True
+        if metered.times > 1:
+            await self._require_quota(tx, metered.times)
+        await self.nexus.app.operations.add(tx, metered.doer, metered.operation, metered.times, metered.tokens)
 
     def _named(self) -> NamedRequest | None:
         if self.key is None:
@@ -133,7 +165,7 @@ async def _call(
     if idempotency_key is not None:
         address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
         whole = address + await request.body()
-    return Call(nexus, principal, whole, idempotency_key)
+    return Call(nexus, principal, whole, idempotency_key, metered_of(request))
 
 
 Calling = Annotated[Call, Depends(_call)]

@@ -59,7 +59,7 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                for name, value in (inner["state"].get("headers", {}) | self._headers).items():
                     headers.setdefault(name, value)
             await send(message)
 

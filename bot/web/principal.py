@@ -13,6 +13,7 @@ from fastapi.security import HTTPBearer
 
 from bot.web.dependencies import Nexus
 from bot.web.limits import address_of
+from bot.web.metering import admit
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
 from composer.credentials.principal import Permission, Principal
@@ -34,7 +35,7 @@ _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a perso
 
 async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
     """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
-    is not for tools with 403."""
+    is not for tools with 403; what the tenant's plan has nothing left of with 429."""
     found = await _resolved(request, nexus)
     if found is None:
         await nexus.fair_use.admit(address_of(request))
@@ -44,6 +45,7 @@ async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Securi
     path: str = request.scope["path"]
     if found.vendor is not None and not any(_is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
+    await admit(request, nexus.app.operations, found)
     return found
 
 

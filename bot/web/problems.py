@@ -19,9 +19,11 @@ from composer.errors import (
     BadInput,
     BudgetUsedUp,
     Conflict,
+    EntriesFull,
     Misconfigured,
     NexusError,
     NotFound,
+    QuotaUsedUp,
     Refused,
     Unavailable,
     where_raised,
@@ -40,6 +42,7 @@ STATUS: Final[Mapping[type[NexusError], HTTPStatus]] = {
     BadInput: HTTPStatus.UNPROCESSABLE_ENTITY,
     Conflict: HTTPStatus.CONFLICT,
     BudgetUsedUp: HTTPStatus.TOO_MANY_REQUESTS,
+    EntriesFull: HTTPStatus.PAYMENT_REQUIRED,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
     NexusError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -98,7 +101,8 @@ def status_of(error: NexusError) -> int:
 def of_error(error: NexusError) -> Response:
     """The answer to one of our errors: its own sentence, which is safe to show."""
     status = status_of(error)
-    return problem(status, str(error), {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None)
+    seconds = error.seconds if isinstance(error, QuotaUsedUp) else RETRY_SECONDS if status == 503 else None
+    return problem(status, str(error), None if seconds is None else {"Retry-After": str(seconds)})
 
 
 def of_unexpected(error: BaseException, route: str) -> Response:

@@ -2,6 +2,7 @@
 
 import uuid
 
+from composer import visibility
 from composer.errors import NotFound
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
@@ -16,10 +17,10 @@ async def reading(
     project: uuid.UUID | None = None,
 ) -> EntryAccess:
     """The facts for a request that only reads. `vendor`, `grants` and `project` are as in EntryAccess. Raises
-    NotFound for a user who does not exist."""
-    access = await tx.people.entry_access(tenant_id, user, vendor, grants, project)
-    if access is None:
-        raise NotFound("There is no such user.")
+    NotFound for a user who does not exist, and Refused for a tool whose person has switched recall off."""
+    access = await _gathered(tx, tenant_id, user, vendor, grants, project)
+    if not access.is_person:
+        visibility.require_recall(access)
     return access
 
 
@@ -32,9 +33,9 @@ async def writing(
     project: uuid.UUID | None = None,
 ) -> EntryAccess:
     """The same for a request that writes: who is in which project and team stays as it is until the transaction
-    ends."""
+    ends. A tool may write while recall is off; it finds nothing then."""
     await tx.people.hold()
-    return await reading(tx, tenant_id, user, vendor, grants, project)
+    return await _gathered(tx, tenant_id, user, vendor, grants, project)
 
 
 async def managing(
@@ -43,4 +44,18 @@ async def managing(
     """The same for a request that changes who is in a team: no other transaction does, or relies on it, until this one
     ends."""
     await tx.people.lock()
-    return await reading(tx, tenant_id, user, vendor, grants)
+    return await _gathered(tx, tenant_id, user, vendor, grants)
+
+
+async def _gathered(
+    tx: Transaction,
+    tenant_id: uuid.UUID,
+    user: uuid.UUID,
+    vendor: str,
+    grants: frozenset[str],
+    project: uuid.UUID | None = None,
+) -> EntryAccess:
+    access = await tx.people.entry_access(tenant_id, user, vendor, grants, project)
+    if access is None:
+        raise NotFound("There is no such user.")
+    return access

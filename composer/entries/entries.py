@@ -13,6 +13,7 @@ from typing import Final
 from composer import visibility
 from composer.entries import keys
 from composer.entries.draft import API, EntryChange, EntryDraft, changed, checked
+from composer.entries.quota import room_for_entries
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
 from composer.memory.entry_index import merged
@@ -22,6 +23,7 @@ from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, EntryWriter
 from composer.text.work import CLEANED_PER_READ, off_loop
+from composer.usage.plans import Plan
 from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess
 
 IN_TRASH: Final = "That entry is in the trash: restore it, and change it then."
@@ -33,11 +35,13 @@ NOTHING_ERASED: Final = Receipt()
 @dataclass(frozen=True, slots=True)
 class Writer:
     """Who writes: the person's name, and what they are to the workspace. `quarantined`: whose writes wait for
-    approval in this tenant where others read them (`app.directory.quarantine`)."""
+    approval in this tenant where others read them (`app.directory.quarantine`). `plan` is that of the tenant
+    (`app.directory.plan`)."""
 
     name: str
     trust: Trust = Trust.MEMBER
     quarantined: Collection[Trust] = ()
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,16 @@ async def write(
     With a `key`, the entry that the same writer (the person, or the same tool for them) stored with it is replaced,
     if they may still read it: its content is new, its metadata merged. A tool replaces no entry that is shared with a
     team. Raises NotFound for an unknown project, Refused for what the credential or the role is not enough for, and
-    for a tool of somebody who has opted out, BadInput.
+    for a tool of somebody who has opted out, BadInput, and EntriesFull where the plan is for no further entry.
     """
     tag = visibility.entry_tag(access)
     if not access.is_person:
         await _require_consent(tx, access)
     entry = await _drafted(access, tag, draft, writer, event, now)
+    full = await room_for_entries(tx, writer.plan)
     existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
     if existing is None:
+        full.require_room()
         await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
     if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
         return await _wait(tx, entry, existing)
@@ -204,12 +210,20 @@ async def trash(
 
 
 async def restore(
-    tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, version: int | None = None
+    tx: Transaction,
+    access: EntryAccess,
+    id: uuid.UUID,
+    now: datetime,
+    version: int | None = None,
+    plan: Plan | None = None,
 ) -> Entry:
-    """Take an entry out of the trash. Raises as `change`, and Conflict where another entry has its key by now."""
+    """Take an entry out of the trash. Raises as `change`, Conflict where another entry has its key by now, and
+    EntriesFull where the tenant's `plan` is for no further entry."""
+    full = await room_for_entries(tx, plan)
     entry = await _own_under(tx.erasure.block, tx, access, id, now, version)
     if entry.trashed_at is None:
         return entry
+    full.require_room()
     await keys.require_free(tx, access, entry, now)
     return await untrashed(tx, entry, now)
 

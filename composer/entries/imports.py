@@ -20,6 +20,7 @@ from composer.entries import keys as keys_of_entries
 from composer.entries.draft import API, EntryDraft, checked
 from composer.entries.entries import Writer, put_values, untrashed
 from composer.entries.listing import own_scope
+from composer.entries.quota import room_for_entries
 from composer.errors import BadInput, NexusError, Refused
 from composer.memory import entry_index
 from composer.memory.forget import Receipt
@@ -66,6 +67,11 @@ class Imported:
     receipts: Sequence[Receipt] = ()
 
     @property
+    def stored(self) -> int:
+        """How many are stored anew, or changed."""
+        return sum(outcome in (Outcome.CREATED, Outcome.REPLACED) for _, outcome in self.entries)
+
+    @property
     def counts(self) -> Mapping[Outcome, int]:
         """How many of each."""
         found = Counter(outcome for _, outcome in self.entries)
@@ -95,7 +101,8 @@ async def import_entries(
     """Store the entries of a document for the person. `dry_run`: only say what would become of them.
 
     Raises BadInput and Refused for the first entry that is wrong, which they name by its place in the document, and
-    Refused for a tool or a key that may not. Then nothing is stored.
+    Refused for a tool or a key that may not, and EntriesFull where the plan has no room for all. Then nothing is
+    stored.
     """
     _require_reading_and_writing(access)
     if len(items) > MAX_ENTRIES:
@@ -103,10 +110,12 @@ async def import_entries(
     chars = sum(len(item.draft.content) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: _checked(items, now))
     _require_distinct(items, values)
+    room = await room_for_entries(tx, writer.plan)
     for origin, key in sorted({(_origin(i), v.key) for i, v in zip(items, values, strict=True) if v.key is not None}):
         await tx.entries.lock_key(origin, key)
     await tx.summaries.lock()  # words may be erased; an erasure of the whole goes before, or finds the new ones
     planned = await _plan(tx, access, items, values, writer, now)
+    room.require_room(sum(map(_is_added, planned)))
     receipts = [] if dry_run else [await _carry_out(tx, access, each, now) for each in planned]
     found = Imported([((each.existing or each.new).id, each.outcome) for each in planned], receipts)
     if not dry_run:
@@ -266,6 +275,12 @@ async def _carry_out(tx: Transaction, access: EntryAccess, planned: _Planned, no
         current = existing if existing.trashed_at is None else await untrashed(tx, existing, now)
         return (await put_values(tx, access, current, entry.values, now)).receipt
     return Receipt()
+
+
+def _is_added(planned: _Planned) -> bool:
+    """Whether there is one entry more with it, which is not in the trash."""
+    was_there = planned.existing is not None and planned.existing.trashed_at is None
+    return planned.outcome in (Outcome.CREATED, Outcome.REPLACED) and not planned.item.trashed and not was_there
 
 
 def _is_current(entry: Entry, now: datetime) -> bool:

@@ -33,7 +33,6 @@ logger = structlog.get_logger()
 MAX_QUESTION_CHARS: Final = 20_000
 DEFAULT_LIMIT: Final = 10
 MAX_LIMIT: Final = 50
-DEFAULT_TOKENS: Final = 2_000
 MAX_TOKENS: Final = 16_000
 MAX_FILTERS: Final = 32  # kinds, or tags
 STRATEGIES: Final = ("hybrid", "semantic", "recent")
@@ -58,12 +57,13 @@ class EntryReader:
 
 @dataclass(frozen=True, slots=True)
 class EntryQuestion:
-    """What to search for: at most `limit` items with at most `tokens` tokens together. `strategy` None: the tenant's.
-    `kinds` and `tags`: only items of one of these kinds, and with all of these tags."""
+    """What to search for: at most `limit` items with at most `tokens` tokens together. `tokens` and `strategy` None: as
+    the person has set it, and else the tenant's strategy. `kinds` and `tags`: only items of one of these kinds, and
+    with all of these tags."""
 
     text: str
     limit: int = DEFAULT_LIMIT
-    tokens: int = DEFAULT_TOKENS
+    tokens: int | None = None
     strategy: str | None = None
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -111,7 +111,8 @@ class EntrySearch:
     async def search(self, reader: EntryReader, question: EntryQuestion) -> SearchResult:
         """What fits a question, of what its reader may read as of this moment.
 
-        Raises BadInput, NotFound for a project that may not be read, and Unavailable.
+        Raises BadInput, NotFound for a project that may not be read, Refused where the person has switched recall off,
+        and Unavailable.
         """
         _check(question)
         text = clean_text(question.text)
@@ -121,9 +122,10 @@ class EntrySearch:
             access = await gathering.reading(
                 tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
             )
+            visibility.require_recall(access)
             readable = visibility.readable_entries(access)
             configured = with_overrides(self._retrieval(reader.tenant_id), await tx.settings.all())
-            strategy = question.strategy or configured.strategy
+            strategy = question.strategy or access.settings.strategy or configured.strategy
             words = query_terms(without_mentions(text), ())
             filtered = bool(question.kinds or question.tags)
             found = await semantic.read(
@@ -143,7 +145,8 @@ class EntrySearch:
             exact = [] if strategy == "semantic" else await _exact(tx, readable, question, words, self._clock)
         hits = [_entry_hit(item, entries[item.id]) for item in found if item.id in entries]
         wanted = [hit for hit in hits if _is_wanted(hit.entry, question)]
-        return _within((*exact, *wanted)[: question.limit], question.tokens)
+        tokens = access.settings.budget if question.tokens is None else question.tokens
+        return _within((*exact, *wanted)[: question.limit], tokens)
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone
@@ -167,7 +170,7 @@ def _check(question: EntryQuestion) -> None:
         raise BadInput(f"A question has 1 to {MAX_QUESTION_CHARS:,} ordinary characters.")
     if not 1 <= question.limit <= MAX_LIMIT:
         raise BadInput(f"The limit is a number from 1 to {MAX_LIMIT}.")
-    if not 0 <= question.tokens <= MAX_TOKENS:
+    if question.tokens is not None and not 0 <= question.tokens <= MAX_TOKENS:
         raise BadInput(f"The budget is a number of tokens from 0 to {MAX_TOKENS:,}.")
     if question.strategy is not None and question.strategy not in STRATEGIES:
         raise BadInput(f"There is no such strategy: choose one of {', '.join(STRATEGIES)}.")

@@ -9,8 +9,10 @@ from composer.layers.semantic import Retrieval
 from composer.model import Agent, Trust
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database
-from composer.settings import AgentSettings, BudgetSettings, Settings
+from composer.repositories.operations import Operation
+from composer.settings import AgentSettings, BudgetSettings, PlanSettings, Settings
 from composer.usage.budgets import Budget, Period
+from composer.usage.plans import Plan
 from composer.usage.prices import Price, Prices
 from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
 
@@ -96,9 +98,16 @@ class TenantDirectory:
         return self._settings.zone_of(self._slugs.get(tenant, ""))
 
     def budgets(self, tenant: uuid.UUID) -> tuple[Budget, ...]:
-        """How much a tenant may use, as configured."""
-        slug = self._slugs.get(tenant)
-        return tuple(configured_budget(each) for each in self._settings.budgets if each.tenant in (None, slug))
+        """How much models may use for a tenant, as configured: by its budgets, and by the tokens of its plan."""
+        slug, plan = self._slugs.get(tenant), self.plan(tenant)
+        found = tuple(configured_budget(each) for each in self._settings.budgets if each.tenant in (None, slug))
+        of_plan = None if plan is None else plan.tokens
+        return found if of_plan is None else (*found, Budget(Period.MONTH, of_plan))
+
+    def plan(self, tenant: uuid.UUID) -> Plan | None:
+        """The plan of a tenant, as configured; None where nothing is limited."""
+        found = self._settings.plan_of(self._slugs.get(tenant, ""))
+        return None if found is None else configured_plan(*found)
 
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
         """Whose writes wait for approval in a tenant, as configured."""
@@ -109,6 +118,13 @@ def configured_budget(entry: BudgetSettings) -> Budget:
     """A budget of nexus.toml."""
     kind = WorkKind(entry.kind) if entry.kind else None
     return Budget(Period(entry.per), entry.tokens, entry.money, kind, entry.agent)
+
+
+def configured_plan(name: str, entry: PlanSettings) -> Plan:
+    """A plan of nexus.toml."""
+    limits = {operation: getattr(entry, operation.value, None) for operation in Operation}
+    operations = {operation: most for operation, most in limits.items() if most is not None}
+    return Plan(name, entry.entries, entry.tokens, operations)
 
 
 def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:

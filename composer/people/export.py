@@ -27,11 +27,13 @@ from composer.people.export_document import (
     LandmarkEntry,
     MemoryEntry,
     MessageEntry,
+    OperationEntry,
     PendingEntry,
     PlaceEntry,
     ProjectEntry,
     ReminderEntry,
     RoomEntry,
+    SettingsEntry,
     SummaryEntry,
     TeamEntry,
     UsageEntry,
@@ -127,6 +129,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         teams=[_entry(TeamEntry, row) for row in await tx.own_data.teams(owned)],
         keys=[_part(KeyPart, each) for each in await tx.api_keys.of(owned.users)],
         web_sessions=[_part(WebSessionPart, each) for each in await tx.web_sessions.of(owned.users, now)],
+        settings=[_entry(SettingsEntry, row) for row in await tx.own_data.settings(owned)],
         messages=[],
         answers=await _answers(tx, await tx.own_data.turns(owned), trust),
         memories=[
@@ -138,6 +141,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         summaries=[_entry(SummaryEntry, row) for row in await tx.own_data.summaries(owned)],
         reminders=[_entry(ReminderEntry, row) for row in await tx.own_data.reminders(owned)],
         usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
+        operations=[_entry(OperationEntry, row) for row in await tx.own_data.operations(owned)],
     )
 
 

@@ -233,6 +233,17 @@ class ReminderEntry(FiledEntry):
     state: Literal["open", "ended"]
 
 
+class SettingsEntry(DocumentPart):
+    """What the person has set for themselves over the API."""
+
+    recall: bool
+    strategy: str | None
+    budget: int
+    trash_days: int
+    keep_days: int | None
+    changed_at: datetime
+
+
 class UsageEntry(DocumentPart):
     """Calls of a model in the person's name on one day of the workspace's time zone: those for the answers to them, and
     for what was made of their DMs and sessions. `cost` is in the currency of the settings, as far as it is known."""
@@ -250,6 +261,17 @@ class UsageEntry(DocumentPart):
     cost: float
 
 
+class OperationEntry(DocumentPart):
+    """What was done over the API in a month, by a tool for the person or, as `api`, by the person. `tokens`: an
+    estimate of what was stored or handed out."""
+
+    month: date
+    operation: str
+    vendor: str
+    count: int
+    tokens: int
+
+
 class Export(DocumentPart):
     """The whole document. All times are UTC."""
 
@@ -265,6 +287,7 @@ class Export(DocumentPart):
     teams: list[TeamEntry]
     keys: list[KeyPart]
     web_sessions: list[WebSessionPart]
+    settings: list[SettingsEntry]
     messages: list[MessageEntry]
     answers: list[AnswerEntry]
     memories: list[MemoryEntry]
@@ -274,6 +297,7 @@ class Export(DocumentPart):
     summaries: list[SummaryEntry]
     reminders: list[ReminderEntry]
     usage: list[UsageEntry]
+    operations: list[OperationEntry]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -31,7 +31,10 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
         lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
-    used = _usage_lines(sum(row["calls"] for row in await tx.own_data.usage(owned)))
+    used = _usage_lines(
+        sum(row["calls"] for row in await tx.own_data.usage(owned)),
+        sum(row["count"] for row in await tx.own_data.operations(owned)),
+    )
     opened = _opened_lines(await tx.api_keys.count(owned.users, now), len(await tx.web_sessions.of(owned.users, now)))
     return "\n".join((*stored, *waits, *used, *opened, *_asker_lines(askers)))
 
@@ -39,11 +42,13 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
 _NOTHING: Final = "Nothing of yours is stored here."
 
 
-def _usage_lines(calls: int) -> list[str]:
-    if not calls:
-        return []
-    what = f"{counted(calls, 'call')} of a model in your name"
-    return [f"Counted, with tokens and cost: {what}. Readers: you, and the admins of this workspace."]
+def _usage_lines(calls: int, operations: int) -> list[str]:
+    readers = "Readers: you, and the admins of this workspace."
+    found = (
+        [f"Counted, with tokens and cost: {counted(calls, 'call')} of a model in your name. {readers}"] if calls else []
+    )
+    done = f"{counted(operations, 'operation')} over the API, by month, kind and tool"
+    return found + ([f"Counted: {done}. {readers}"] if operations else [])
 
 
 def _opened_lines(keys: int, sessions: int) -> list[str]:

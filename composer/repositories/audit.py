@@ -45,6 +45,7 @@ class AuditAct(StrEnum):
     ADMIN_REVOKED = "admin.revoked"
     SETTING_SET = "setting.set"
     SETTING_RESET = "setting.reset"
+    OWN_SETTINGS = "person.settings"  # what a person set for themselves
     MEMORY_REACH = "memory.reach"
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"

@@ -26,9 +26,11 @@ from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
+from composer.repositories.operations import OperationTotals
 from composer.repositories.own_data import OwnData
 from composer.repositories.people import People
 from composer.repositories.permissions import Permissions
+from composer.repositories.personal_settings import OwnSettings
 from composer.repositories.posted_files import PostedFiles
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
@@ -69,7 +71,9 @@ class Transaction:
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
         self.imports = Imports(statements, self.audit)
+        self.operations = OperationTotals(statements)
         self.own_data = OwnData(statements)
+        self.own_settings = OwnSettings(statements, self.audit)
         self.landmarks = Landmarks(statements)
         self.login_links = LoginLinks(statements, self.audit)
         self.maintenance = Maintenance(statements)

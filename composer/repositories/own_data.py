@@ -164,6 +164,14 @@ class OwnData:
         """The calls of models in the person's name, added up, by day."""
         return await self._own("own_usage", owned)
 
+    async def operations(self, owned: Owned) -> Sequence[Row]:
+        """What was done over the API for the person, added up, by month."""
+        return await self._own("own_operations", owned)
+
+    async def settings(self, owned: Owned) -> Sequence[Row]:
+        """What the person has set for themselves: at most one row."""
+        return await self._own("own_settings", owned)
+
     async def _own(self, query: str, owned: Owned, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""
         rows = await self._sql.fetch(query, user_ids=list(owned.users), **values)

@@ -9,6 +9,7 @@ from typing import Final
 from composer.model import Agent, Role, Trust, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
+from composer.repositories.personal_settings import settings_from_row
 from composer.visibility import EntryAccess, ProjectFacts
 
 NAMELESS: Final = "someone"  # stands where an erased name stood; the person's next message brings it back
@@ -170,6 +171,7 @@ class People:
             tuple(row["shared_with"]),
             tuple(ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["projects"]),
             project,
+            settings_from_row(row),
         )
 
     async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:

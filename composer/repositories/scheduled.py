@@ -14,6 +14,7 @@ class PostKind(StrEnum):
     REFUSALS = "refusals"  # of reminders, told to who asked
     REMINDERS = "reminders"
     DIGESTS = "digests"
+    QUOTAS = "quotas"  # of which most is used, told to admins
 
 
 class Scheduled:

@@ -101,6 +101,15 @@ class UsageRow:
     figures: Figures
 
 
+@dataclass(frozen=True, slots=True)
+class MonthOfModels:
+    """The figures of one kind of work in a month (its first day)."""
+
+    month: date
+    kind: WorkKind
+    figures: Figures
+
+
 class UsageLedger:
     """Adds calls to the ledger and adds them up. It holds names of people and rooms only by their ids."""
 
@@ -190,6 +199,15 @@ class UsageLedger:
         are running will not name them either."""
         await self._sql.execute("usage_note_erasure", user_ids=list(users))
         await self._sql.execute("usage_blank", user_ids=list(users), since=since, until=until)
+
+    async def by_month(self, since: date, owned: Owned | None) -> list[MonthOfModels]:
+        """The figures of each month since one, by kind of work, the latest first: of everyone, or a person's own."""
+        users = None if owned is None else list(owned.users)
+        rows = await self._sql.fetch("usage_by_month", since=since, user_ids=users)
+        return [
+            MonthOfModels(row["month"], WorkKind(row["kind"]), Figures(*(row[name] for name in _FIGURES)))
+            for row in rows
+        ]
 
 
 def _standing(user: uuid.UUID | None, people: Sequence[Row]) -> Standing:

@@ -8,7 +8,7 @@
 """
 
 from composer.settings.agents import AgentSettings
-from composer.settings.costs import BudgetSettings, PriceSettings
+from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import (
     DEFAULT_WORKSPACE,
     VENDOR_RULE,
@@ -49,6 +49,7 @@ __all__ = [
     "AgentSettings",
     "BudgetSettings",
     "McpSettings",
+    "PlanSettings",
     "PriceSettings",
     "RetrievalSettings",
     "Settings",

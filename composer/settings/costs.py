@@ -1,4 +1,4 @@
-"""The settings of what models cost, `[prices]` and `[[budgets]]` in nexus.toml."""
+"""The settings of what models cost and what tenants may use: `[prices]`, `[[budgets]]` and `[plans]` in nexus.toml."""
 
 from decimal import Decimal
 from typing import Literal
@@ -14,6 +14,18 @@ class PriceSettings(Table):
     input: Decimal = Field(ge=0, le=1_000_000)
     cached_input: Decimal | None = Field(default=None, ge=0, le=1_000_000)
     output: Decimal = Field(ge=0, le=1_000_000)
+
+
+class PlanSettings(Table):
+    """How much a tenant of the plan may use: `entries` at any time; writes, reads, searches and chats over the API, and
+    `tokens` of models, in each month of its time zone. What is left out is not limited."""
+
+    entries: int | None = Field(default=None, ge=0, le=10**12)
+    writes: int | None = Field(default=None, ge=0, le=10**15)
+    reads: int | None = Field(default=None, ge=0, le=10**15)
+    searches: int | None = Field(default=None, ge=0, le=10**15)
+    chats: int | None = Field(default=None, ge=0, le=10**15)
+    tokens: int | None = Field(default=None, ge=0, le=10**15)
 
 
 class BudgetSettings(Table):

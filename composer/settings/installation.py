@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from composer.server_urls import ServerUrl
 from composer.settings.agents import AgentSettings
-from composer.settings.costs import BudgetSettings, PriceSettings
+from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
@@ -44,7 +44,8 @@ class Settings(Table):
     model, in `currency`. `owner` is whose memory `owner_key` opens to them, and `tool_keys`, by name, to their AI
     tools. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are those
     that may say who asks; `requests_per_minute` is how
-    much each key, or each address without one, may ask of it. `config` is the file that was read, if any; `warnings`
+    much each key, or each address without one, may ask of it. `plan` is the one of `plans` that tenants have which name
+    none. `config` is the file that was read, if any; `warnings`
     are sentences to show.
     """
 
@@ -83,6 +84,7 @@ class Settings(Table):
     requests_per_minute: int = Field(default=100, ge=1, le=1_000_000)
     admin_requests_per_minute: int = Field(default=10, ge=1, le=1_000_000)
     timezone: Zone = "UTC"
+    plan: str | None = None
     backups: int = Field(default=7, ge=0, le=10_000)
     prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
     audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
@@ -94,6 +96,7 @@ class Settings(Table):
     retrieval: RetrievalSettings = RetrievalSettings()
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     budgets: tuple[BudgetSettings, ...] = ()
+    plans: dict[str, PlanSettings] = Field(default_factory=dict)
     mcp: dict[ServerName, McpSettings] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -191,6 +194,12 @@ class Settings(Table):
         found = self.tenants.get(tenant)
         return (found.usage_days if found else None) or self.usage_days
 
+    def plan_of(self, tenant: str) -> tuple[str, PlanSettings] | None:
+        """The plan of the tenant of this slug, with its name; None where it has none."""
+        found = self.tenants.get(tenant)
+        name = (found.plan if found else None) or self.plan
+        return None if name is None else (name, self.plans[name])
+
     def quarantine_of(self, tenant: str) -> tuple[str, ...]:
         """Whose writes wait for approval in the tenant of this slug."""
         found = self.tenants.get(tenant, TenantSettings())
@@ -227,6 +236,6 @@ def variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
-FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "mcp")
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "mcp")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)

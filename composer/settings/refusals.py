@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from composer.errors import Misconfigured
 from composer.settings.agents import AgentSettings
-from composer.settings.costs import BudgetSettings, PriceSettings
+from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.installation import ENVIRONMENT_FIELDS, FILE_ONLY_FIELDS, Settings, variable_or_key
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
@@ -40,6 +40,19 @@ def check_unique(settings: Settings, config: Path | None) -> None:
         if len(server.offered_tools(name)) < len(set(server.tools)):
             raise Misconfigured(
                 f"In {config}, `mcp.{name}.tools` has two names that a model can't tell apart: list one of them."
+            )
+
+
+def check_plans(settings: Settings, config: Path | None) -> None:
+    """Refuse plans that there are not. Raises Misconfigured."""
+    named = {variable_or_key("plan", config): settings.plan}
+    named |= {f"In {config}, `tenants.{slug}.plan`": tenant.plan for slug, tenant in settings.tenants.items()}
+    for where, name in named.items():
+        if name is not None and name not in settings.plans:
+            known = ", ".join(settings.plans) or "none yet"
+            raise Misconfigured(
+                f"{where} names the plan {name!r}, which there is not: add [plans.{name}] to nexus.toml, or name "
+                f"one of those there are ({known})."
             )
 
 
@@ -77,6 +90,7 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
             "retrieval": RetrievalSettings,
             "prices": PriceSettings,
             "budgets": BudgetSettings,
+            "plans": PlanSettings,
             "mcp": McpSettings,
         }
         tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings

@@ -15,7 +15,7 @@ class TenantSettings(Table):
     Its days begin at midnight in `timezone` (default: the common one). Messages older than `keep_days` are erased for
     good; `retention_days`, a retrieval setting, only hides them from recall. Stored prompts are emptied after
     `prompt_days`, rows of the audit log are deleted after `audit_days`, and what models used is forgotten after
-    `usage_days` (defaults: the common ones). What those in
+    `usage_days` (defaults: the common ones). `plan` is the one of `plans` that says what it may use. What those in
     `quarantine` write waits for approval.
     """
 
@@ -26,4 +26,5 @@ class TenantSettings(Table):
     prompt_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     audit_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     usage_days: int | None = Field(default=None, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
+    plan: str | None = None
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")

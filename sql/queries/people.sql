@@ -133,7 +133,8 @@ WHERE u.tenant_id = :tenant_id AND u.id = new.id AND u.name = :blank
 -- name: entry_access
 -- Get every fact that access to entries is judged by, as of now: the other users that a person is; the teams that they
 -- are a member of; those that entries of theirs are shared with; and their projects, with the best role that any of
--- their users has in each. No row for an unknown user.
+-- their users has in each; and what they have set for themselves, of which the latest change counts (NULL where nothing is
+-- set). No row for an unknown user.
 WITH own AS MATERIALIZED (
     SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
@@ -149,8 +150,14 @@ SELECT ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS linked,
                      (array_agg(m.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role)))[1])
              FROM project_members AS m JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = m.project_id
              WHERE m.tenant_id = :tenant_id AND m.user_id IN (SELECT id FROM own)
-             GROUP BY p.id, p.slug, p.isolated ORDER BY p.slug, p.id) AS projects
-FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+             GROUP BY p.id, p.slug, p.isolated ORDER BY p.slug, p.id) AS projects,
+       s.recall, s.strategy, s.budget, s.trash_days, s.keep_days, s.changed_at
+FROM users AS u LEFT JOIN LATERAL (
+    SELECT p.* FROM personal_settings AS p
+    WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (ARRAY(SELECT id FROM own))
+    ORDER BY p.changed_at DESC, p.user_id LIMIT 1
+) AS s ON true
+WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 
 -- name: user_home
 -- Get the workspace of a chat platform, or else of the terminal, in which a user is known.

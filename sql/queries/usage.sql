@@ -92,6 +92,17 @@ WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :until
 GROUP BY 1, 2, 3, 4, 5
 ORDER BY 1
 
+-- name: usage_by_month
+-- Add up the months since a day by kind of work: of everyone, or of some users.
+SELECT date_trunc('month', u.day)::date AS month, u.kind, sum(u.calls)::bigint AS calls, sum(u.failures)::bigint AS failures,
+       sum(u.refused)::bigint AS refused, sum(u.estimated)::bigint AS estimated, sum(u.prompt_tokens)::bigint AS prompt_tokens,
+       sum(u.completion_tokens)::bigint AS completion_tokens, sum(u.cached_tokens)::bigint AS cached_tokens,
+       sum(u.unpriced_tokens)::bigint AS unpriced_tokens, sum(u.cost) AS cost
+FROM model_usage AS u
+WHERE u.tenant_id = :tenant_id AND u.day >= :since AND (:user_ids::uuid[] IS NULL OR u.user_id = ANY (:user_ids::uuid[]))
+GROUP BY 1, 2
+ORDER BY 1 DESC, 2
+
 -- name: usage_cut
 -- Delete the figures of the days before one.
 DELETE FROM model_usage WHERE tenant_id = :tenant_id AND day < :before RETURNING day

@@ -13,7 +13,7 @@ from composer.entries.entries import Written
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import Trust
 from composer.visibility import Grants
-from jobs.work import TRASH_RETENTION
+from jobs.work import TRASH_DAYS
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
@@ -204,7 +204,7 @@ async def test_the_trash_is_out_of_recall_restorable_and_erased_after_thirty_day
     await hub.restore("alice", id)
     assert "zqtrash" in await recalled(hub, "alice", "zqtrash")
     await hub.trash("alice", id)
-    hub.harness.clock.tick(TRASH_RETENTION.total_seconds() - 3_600)
+    hub.harness.clock.tick(TRASH_DAYS * 86_400 - 3_600)
     await schedule.run(hub.harness.app, "trash", hub.harness.clock.now())
     assert await hub.titles("alice", trashed=True) == ["zqtrash here"]
     hub.harness.clock.tick(7_200)

@@ -103,6 +103,9 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/keys"): Route(PEOPLE),
     ("POST", "/v1/keys"): Route(PEOPLE, {"vendor": "claude"}),
     ("DELETE", "/v1/keys/{id}"): Route(PEOPLE, of={"id": "key"}),
+    ("GET", "/v1/settings"): Route(PEOPLE),
+    ("PATCH", "/v1/settings"): Route(PEOPLE, {"budget": 1_000}),
+    ("GET", "/v1/usage"): Route(PEOPLE),
     ("GET", "/v1/sessions"): Route(PEOPLE),
     ("DELETE", "/v1/sessions/{id}"): Route(PEOPLE, of={"id": "web session"}),
 }

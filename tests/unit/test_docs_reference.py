@@ -17,6 +17,7 @@ from composer.settings import (
     AgentSettings,
     BudgetSettings,
     McpSettings,
+    PlanSettings,
     PriceSettings,
     RetrievalSettings,
     Settings,
@@ -33,6 +34,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "tenants": TenantSettings,
     "prices": PriceSettings,
     "budgets": BudgetSettings,
+    "plans": PlanSettings,
     "mcp": McpSettings,
 }
 EVENTS: dict[str, type[BaseModel]] = {

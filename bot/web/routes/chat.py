@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
+from bot.web.metering import metered_of
 from bot.web.principal import Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
@@ -157,7 +158,7 @@ _STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.post("/chat", response_model=Answer, responses={**_STREAM, **documented(404, 409, 422)})
+@router.post("/chat", response_model=Answer, responses={**_STREAM, **documented(404, 409, 422, 429)})
 async def chat(
     request: Request,
     message: Message,
@@ -171,6 +172,8 @@ async def chat(
     id = message.id or idempotency_key or uuid.uuid4().hex
     said = Said(message.content, message.agent, message.session, message.project, id)
     asked = await nexus.sessions.ask(owner, said)
+    if (metered := metered_of(request)) is not None:
+        metered.is_counted = not asked.new
     stands = still_stands_for(request, nexus, principal, Permission.CHAT)
     if wants_events(request, asked=message.stream):
         return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)

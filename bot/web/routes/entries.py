@@ -25,7 +25,7 @@ from bot.web.shapes.entries import (
 from composer.entries import entries, listing
 from composer.entries.entries import Writer
 from composer.repositories.database import Transaction
-from composer.repositories.entries import Entry
+from composer.repositories.entries import Entry, tokens_of
 from composer.repositories.quarantine import QuarantineState
 from composer.visibility import EntryAccess
 
@@ -37,7 +37,7 @@ _LISTS: Final[dict[int | str, dict[str, Any]]] = {
 }
 _ONE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
-    **documented(400, 401, 403, 404, 409, 412, 422),
+    **documented(400, 401, 402, 403, 404, 409, 412, 422, 429),
 }
 WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -50,7 +50,7 @@ WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
         "model": Written,
         "headers": {**VERSIONED, **ONCE, "Location": header("The address of the entry.")},
     },
-    **documented(400, 401, 403, 404, 409, 410, 413, 415, 422),
+    **documented(400, 401, 402, 403, 404, 409, 410, 413, 415, 422, 429),
 }
 
 
@@ -110,9 +110,10 @@ async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: I
 @router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_ONE)
 async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> Response:
     """As it was."""
+    plan = call.nexus.app.directory.plan(call.principal.tenant_id)
 
     async def restore(tx: Transaction, access: EntryAccess) -> Entry:
-        return await entries.restore(tx, access, id, call.now, version)
+        return await entries.restore(tx, access, id, call.now, version, plan)
 
     return await _changed(call, version, restore, project)
 
@@ -141,6 +142,8 @@ async def written(call: Call, sent: EntryToWrite, project: str | None) -> Respon
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
         made = await entries.write(tx, access, sent.draft(), await writer_of(call, tx, access), event.id, call.now)
         call.erased.append(made.receipt)
+        if call.metered is not None:
+            call.metered.tokens = tokens_of(made.entry.size)
         status = 201 if made.created else 200
         return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
 
@@ -192,4 +195,5 @@ async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
     """Who writes by a request."""
     name = (await tx.people.names([access.user])).get(access.user, "")
     trust = await tx.people.trust(access.user)
-    return Writer(name, trust, call.nexus.app.directory.quarantine(access.tenant_id))
+    directory = call.nexus.app.directory
+    return Writer(name, trust, directory.quarantine(access.tenant_id), directory.plan(access.tenant_id))

@@ -39,7 +39,7 @@ ALL_OF_A_PERSON: Final = (
     Permission.PROJECTS_READ,
 )
 _FILE: Final = {"Content-Disposition": header("The name of the file to save it as.")}
-_ERRORS: Final = documented(400, 401, 403, 404, 413, 422)
+_ERRORS: Final = documented(400, 401, 402, 403, 404, 413, 422, 429)
 _EXPORT: Final[dict[int | str, dict[str, Any]]] = {200: {"model": EntryDocument, "headers": _FILE}, **_ERRORS}
 _IMPORTED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": ImportAnswer}, **_ERRORS}
 
@@ -90,6 +90,8 @@ async def import_document(
         writer = await writer_of(call, tx, access)
         found = await import_entries(tx, access, items, writer, call.now, dry_run=dry_run)
         call.erased.extend(found.receipts)
+        if call.metered is not None:
+            call.metered.times = 1 if dry_run else max(1, found.stored)
     return Response(to_json(import_values(found, dry_run=dry_run)), media_type="application/json")
 
 

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
+from bot.web.metering import metered_of
 from bot.web.principal import CHALLENGE, Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
@@ -23,7 +24,7 @@ from composer.credentials.principal import Principal
 from composer.entries import access as gathering
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
 from composer.entries.projects import named_project
-from composer.entries.search import DEFAULT_LIMIT, DEFAULT_TOKENS, EntryQuestion, EntryReader, Hit, SearchResult
+from composer.entries.search import DEFAULT_LIMIT, EntryQuestion, EntryReader, Hit, SearchResult
 from composer.errors import NexusError
 from composer.model import Agent, Usage
 from composer.prompt.sections import Prompt
@@ -42,15 +43,16 @@ class Strategy(StrEnum):
 
 class Question(BaseModel):
     """What to search for: at most `limit` items of at most `budget` tokens together; only of `kinds`, and with all of
-    `tags`. `project` (its id or name): that project's entries besides one's own, or alone, if it is isolated. `answer`:
-    a model answers from these items alone; `stream`: as server-sent events."""
+    `tags`. Without `budget` or `strategy` the person's own setting counts. `project` (its id or name): that project's
+    entries besides one's own, or alone, if it is isolated. `answer`: a model answers from these items alone; `stream`:
+    as server-sent events."""
 
     model_config = ConfigDict(extra="forbid")
 
     question: str
     project: str | None = None
     limit: int = DEFAULT_LIMIT
-    budget: int = DEFAULT_TOKENS
+    budget: int | None = None
     strategy: Strategy | None = None
     kinds: list[str] = []
     tags: list[str] = []
@@ -137,11 +139,13 @@ _RESULT: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.post("/query", response_model=Result, responses={**_RESULT, **documented(404, 422, 429)})
+@router.post("/query", response_model=Result, responses={**_RESULT, **documented(403, 404, 422, 429)})
 async def query(request: Request, body: Question, nexus: Nexus, principal: Bearer) -> Response:
     """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
     sessions. Nothing of the question is stored."""
     asked = await _ask(nexus, principal, body)
+    if (metered := metered_of(request)) is not None:
+        metered.tokens = asked.found.tokens
     stands = still_stands_for(request, nexus, principal)
     if wants_events(request, asked=body.stream):
         return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)

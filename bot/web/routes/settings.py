@@ -1,0 +1,72 @@
+"""`/v1/settings`: what a person sets for themselves."""
+
+from datetime import datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Calling
+from bot.web.problems import documented
+from bot.web.routes.query import Strategy
+from composer.entries.search import MAX_TOKENS
+from composer.model import PersonalSettings
+from composer.people.own_settings import change_own_settings, own_settings
+
+router = APIRouter(prefix="/v1/settings", tags=["settings"], route_class=JsonRoute)
+MAX_DAYS: Final = 365
+Budget = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
+
+
+class Settings(BaseModel):
+    """What a person has set. `recall`: whether tools, and questions over the API, are given anything. `strategy` (null:
+    that of the workspace) and `budget` (tokens) are for searches that name none. `trash_days`: how long what was thrown
+    away can be restored. `keep_days`: how many days after their last change entries are kept that tools wrote for the
+    person alone; null: until somebody erases them. `changed_at` is null while all is as it is by default."""
+
+    recall: bool
+    strategy: Strategy | None
+    budget: int
+    trash_days: int
+    keep_days: int | None
+    changed_at: datetime | None
+
+
+class SettingsToChange(BaseModel):
+    """What to set; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recall: bool = Field(default_factory=bool)  # no default is shown: what is left out is not changed
+    strategy: Strategy | None = Field(default_factory=lambda: None)
+    budget: Budget = Field(default_factory=int)
+    trash_days: Days = Field(default_factory=lambda: MAX_DAYS)
+    keep_days: Days | None = Field(default_factory=lambda: None)
+
+
+@router.get("", summary="Show one's settings", response_model=Settings, responses=documented(401, 403))
+async def show_settings(call: Calling) -> Settings:
+    """What the person has set, by any of their accounts. It needs the permission manage."""
+    async with call.reading() as (_, access):
+        return _shown(own_settings(call.principal, access))
+
+
+@router.patch("", summary="Change one's settings", response_model=Settings, responses=documented(401, 403, 422))
+async def change_settings(call: Calling, sent: SettingsToChange) -> Settings:
+    """It holds for the next request, in every process. It needs the permission manage."""
+    changed = sent.model_dump(mode="json", exclude_unset=True)
+    async with call.writing(managing=True) as (tx, access):
+        return _shown(await change_own_settings(tx, call.principal, access, changed, call.now))
+
+
+def _shown(settings: PersonalSettings) -> Settings:
+    return Settings(
+        recall=settings.recall,
+        strategy=None if settings.strategy is None else Strategy(settings.strategy),
+        budget=settings.budget,
+        trash_days=settings.trash_days,
+        keep_days=settings.keep_days,
+        changed_at=settings.changed_at,
+    )

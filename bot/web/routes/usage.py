@@ -1,0 +1,100 @@
+"""`/v1/usage`: what was done over the API for a person, and what models used for them, by month."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Call, Calling
+from bot.web.problems import documented
+from composer.credentials.principal import Permission
+from composer.repositories.operations import Operation, Total
+from composer.repositories.usage import MonthOfModels
+from composer.visibility import owned_by_bearer
+
+router = APIRouter(prefix="/v1/usage", tags=["usage"], route_class=JsonRoute)
+MAX_MONTHS: Final = 36
+Months = Annotated[int, Query(ge=1, le=MAX_MONTHS, description="How many months, this one included.")]
+
+
+class OperationTotal(BaseModel):
+    """What was done in a month (its first day) by a tool or, as `api`, by the person. `tokens`: an estimate of what was
+    stored or handed out."""
+
+    month: date
+    operation: Operation
+    vendor: str
+    count: int
+    tokens: int
+
+
+class ModelTotal(BaseModel):
+    """What models used in a month for one kind of work. `cost` is in `currency`, as far as prices are set."""
+
+    month: date
+    kind: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost: float
+
+
+class Usage(BaseModel):
+    """What was used since a month (its first day), the latest first. Months are those of the workspace's time zone."""
+
+    since: date
+    operations: list[OperationTotal]
+    models: list[ModelTotal]
+    currency: str
+
+
+@router.get("", summary="Show one's usage", response_model=Usage, responses=documented(401, 403, 422))
+async def show_usage(call: Calling, months: Months = 1) -> Usage:
+    """One's own, by all of one's tools and accounts. It needs the permission manage."""
+    call.principal.require(Permission.MANAGE)
+    since = months_since(call, months)
+    await call.nexus.app.operations.settle()
+    async with call.reading() as (tx, access):
+        owned = owned_by_bearer(access)
+        totals, models = await tx.operations.of_owner(since, owned), await tx.usage.by_month(since, owned)
+    return Usage(**usage_values(call, since, totals, models))
+
+
+def months_since(call: Call, months: int) -> date:
+    """The first day of the first of the last `months` months."""
+    this = call.nexus.app.operations.month(call.principal.tenant_id)
+    before = this.year * 12 + this.month - months
+    return date(before // 12, before % 12 + 1, 1)
+
+
+def usage_values(
+    call: Call, since: date, totals: Sequence[Total], models: Sequence[MonthOfModels]
+) -> dict[str, object]:
+    """The fields of Usage."""
+    app = call.nexus.app
+    return {
+        "since": since,
+        "operations": [
+            OperationTotal(
+                month=each.month, operation=each.operation, vendor=each.vendor, count=each.count, tokens=each.tokens
+            )
+            for each in totals
+        ],
+        "models": [
+            ModelTotal(
+                month=each.month,
+                kind=each.kind.value,
+                calls=each.figures.calls,
+                prompt_tokens=each.figures.prompt_tokens,
+                completion_tokens=each.figures.completion_tokens,
+                cached_tokens=each.figures.cached_tokens,
+                cost=float(each.figures.cost),
+            )
+            for each in models
+        ],
+        "currency": app.settings.currency,
+    }

@@ -1,0 +1,160 @@
+"""What was done over the API, added up by month, and the notices of quotas that are nearly used up."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from composer.ports.database import Statements
+from composer.repositories.api_requests import REPEATED_FOR
+from composer.repositories.people import NAMELESS
+from composer.repositories.reminders import Position
+from composer.visibility import Owned
+
+
+class Operation(StrEnum):
+    """The kinds of operations, by which they are counted and limited. Removals are never limited."""
+
+    WRITES = "writes"
+    READS = "reads"
+    SEARCHES = "searches"
+    CHATS = "chats"
+    REMOVALS = "removals"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What was done in a month (its first day), by a tool or, as `api`, by the person. `tokens`: an estimate of what
+    was stored or handed out."""
+
+    month: date
+    operation: Operation
+    vendor: str
+    count: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Operations of one user (or of a tool for them) to add to the totals of a month."""
+
+    month: date
+    user: uuid.UUID
+    vendor: str
+    operation: Operation
+    count: int = 1
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DueNotice:
+    """An admin who is to be told that most of a quota is used, and where."""
+
+    month: date
+    quota: str
+    user: uuid.UUID
+    used: int
+    most: int
+    platform: str
+    workspace: str
+
+
+class OperationTotals:
+    """Adds operations to the totals of their months, and adds these up. Totals name people by their ids alone."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def add(self, added: Sequence[Added]) -> None:
+        """Add operations. Who has opted out or was erased is not named; what somebody unknown did is not counted.
+        Call it last in a transaction: others that count for the same person wait for its end."""
+        await self._sql.execute(
+            "operations_add",
+            months=[each.month for each in added],
+            user_ids=[each.user for each in added],
+            vendors=[each.vendor for each in added],
+            operations=[each.operation.value for each in added],
+            counts=[each.count for each in added],
+            tokens=[each.tokens for each in added],
+            nameless=NAMELESS,
+        )
+
+    async def note_requests(self, requests: Mapping[bytes, uuid.UUID], now: datetime) -> set[bytes]:
+        """Record requests, by digests, with their users. Returns those that were not recorded within the last day."""
+        rows = await self._sql.fetch(
+            "operations_note_requests",
+            digests=list(requests),
+            user_ids=list(requests.values()),
+            now=now,
+            before=now - REPEATED_FOR,
+        )
+        return {bytes(row["key_digest"]) for row in rows}
+
+    async def used(self, month: date) -> dict[Operation, int]:
+        """How many operations of each kind the tenant has used in a month."""
+        rows = await self._sql.fetch("operations_used", month=month)
+        return {Operation(row["operation"]): row["count"] for row in rows}
+
+    async def of_everyone(self, since: date) -> list[Total]:
+        """The totals since a month, the latest first."""
+        return await self._report(since, None)
+
+    async def of_owner(self, since: date, owned: Owned) -> list[Total]:
+        """A person's own totals since a month, the latest first."""
+        return await self._report(since, list(owned.users))
+
+    async def _report(self, since: date, users: list[uuid.UUID] | None) -> list[Total]:
+        rows = await self._sql.fetch("operations_report", since=since, user_ids=users)
+        return [
+            Total(row["month"], Operation(row["operation"]), row["vendor"], row["count"], row["tokens"]) for row in rows
+        ]
+
+    async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
+        """Take people out of the totals of the months of these days; the figures remain."""
+        await self._sql.execute("operations_blank", user_ids=list(users), since=since, until=until)
+
+    async def cut(self, before: date) -> int:
+        """Delete the totals of the months before one; returns how many rows went."""
+        return len(await self._sql.fetch("operations_cut", before=before))
+
+    async def entries(self) -> int:
+        """How many entries the tenant has, without those in the trash."""
+        return int(await self._sql.fetch_value("entries_stored"))
+
+    async def lock(self) -> None:
+        """Wait until no other transaction uses something of the tenant's quotas, and keep others from it until this
+        one ends. Call it before erasure is blocked."""
+        await self._sql.execute("quota_lock")
+
+    async def put_notices(self, month: date, quota: str, used: int, most: int) -> int:
+        """Note for each admin that most of a quota is used; returns how many were not told so in this month."""
+        rows = await self._sql.fetch("quota_notices_put", month=month, quota=quota, used=used, most=most)
+        return len(rows)
+
+    async def take_notice(
+        self, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+    ) -> DueNotice | None:
+        """A notice that is not told yet, where this process delivers, `but` for some users, locked until the
+        transaction ends. With a `position`, only for who is there."""
+        row = await self._sql.fetch_one(
+            "quota_notice_take",
+            served=list(served),
+            but_ids=list(but),
+            position_user_id=None if position is None else position.user_id,
+        )
+        if row is None:
+            return None
+        return DueNotice(
+            row["month"], row["quota"], row["user_id"], row["used"], row["most"], row["platform"], row["workspace"]
+        )
+
+    async def mark_told(self, notice: DueNotice, now: datetime) -> None:
+        """Record that an admin is told, in the transaction that stores the post."""
+        await self._sql.execute(
+            "quota_notice_told", month=notice.month, quota=notice.quota, user_id=notice.user, now=now
+        )
+
+    async def delete_notices_before(self, month: date) -> None:
+        """Delete the notices of earlier months."""
+        await self._sql.execute("quota_notices_delete_before", month=month)

@@ -1,0 +1,230 @@
+"""The meter of operations: what is done over the API is counted, and held within the quotas of the tenant's plan.
+
+A write is counted in its own transaction. All else is counted here first, and stored in batches off the request's way:
+at most FLUSH_SECONDS later, and at the end of the process.
+"""
+
+import asyncio
+import hashlib
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Final
+
+import structlog
+
+from composer.errors import NexusError, for_operator, where_raised
+from composer.ports.clock import Clock
+from composer.ports.models import WorkKind
+from composer.repositories.database import Database, Transaction
+from composer.repositories.operations import Added, Operation
+from composer.usage.budgets import Period
+from composer.usage.plans import Plan, QuotaState, states
+
+logger = structlog.get_logger()
+
+FLUSH_SECONDS: Final = 1.0
+KNOWN_FOR: Final = timedelta(seconds=1)  # for which the totals of a tenant with quotas are not read again
+MAX_REQUESTS: Final = 10_000  # with an idempotency key, that wait to be stored; more are counted without looking at it
+
+
+@dataclass(frozen=True, slots=True)
+class Doer:
+    """Who does something over the API: a user, or a tool for them (`vendor`; `api` for the person themselves)."""
+
+    tenant_id: uuid.UUID
+    user: uuid.UUID
+    vendor: str
+
+
+def digest_of(credential: uuid.UUID, key: str, request: bytes) -> bytes:
+    """What stands for a request with an idempotency key: the same for its repeats, and for nothing else."""
+    return hashlib.sha256(b"\n".join((credential.bytes, key.encode("utf-8", "surrogatepass"), request))).digest()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What one tenant's totals do not have yet: (count, tokens) by month, user, vendor and kind; and what may be a
+    repeat, by the digest of its request."""
+
+    sums: defaultdict[tuple[date, uuid.UUID, str, Operation], tuple[int, int]] = field(
+        default_factory=lambda: defaultdict(lambda: (0, 0))
+    )
+    requests: dict[bytes, Added] = field(default_factory=dict)
+
+    def add(self, added: Added) -> None:
+        """Add operations to the sums."""
+        key = (added.month, added.user, added.vendor, added.operation)
+        count, tokens = self.sums[key]
+        self.sums[key] = (count + added.count, tokens + added.tokens)
+
+    def used(self, month: date, operation: Operation) -> int:
+        """How many operations of a kind and a month wait."""
+        summed = sum(n for (of, _, _, kind), (n, _) in self.sums.items() if (of, kind) == (month, operation))
+        return summed + sum((each.month, each.operation) == (month, operation) for each in self.requests.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The totals of a month, as they were read at a time."""
+
+    month: date
+    at: datetime
+    used: Mapping[Operation, int]
+
+
+class OperationMeter:
+    """Counts operations. `close` it at the end."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        zone: Callable[[uuid.UUID], tzinfo],
+        plan: Callable[[uuid.UUID], Plan | None],
+    ) -> None:
+        """`zone` and `plan` are those of a tenant."""
+        self._database, self._clock, self._zone, self._plan = database, clock, zone, plan
+        self._waiting: defaultdict[uuid.UUID, _Waiting] = defaultdict(_Waiting)
+        self._storing: dict[uuid.UUID, _Waiting] = {}
+        self._known: dict[uuid.UUID, _Known] = {}
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def month(self, tenant: uuid.UUID) -> date:
+        """The first day of the month that it is in a tenant's time zone."""
+        return Period.MONTH.start(self._clock.now().astimezone(self._zone(tenant)).date())
+
+    async def state(self, tenant: uuid.UUID, operation: Operation) -> QuotaState | None:
+        """How much of the quota for an operation is used, as far as this process knows: what others did within the last
+        seconds may be missing. None where there is no quota."""
+        plan = self._plan(tenant)
+        most = None if plan is None else plan.operations.get(operation)
+        if most is None:
+            return None
+        month, now = self.month(tenant), self._clock.now()
+        known = self._known.get(tenant)
+        if known is None or known.month != month or not now - KNOWN_FOR < known.at <= now:
+            async with self._database.transaction(tenant, snapshot=True) as tx:
+                known = self._known[tenant] = _Known(month, now, await tx.operations.used(month))
+        waiting = (each for each in (self._waiting.get(tenant), self._storing.get(tenant)) if each is not None)
+        used = known.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
+        return QuotaState(operation.value, used, most, Period.MONTH.end(month))
+
+    def seconds_left(self, tenant: uuid.UUID) -> int:
+        """The seconds until the tenant's next month."""
+        zone = self._zone(tenant)
+        then = datetime.combine(Period.MONTH.end(self.month(tenant)), datetime.min.time(), zone)
+        return max(1, round((then - self._clock.now()).total_seconds()))
+
+    async def admit(self, tenant: uuid.UUID, operation: Operation) -> QuotaState | None:
+        """The state of an operation's quota. Raises QuotaUsedUp where nothing of it is left."""
+        state = await self.state(tenant, operation)
+        if state is not None:
+            state.require_room(seconds=self.seconds_left(tenant))
+        return state
+
+    async def require(self, tx: Transaction, tenant: uuid.UUID, operation: Operation, times: int = 1) -> None:
+        """Return if so many are left. It is asked in the transaction of a write, which no other one of the tenant
+        overtakes then: so a quota is never exceeded. Call it before erasure is blocked. Raises QuotaUsedUp."""
+        plan = self._plan(tenant)
+        most = None if plan is None else plan.operations.get(operation)
+        if most is None:
+            return
+        await tx.operations.lock()
+        month = self.month(tenant)
+        used = (await tx.operations.used(month)).get(operation, 0)
+        QuotaState(operation.value, used, most, Period.MONTH.end(month)).require_room(times, self.seconds_left(tenant))
+
+    async def add(self, tx: Transaction, doer: Doer, operation: Operation, times: int = 1, tokens: int = 0) -> None:
+        """Count operations at the end of their own transaction."""
+        month = self.month(doer.tenant_id)
+        await tx.operations.add([Added(month, doer.user, doer.vendor, operation, times, tokens)])
+        self._known.pop(doer.tenant_id, None)
+
+    async def quotas(self, tx: Transaction, tenant: uuid.UUID) -> list[QuotaState]:
+        """How much of each quota of a tenant's plan is used."""
+        plan = self._plan(tenant)
+        if plan is None:
+            return []
+        month, today = self.month(tenant), self._clock.now().astimezone(self._zone(tenant)).date()
+        entries = 0 if plan.entries is None else await tx.operations.entries()
+        spent = [] if plan.tokens is None else await tx.usage.spent(today)
+        tokens = sum(each.amount.tokens for each in spent if each.kind is not WorkKind.PROBE)
+        return states(plan, await tx.operations.used(month), entries, tokens, Period.MONTH.end(month))
+
+    async def note_nearly_used_up(self, tenant: uuid.UUID) -> int:
+        """Note for each admin which quotas are nearly used up, once in a month; returns how many notices are new."""
+        if self._plan(tenant) is None:
+            return 0
+        async with self._database.transaction(tenant) as tx:
+            found = [each for each in await self.quotas(tx, tenant) if each.is_nearly_used_up]
+            month = self.month(tenant)
+            return sum([await tx.operations.put_notices(month, each.quota, each.used, each.most) for each in found])
+
+    def count(self, doer: Doer, operation: Operation, tokens: int = 0, request: bytes | None = None) -> None:
+        """Count an operation, soon. `request` is the `digest_of` one that may be repeated: it counts once in a day."""
+        added = Added(self.month(doer.tenant_id), doer.user, doer.vendor, operation, tokens=tokens)
+        waiting = self._waiting[doer.tenant_id]
+        if request is not None and len(waiting.requests) < MAX_REQUESTS:
+            waiting.requests[request] = added
+        else:
+            waiting.add(added)
+        if self._task is None:
+            self._task = asyncio.create_task(self._flush_later())
+
+    async def settle(self) -> None:
+        """Store all that was counted. What the database does not take stays for the next time."""
+        async with self._lock:
+            for tenant in list(self._waiting):
+                self._storing[tenant] = self._waiting.pop(tenant)
+                try:
+                    await self._store(tenant, self._storing[tenant])
+                except NexusError as error:
+                    logger.warning("operations.postponed", tenant=str(tenant), error=for_operator(error))
+                    self._take_back(tenant)
+                except Exception as error:  # it would fail again; the others go on
+                    logger.error("operations.lost", tenant=str(tenant), **where_raised(error))
+                finally:
+                    self._storing.pop(tenant, None)
+                    self._known.pop(tenant, None)
+
+    async def close(self) -> None:
+        """Store what was counted, and stop."""
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+        await self.settle()
+        if self._waiting:
+            logger.error("operations.lost", tenants=len(self._waiting))
+
+    async def _flush_later(self) -> None:
+        while self._waiting and not self._closing.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await self._closing.wait()
+            await self.settle()
+        self._task = None
+
+    async def _store(self, tenant: uuid.UUID, waiting: _Waiting) -> None:
+        """Store a tenant's operations. An erasure goes before, or finds whom they name."""
+        async with self._database.transaction(tenant) as tx:
+            await tx.erasure.block()
+            rows = [Added(*key, count=count, tokens=tokens) for key, (count, tokens) in waiting.sums.items()]
+            if waiting.requests:
+                users = {digest: each.user for digest, each in waiting.requests.items()}
+                new = await tx.operations.note_requests(users, self._clock.now())
+                rows += [each for digest, each in waiting.requests.items() if digest in new]
+            if rows:
+                await tx.operations.add(rows)
+
+    def _take_back(self, tenant: uuid.UUID) -> None:
+        """Let what was not stored wait again."""
+        failed, waiting = self._storing[tenant], self._waiting[tenant]
+        for key, (count, tokens) in failed.sums.items():
+            waiting.add(Added(*key, count=count, tokens=tokens))
+        waiting.requests = failed.requests | waiting.requests

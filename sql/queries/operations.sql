@@ -1,0 +1,99 @@
+-- name: operations_add
+-- Add operations to the totals of their months. Who has opted out, and whose name was erased (`nameless`), is not named.
+INSERT INTO operation_totals AS t (tenant_id, month, user_id, vendor, operation, count, tokens)
+SELECT :tenant_id, n.month, CASE WHEN u.opted_out OR u.name = :nameless THEN '00000000-0000-0000-0000-000000000000' ELSE u.id END,
+       n.vendor, n.operation, sum(n.count)::bigint, sum(n.tokens)::bigint
+FROM unnest(:months::date[], :user_ids::uuid[], :vendors::text[], :operations::text[], :counts::bigint[], :tokens::bigint[])
+     AS n (month, user_id, vendor, operation, count, tokens)
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
+GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5
+ON CONFLICT (tenant_id, month, user_id, vendor, operation) DO UPDATE
+SET count = t.count + excluded.count, tokens = t.tokens + excluded.tokens
+
+-- name: operations_note_requests
+-- Record requests that named an idempotency key. Returns the digests of those that were not recorded since `before`.
+INSERT INTO api_requests (tenant_id, credential, key_digest, digest, user_id, created_at)
+SELECT :tenant_id, 'operation', n.digest, n.digest, u.id, :now
+FROM unnest(:digests::bytea[], :user_ids::uuid[]) AS n (digest, user_id)
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
+ORDER BY n.digest
+ON CONFLICT (tenant_id, credential, key_digest) DO UPDATE SET created_at = excluded.created_at
+WHERE api_requests.created_at <= :before
+RETURNING key_digest
+
+-- name: operations_used
+-- Add up the operations of a month.
+SELECT operation, sum(count)::bigint AS count FROM operation_totals
+WHERE tenant_id = :tenant_id AND month = :month GROUP BY operation
+
+-- name: operations_report
+-- Show the totals since a month: of everyone, or of some users.
+SELECT month, operation, vendor, sum(count)::bigint AS count, sum(tokens)::bigint AS tokens FROM operation_totals
+WHERE tenant_id = :tenant_id AND month >= :since AND (:user_ids::uuid[] IS NULL OR user_id = ANY (:user_ids::uuid[]))
+GROUP BY month, operation, vendor ORDER BY month DESC, operation, vendor
+
+-- name: own_operations
+-- List the totals of what was done over the API for a person, oldest first.
+SELECT user_id, month, operation, vendor, count, tokens FROM operation_totals
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY month, operation, vendor, user_id
+
+-- name: operations_blank
+-- Take people out of the totals of some months, or of all; the figures remain.
+WITH own AS (
+    DELETE FROM operation_totals AS t
+    WHERE t.tenant_id = :tenant_id AND t.user_id = ANY (:user_ids::uuid[])
+          AND (:since::date IS NULL OR t.month >= date_trunc('month', :since::date))
+          AND (:until::date IS NULL OR t.month <= :until)
+    RETURNING t.*
+)
+INSERT INTO operation_totals AS t (tenant_id, month, user_id, vendor, operation, count, tokens)
+SELECT :tenant_id, o.month, '00000000-0000-0000-0000-000000000000', o.vendor, o.operation, sum(o.count), sum(o.tokens)
+FROM own AS o GROUP BY 2, 4, 5 ORDER BY 2, 4, 5
+ON CONFLICT (tenant_id, month, user_id, vendor, operation) DO UPDATE
+SET count = t.count + excluded.count, tokens = t.tokens + excluded.tokens
+
+-- name: operations_cut
+-- Delete the totals of the months before one.
+DELETE FROM operation_totals WHERE tenant_id = :tenant_id AND month < :before RETURNING month
+
+-- name: entries_stored
+-- Count a tenant's entries, of everyone, without those in the trash.
+SELECT count(*) FROM memories
+WHERE tenant_id = :tenant_id AND trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL AND origin <> 'extracted'
+      AND (starts_with(namespace, 'entries:') OR starts_with(namespace, 'team:') OR starts_with(namespace, 'project:'))
+
+-- name: quota_lock
+-- Let one transaction at a time use something of a tenant's quotas, in whatever process.
+SELECT pg_advisory_xact_lock(hashtextextended('quota:' || (:tenant_id::uuid)::text, 0))
+
+-- name: quota_notices_put
+-- Note for each admin that most of a quota is used in a month, once.
+INSERT INTO quota_notices (tenant_id, month, quota, user_id, used, most)
+SELECT :tenant_id, :month, :quota, u.id, :used, :most FROM users AS u
+WHERE u.tenant_id = :tenant_id AND u.admin AND NOT u.opted_out
+ON CONFLICT DO NOTHING
+RETURNING user_id
+
+-- name: quota_notice_take
+-- Lock a notice that is not told yet, where this process delivers (`served`, see turns_adopt), to an admin who still is one
+-- and is not among `but_ids`, and that no other process holds; with `position_user_id` (the terminal) only to that person.
+SELECT n.month, n.quota, n.user_id, n.used, n.most, i.platform, i.workspace
+FROM quota_notices AS n
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
+JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = n.user_id
+WHERE n.tenant_id = :tenant_id AND n.told_at IS NULL AND u.admin AND NOT u.opted_out AND i.platform <> 'rest'
+      AND ARRAY[i.platform, i.platform || ':' || i.workspace] && :served::text[] AND NOT n.user_id = ANY (:but_ids::uuid[])
+      AND (:position_user_id::uuid IS NULL OR n.user_id = :position_user_id)
+ORDER BY n.month, n.quota, n.user_id, i.platform, i.workspace
+LIMIT 1
+FOR UPDATE OF n SKIP LOCKED
+
+-- name: quota_notice_told
+-- Record that an admin is told.
+UPDATE quota_notices SET told_at = :now
+WHERE tenant_id = :tenant_id AND month = :month AND quota = :quota AND user_id = :user_id
+
+-- name: quota_notices_delete_before
+-- Delete the notices of earlier months.
+DELETE FROM quota_notices WHERE tenant_id = :tenant_id AND month < :month

@@ -1,0 +1,253 @@
+"""What is done over the API is counted by month, kind and tool: once each, whoever stops when, and by nobody's name
+that was erased."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import httpx2
+import pytest
+from fastapi.routing import APIRoute
+
+from bot.console import jobs as schedule
+from bot.web.app import ROUTERS, web_app
+from bot.web.metering import OPERATIONS
+from bot.web.metrics import Metrics
+from composer.errors import Unavailable
+from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation, OperationTotals
+from composer.repositories.usage import NOBODY
+from composer.settings import AgentSettings, Settings
+from composer.usage.operations import Doer
+from tests.support.api import bearer, key_of, person
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+MAY: Final = date(2026, 5, 1)
+# What neither writes nor reads memory: credentials, teams, projects, settings, figures.
+NOT_COUNTED: Final = (
+    "/v1/whoami",
+    "/v1/keys",
+    "/v1/sessions",
+    "/v1/settings",
+    "/v1/usage",
+    "/v1/admin/",
+    "/v1/health",
+    "/v1/teams",
+    "/v1/invites",
+    "/v1/projects",
+    "/v1/agent/teams",
+    "/v1/agent/projects",
+    "/v1/logout",
+    "/v1/export",  # all that is stored of a person is never limited
+)
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 10_000}
+    async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+async def counted(harness: AppHarness, *, user: uuid.UUID | None = None) -> dict[tuple[str, str], int]:
+    """What the totals of this month have, by vendor and kind, of everyone or of one user; all is stored first."""
+    await harness.app.operations.settle()
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        rows = await tx.operations._sql.fetch("operations_report", since=MAY, user_ids=None if user is None else [user])
+    return {(row["vendor"], row["operation"]): row["count"] for row in rows}
+
+
+def test_every_route_counts_as_an_operation_or_is_known_to_be_none() -> None:
+    served = {
+        (method, route.path)
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and route.path.startswith("/v1/")
+        for method in route.methods or ()
+    }
+    counted = {each for each in served if each in OPERATIONS}
+    assert counted == set(OPERATIONS), "no operation is of a route that is gone"
+    assert all(path.startswith(NOT_COUNTED) for _, path in served - counted), served - counted
+
+
+async def test_each_kind_is_counted_for_who_did_it(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    alice, tool = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "alice", "claude"))
+    id = (await client.post("/v1/entries", json={"content": "The bees live here."}, headers=alice)).json()["id"]
+    await client.post("/v1/agent/entries", json={"content": "x"}, headers=tool)
+    await client.patch(f"/v1/entries/{id}", json={"tags": ["a"]}, headers=alice)
+    for headers, path in ((alice, "/v1/entries"), (alice, f"/v1/entries/{id}"), (tool, "/v1/agent/entries")):
+        assert (await client.get(path, headers=headers)).status_code == 200
+    await client.post("/v1/query", json={"question": "where do the bees live?"}, headers=tool)
+    await client.post("/v1/chat", json={"content": "hello"}, headers=alice)
+    await client.delete(f"/v1/entries/{id}", headers=alice)
+    assert await counted(harness) == {
+        ("api", "writes"): 2,
+        ("claude", "writes"): 1,
+        ("api", "reads"): 2,
+        ("claude", "reads"): 1,
+        ("claude", "searches"): 1,
+        ("api", "chats"): 1,
+        ("api", "removals"): 1,
+    }
+
+
+async def test_what_fails_and_what_is_no_operation_is_not_counted(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    for method, path, body in (
+        ("GET", f"/v1/entries/{uuid.uuid4()}", None),
+        ("POST", "/v1/entries", {"content": ""}),
+        ("PATCH", f"/v1/entries/{uuid.uuid4()}", {"tags": []}),
+        ("POST", "/v1/query", {"question": " "}),
+        ("GET", "/v1/keys", None),
+        ("GET", "/v1/whoami", None),
+        ("GET", "/v1/settings", None),
+    ):
+        await client.request(method, path, json=body, headers=alice)
+    assert await counted(harness) == {}
+
+
+async def test_a_repeated_request_is_counted_once(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    once = alice | {"Idempotency-Key": "k1"}
+    for _ in range(3):
+        assert (await client.post("/v1/entries", json={"content": "x"}, headers=once)).status_code == 201
+        await client.post("/v1/query", json={"question": "x?"}, headers=alice | {"Idempotency-Key": "k2"})
+        await client.post("/v1/chat", json={"content": "hello", "id": "m1"}, headers=alice)
+        await harness.app.operations.settle()  # a repeat may come in another batch
+    expected = {("api", "writes"): 1, ("api", "searches"): 1, ("api", "chats"): 1}
+    assert await counted(harness) == expected
+    await client.post("/v1/query", json={"question": "y?"}, headers=alice | {"Idempotency-Key": "k2"})
+    await client.post("/v1/query", json={"question": "x?"}, headers=alice)
+    assert (await counted(harness))[("api", "searches")] == 3, "another question is another operation"
+
+
+async def test_a_write_that_is_taken_back_is_not_counted(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+
+    async def fails(*args: Any) -> None:
+        raise Unavailable("The database is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OperationTotals, "add", fails)
+        assert (await client.post("/v1/entries", json={"content": "x"}, headers=alice)).status_code == 503
+    assert (await client.get("/v1/entries", headers=alice)).json()["items"] == [], "nor is it stored uncounted"
+
+
+async def test_several_processes_count_together_and_nothing_is_lost_when_one_stops(
+    harness: AppHarness, client: httpx2.AsyncClient, settings: Settings
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    async with open_harness(settings.model_copy(update={"requests_per_minute": 10_000})) as other:
+        served = web_app(other.app, Metrics([]), {}, None)
+        async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as elsewhere:
+            asked = [each.get("/v1/entries", headers=alice) for each in (client, elsewhere) for _ in range(10)]
+            asked += [each.post("/v1/entries", json={"content": "x"}, headers=alice) for each in (client, elsewhere)]
+            assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200, 201}
+    assert await counted(harness) == {("api", "reads"): 20, ("api", "writes"): 2}
+
+
+async def test_what_the_database_does_not_take_is_stored_later(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await person(harness, "alice")
+    doer, meter = Doer(harness.workspace().tenant_id, found.id, "claude"), harness.app.operations
+    meter.count(doer, Operation.READS)
+    meter.count(doer, Operation.SEARCHES, 5, b"digest")
+
+    async def away(tx: Transaction, *args: Any) -> None:
+        raise Unavailable("The database is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OperationTotals, "add", away)
+        await meter.settle()
+    meter.count(doer, Operation.READS)
+    meter.count(doer, Operation.SEARCHES, 5, b"digest")
+    assert await counted(harness) == {("claude", "reads"): 2, ("claude", "searches"): 1}
+
+
+async def test_usage_shows_ones_own_by_month_with_the_tokens_and_the_models(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
+    tool = bearer(await key_of(harness, "alice", "claude"))
+    await client.post("/v1/entries", json={"content": "The bees live in the garden."}, headers=alice)
+    found = (await client.post("/v1/query", json={"question": "where do the bees live?"}, headers=tool)).json()
+    await client.post("/v1/chat", json={"content": "hello"}, headers=alice)
+    await client.get("/v1/entries", headers=bob)
+    answer = await client.get("/v1/usage", headers=alice)
+    assert answer.status_code == 200, answer.text
+    usage = answer.json()
+    assert usage["since"] == "2026-05-01"
+    totals = {(each["operation"], each["vendor"]): (each["count"], each["tokens"]) for each in usage["operations"]}
+    assert totals == {
+        ("writes", "api"): (1, 7),
+        ("searches", "claude"): (1, found["tokens"]),
+        ("chats", "api"): (1, 0),
+    }
+    [answers] = [each for each in usage["models"] if each["kind"] == "answers"]
+    assert (answers["month"], answers["calls"] >= 1, answers["prompt_tokens"] > 0) == ("2026-05-01", True, True)
+    own = (await client.get("/v1/usage", headers=bob)).json()
+    assert [(each["operation"], each["count"]) for each in own["operations"]] == [("reads", 1)]
+    assert own["models"] == []
+    harness.clock.set(datetime(2026, 7, 2, tzinfo=harness.clock.now().tzinfo))
+    assert (await client.get("/v1/usage", headers=alice)).json()["operations"] == []
+    back = (await client.get("/v1/usage", params={"months": 3}, headers=alice)).json()
+    assert (back["since"], len(back["operations"])) == ("2026-05-01", 3)
+    refused = await client.get("/v1/usage", headers=bearer(await key_of(harness, "alice", permissions=["chat"])))
+    assert refused.status_code == 403
+
+
+async def test_who_is_erased_is_named_by_no_total_and_the_figures_stay(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    found, alice = await person(harness, "alice"), bearer(await key_of(harness, "alice"))
+    await client.post("/v1/entries", json={"content": "x"}, headers=alice)
+    await client.get("/v1/entries", headers=alice)
+    await harness.app.operations.settle()
+    await client.get("/v1/entries", headers=alice)  # waits to be stored while she is erased
+    await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+    assert await counted(harness) == {("api", "writes"): 1, ("api", "reads"): 2}
+    assert await counted(harness, user=found.id) == {}
+    assert await counted(harness, user=NOBODY) == {("api", "writes"): 1, ("api", "reads"): 2}
+
+
+async def test_who_has_opted_out_is_not_named(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    found, alice = await person(harness, "alice"), bearer(await key_of(harness, "alice"))
+    await harness.command("alice", "/nexus opt-out", dm="nexus")
+    await client.get("/v1/entries", headers=alice)
+    await client.post("/v1/entries", json={"content": "x"}, headers=alice)
+    assert await counted(harness, user=found.id) == {}
+    assert await counted(harness) == {("api", "reads"): 1, ("api", "writes"): 1}
+
+
+async def test_totals_are_in_the_persons_export_and_report_and_deleted_with_the_usage(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    await client.get("/v1/entries", headers=alice)
+    await harness.app.operations.settle()
+    answer = await harness.command("alice", "/nexus export", dm="nexus")
+    assert answer.file is not None
+    assert '"operation": "reads"' in answer.file.text
+    report = (await harness.command("alice", "/nexus privacy", dm="nexus")).text
+    assert "1 operation over the API" in report
+    harness.clock.tick(timedelta(days=430).total_seconds())
+    await schedule.run(harness.app, "retention", harness.clock.now())
+    assert await counted(harness) == {}
