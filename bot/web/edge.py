@@ -26,6 +26,8 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+# Whoever reads one of two would take a request for another one than who reads the other.
+SENT_ONCE: Final = frozenset({b"if-match", b"idempotency-key", b"content-type"})
 HEADER_BYTES: Final = 16 * 1024  # of the head of a request
 HSTS: Final = "max-age=31536000"
 
@@ -82,6 +84,9 @@ class Edge:
         raw = len(scope["raw_path"]) + len(scope["query_string"])
         if raw + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEADER_BYTES:
             return problem(431, headers={"Connection": "close"})
+        names = [name for name, _ in scope["headers"] if name in SENT_ONCE]
+        if len(names) > len(set(names)):
+            return problem(400, "The request has a header twice that may be there once.")
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # no text of ours holds a NUL
             return problem(400, "The request's address holds a NUL.")
         if scope["path"] not in self._anywhere and not self._is_ours(Headers(scope=scope).get("host", "")):

@@ -15,6 +15,7 @@ from composer.moments import moment
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryCount, EntryFilter
 from composer.repositories.quarantine import PendingItem
+from composer.text.cleaning import is_storable
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable
 
 DEFAULT_LIMIT: Final = 50
@@ -124,11 +125,19 @@ def own_scope(access: EntryAccess) -> Readable:
     return readable if access.project is None else readable.within([project_namespace(access.project)])
 
 
+def require_storable(wanted: EntryFilter) -> None:
+    """Return if the words of a filter can stand in a database. Raises BadInput."""
+    words = (*wanted.kinds, *wanted.origins, *wanted.tags, wanted.session or "", wanted.words)
+    if not all(map(is_storable, words)):
+        raise BadInput("A filter contains a character that cannot be stored (NUL, or a broken emoji): remove it.")
+
+
 def _scope(
     access: EntryAccess, wanted: EntryFilter, team: uuid.UUID | None, *, only_project: bool
 ) -> tuple[Readable, EntryFilter]:
     if (wanted.trashed or wanted.expired) and not access.is_person:
         raise Refused("Only the person themselves may see their trash, and what has expired.")
+    require_storable(wanted)
     readable = visibility.readable_entries(access) if team is None else visibility.readable_team(access, team)
     if only_project:
         if access.project is None:

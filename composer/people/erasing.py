@@ -16,6 +16,7 @@ from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.forget import Receipt
 from composer.model import project_namespace
+from composer.moments import moment
 from composer.people.export_files import count_exports, remove_exports
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
@@ -108,7 +109,7 @@ async def erase_entries(
     """Erase entries of the bearer's own. `confirmed`: how many, as whoever asks was told; a tool, which erases
     what it wrote itself, may leave it out (None). The rest is as for `erase_entry`.
 
-    Raises Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
+    Raises BadInput, and Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
     """
     ids = await _forgettable(tx, access, wanted, now)
     if len(ids) > MAX_ERASED_ENTRIES:
@@ -129,10 +130,11 @@ async def _forgettable(tx: Transaction, access: EntryAccess, wanted: OldEntries,
         kinds=wanted.kinds,
         origins=origins,
         tags=wanted.tags,
-        until=wanted.before,
+        until=None if wanted.before is None else moment(wanted.before),
         owners=access.users,
         authors=access.users,
     )
+    listing.require_storable(fits)
     readable, found = readable_entries(access), list[uuid.UUID]()
     if access.project is not None:
         readable = readable.within([project_namespace(access.project)])

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from bot.script.events import Event
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
+OVER_API: Final = "api-"  # files of tests/support/api_attack_cases.py
 FAMILIES: Final = frozenset(
     {
         "direct",  # ask for it, in plain words or in clever ones
@@ -239,7 +240,8 @@ def read_cases(path: Path) -> list[Case]:
 def all_cases(folder: Path = FOLDER) -> list[Case]:
     """The cases of every file. Raises BadCase when two share a name or a canary: the leak of one would pass for the
     other's."""
-    cases = [case for path in sorted(folder.glob("*.yaml")) for case in read_cases(path)]
+    paths = sorted(path for path in folder.glob("*.yaml") if not path.name.startswith(OVER_API))
+    cases = [case for path in paths for case in read_cases(path)]
     for what, repeated in (
         ("name", list(_repeated([case.id for case in cases]))),
         ("canary", list(_repeated([word for case in cases for word in case.canaries]))),

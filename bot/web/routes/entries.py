@@ -169,7 +169,7 @@ async def answer(
     if pending is not None:
         values["pending"] = pending
     headers = {"ETag": etag(entry.version)}
-    if status == 201 and not pending:
+    if status == 201:
         headers["Location"] = _location(access, entry)
     return Response(to_json(values), status, headers, media_type="application/json")
 
