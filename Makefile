@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat demo test lint typecheck contracts pytest mutants bench bench-quality bench-scale fmt schema lock
+.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -66,6 +66,9 @@ pytest: $(STAMP) ## run all tests
 
 mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading]
 	$(BIN)/python -m tests.mutants $(if $(GROUP),--group "$(GROUP)")
+
+fuzz: $(STAMP) ## send generated requests to the whole API, as everybody: make fuzz [MINUTES=10] [N=50] [SEED=1]
+	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(N),--examples "$(N)") $(if $(SEED),--seed "$(SEED)")
 
 bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs] [DATA=FOLDER]
 	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")

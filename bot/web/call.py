@@ -154,7 +154,11 @@ async def _call(
     nexus: Nexus,
     principal: Bearer,
     idempotency_key: Annotated[
-        str | None, Header(description="Makes a repeated write take effect once in a day: a new text for each write.")
+        str | None,
+        Header(
+            description="Makes a repeated write take effect once in a day: a new text for each write.",
+            json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_IDEMPOTENCY_CHARS}}}$"},
+        ),
     ] = None,
 ) -> Call:
     if idempotency_key is not None:

@@ -22,7 +22,11 @@ def etag(version: int) -> str:
 
 def _version(
     if_match: Annotated[
-        str | None, Header(description="The ETag of the version to change: another one is left as it is (412).")
+        str | None,
+        Header(
+            description="The ETag of the version to change: another one is left as it is (412).",
+            json_schema_extra={"pattern": f"^({_TAG.pattern}|[*])$"},
+        ),
     ] = None,
 ) -> int | None:
     """The version that a request is for; None for any."""

@@ -28,6 +28,8 @@ def document(served: FastAPI) -> dict[str, Any]:
 
 def _add_refusals(operation: dict[str, Any]) -> None:
     """Document what the layers before a route answer, unless the route says it in its own words."""
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
     taken: Mapping[str, tuple[int, ...]] = {
         "security": OF_CREDENTIALS,
         "parameters": OF_PARAMETERS,
@@ -37,3 +39,9 @@ def _add_refusals(operation: dict[str, Any]) -> None:
     for status in sorted(statuses):
         operation["responses"].setdefault(str(status), documented(status)[status])
     operation["responses"] = dict(sorted(operation["responses"].items()))
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter: one that is left out is not there, and none is null."""
+    given = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    return schema if len(given) != 1 else {**given[0], **{k: v for k, v in schema.items() if k != "anyOf"}}

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query
 from fastapi.responses import Response
-from pydantic import AwareDatetime
 from pydantic_core import to_json
 
 from bot.web.problems import RequestRefused
 from bot.web.shapes.entries import Kind, Names, entry_values, owners
+from bot.web.shapes.values import Moment
 from composer.entries import listing
 from composer.entries.listing import Page
 from composer.repositories.database import Transaction
@@ -53,8 +53,8 @@ def wanted(
     expired: Annotated[bool, Query(description="That have expired, instead of the others.")] = False,
     team: Annotated[uuid.UUID | None, Query(description="Shared with this team.")] = None,
     project: Annotated[Text | None, Query(description="Written for this project: its id or name.")] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Written at this time or later.")] = None,
-    before: Annotated[AwareDatetime | None, Query(description="Written before this time.")] = None,
+    since: Annotated[Moment | None, Query(description="Written at this time or later.")] = None,
+    before: Annotated[Moment | None, Query(description="Written before this time.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 20,
     cursor: Annotated[Text | None, Query(description="`next` of the page before.")] = None,
     page: Annotated[int | None, Query(ge=1, le=MAX_PAGE)] = None,

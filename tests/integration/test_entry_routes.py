@@ -160,6 +160,25 @@ async def test_a_list_is_filtered_counted_and_paged(harness: AppHarness, client:
     assert (await client.get("/v1/entries", params={"cursor": "x", "page": 1}, headers=bearer(key))).status_code == 400
 
 
+async def test_no_number_stands_for_a_time_and_no_truth_for_a_number(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    key = await key_of(harness, "alice")
+    await written(client, key)
+    for path, wrong in (
+        ("/v1/entries", {"content": "x", "expires_at": 0}),
+        ("/v1/entries", {"content": "x", "expires_at": "1893456000"}),
+        ("/v1/entries/forget", {"confirm": True}),
+        ("/v1/query", {"question": "x", "limit": "1"}),
+        ("/v1/query", {"question": "x", "answer": 1}),
+    ):
+        answer = await client.post(path, json=wrong, headers=bearer(key))
+        assert answer.status_code == 422, (path, wrong)
+    answer = await client.get("/v1/entries", params={"since": "0.5"}, headers=bearer(key))
+    assert answer.json()["detail"] == "`since` is wrong: a time is written with its zone, as in 2026-01-31T09:00:00Z."
+    assert await listed(client, key, since="2026-01-31T09:00:00Z") == ["we deploy on fridays"]
+
+
 async def test_a_repeated_write_takes_effect_once(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     key, other = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
     headers = bearer(key) | {"Idempotency-Key": "one"}

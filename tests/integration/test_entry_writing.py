@@ -12,7 +12,7 @@ from composer.entries import entries, listing
 from composer.entries.entries import Written
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import Trust
-from composer.visibility import Grants
+from composer.visibility import Grants, readable_entries
 from jobs.work import TRASH_DAYS
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
@@ -82,6 +82,9 @@ async def test_tools_and_their_person_do_not_overwrite_each_other(hub: Hub) -> N
 async def test_a_tool_does_not_replace_what_it_may_not_read_any_more(hub: Hub) -> None:
     first = await hub.write("alice", "mine now", "claude", key="style", metadata={"secret": 1})
     await hub.change("alice", first.entry.id, vendors=["cursor"])
+    async with hub.request("alice", "claude") as (tx, access):
+        readable, now = readable_entries(access), hub.harness.clock.now()
+        assert await tx.entries.find_by_key(readable, access.users, "claude", "style", now) is None
     second = await hub.write("alice", "again", "claude", key="style")
     assert second.created
     assert dict(second.entry.values.metadata) == {}
@@ -177,6 +180,8 @@ async def test_a_person_changes_their_entry_with_its_version(hub: Hub) -> None:
     assert (await hub.change("alice", id, 2, content="zqafter")).version == 2
     assert "zqafter" in await recalled(hub, "alice", "zqafter")
     assert "zqbefore" not in await recalled(hub, "alice", "zqbefore")
+    await hub.change("alice", id, content="zqafter and zqmore")
+    assert "zqmore" in await recalled(hub, "alice", "zqmore"), "it has lost no word, and is found by the new one"
 
 
 async def test_nobody_else_changes_an_entry_and_a_tool_changes_none(hub: Hub) -> None:

@@ -24,17 +24,15 @@ from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
-from composer.stores import statements
 from composer.visibility import AccessContext, AccessTag, JoinedRoom, PoolMember, ProjectFacts, Readable, WriteScope
-from sql.loader import parse_query, queries
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product
+from tests.support.planted_bugs import Patch, in_sql, replacing
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
 MOST_WORLDS: Final = 120  # that may pass without finding the bug
-Patch = pytest.MonkeyPatch
 _SCOPE: Final = re.compile(r"AND namespace = ANY \(:namespaces::text\[\]\)\s+AND may_read\([^)]*\)")
 REFERENCE: Final = "reference"
 TWINS: Final = "interference"
@@ -49,26 +47,6 @@ class Bug:
     name: str
     plant: Callable[[Patch], None]
     found_by: Mapping[str, int]
-
-
-def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]:
-    """Plant a bug that changes the text of a query."""
-
-    def plant(patch: Patch) -> None:
-        text = queries()[name].source
-        for change in changes:
-            changed = change(text)
-            assert changed != text, f"{name} has changed: plant this bug again"
-            text = changed
-        altered = {**queries(), name: parse_query(name, text)}
-        patch.setattr(statements, "queries", lambda: altered)
-
-    return plant
-
-
-def replacing(old: str, new: str) -> Callable[[str], str]:
-    """Replace one text by another."""
-    return lambda text: text.replace(old, new)
 
 
 def without_predicate(which: int) -> Callable[[str], str]:

@@ -19,6 +19,7 @@ from bot.web.principal import Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED, Asked, Event, EventKind, TurnView
+from bot.web.shapes.values import Flag
 from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
 from composer.model import TurnState
@@ -50,7 +51,7 @@ class Message(BaseModel):
     session: str = DEFAULT_SESSION
     project: str | None = None
     id: str | None = None
-    stream: bool = False
+    stream: Flag = False
 
 
 class Source(BaseModel):

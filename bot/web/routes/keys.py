@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
@@ -14,6 +14,7 @@ from bot.web.call import Calling, Event
 from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
 from bot.web.problems import documented
+from bot.web.shapes.values import Moment
 from composer.credentials import own_credentials
 from composer.credentials.issuing import MAX_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
 from composer.credentials.keys import SECRET_BYTES
@@ -52,7 +53,7 @@ class KeyToMake(BaseModel):
     vendor: Annotated[str, Field(max_length=100)] | None = None
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
     permissions: Annotated[list[str], Field(min_length=1, max_length=MAX_PERMISSIONS)] | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
 
 
 class Key(BaseModel):

@@ -20,6 +20,7 @@ from bot.web.principal import CHALLENGE, Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED
+from bot.web.shapes.values import Count, Flag
 from composer.credentials.principal import Principal
 from composer.entries import access as gathering
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
@@ -51,13 +52,13 @@ class Question(BaseModel):
 
     question: str
     project: str | None = None
-    limit: int = DEFAULT_LIMIT
-    budget: int | None = None
+    limit: Count = DEFAULT_LIMIT
+    budget: Count | None = None
     strategy: Strategy | None = None
     kinds: list[str] = []
     tags: list[str] = []
-    answer: bool = False
-    stream: bool = False
+    answer: Flag = False
+    stream: Flag = False
 
 
 class Sharing(StrEnum):

@@ -10,14 +10,15 @@ from bot.web.bodies import JsonRoute
 from bot.web.call import Calling
 from bot.web.problems import documented
 from bot.web.routes.query import Strategy
+from bot.web.shapes.values import Count, Flag
 from composer.entries.search import MAX_TOKENS
 from composer.model import PersonalSettings
 from composer.people.own_settings import change_own_settings, own_settings
 
 router = APIRouter(prefix="/v1/settings", tags=["settings"], route_class=JsonRoute)
 MAX_DAYS: Final = 365
-Budget = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
-Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
+Budget = Annotated[Count, Field(ge=0, le=MAX_TOKENS)]
+Days = Annotated[Count, Field(ge=1, le=MAX_DAYS)]
 
 
 class Settings(BaseModel):
@@ -39,7 +40,7 @@ class SettingsToChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    recall: bool = Field(default_factory=bool)  # no default is shown: what is left out is not changed
+    recall: Flag = Field(default_factory=bool)  # no default is shown: what is left out is not changed
     strategy: Strategy | None = Field(default_factory=lambda: None)
     budget: Budget = Field(default_factory=int)
     trash_days: Days = Field(default_factory=lambda: MAX_DAYS)

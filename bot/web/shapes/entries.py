@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from bot.web.shapes.values import Moment
 from composer.entries.draft import (
     KINDS,
     MAX_CONTENT_BYTES,
@@ -72,7 +73,7 @@ class NewEntry(Taken):
     metadata: Metadata = {}
     session: Annotated[str, Field(min_length=1, max_length=MAX_SESSION_CHARS)] | None = None
     allowed_vendors: Vendors | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
 
     def draft(self) -> EntryDraft:
         """The same for the use case."""
@@ -104,7 +105,7 @@ class ChangedEntry(Taken):
     tags: Tags | None = None
     metadata: Metadata | None = None
     allowed_vendors: Vendors | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
 
     def change(self) -> EntryChange:
         """The same for the use case."""

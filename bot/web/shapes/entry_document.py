@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Names, NewEntry, Shared, Taken, shared_values
+from bot.web.shapes.values import Moment
 from composer.entries.imports import MAX_ENTRIES, Imported, ImportedEntry, Outcome
 from composer.repositories.entries import Entry
 
@@ -21,9 +22,9 @@ class EntryInDocument(NewEntry):
 
     id: uuid.UUID | None = None
     origin: Annotated[str, Field(max_length=64, description="The name of a tool, or `api` for the person.")] = "api"
-    created_at: AwareDatetime | None = None
-    updated_at: AwareDatetime | None = None
-    trashed_at: Annotated[AwareDatetime | None, Field(description="It is in the trash since then.")] = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
+    trashed_at: Annotated[Moment | None, Field(description="It is in the trash since then.")] = None
     shared: Shared | None = None
 
     def imported(self) -> ImportedEntry:
@@ -36,7 +37,7 @@ class EntryDocument(Taken):
 
     format: Literal["nexus-entries"]
     version: Literal[1]
-    made_at: AwareDatetime | None = None
+    made_at: Moment | None = None
     entries: Annotated[list[EntryInDocument], Field(description=f"An import takes at most {MAX_ENTRIES:,}.")]
 
 

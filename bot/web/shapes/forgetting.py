@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Kind, Named, Tags, Taken
+from bot.web.shapes.values import Count, Moment
 from composer.memory.forget import Receipt
 from composer.repositories.entries import values_from_json
 from composer.repositories.quarantine import PendingItem
@@ -17,7 +18,7 @@ class ToolsOwn(Taken):
     """Which of the entries that a tool wrote to forget: those that fit all of it."""
 
     kind: Kind | None = None
-    older_than: Annotated[AwareDatetime, Field(description="Written before this time.")] | None = None
+    older_than: Annotated[Moment, Field(description="Written before this time.")] | None = None
 
 
 class OnesOwn(ToolsOwn):
@@ -30,7 +31,7 @@ class OnesOwn(ToolsOwn):
     ) = None
     confirm: (
         Annotated[
-            int,
+            Count,
             Field(ge=0, description="How many there are. Without it nothing is forgotten, and 409 says the number."),
         ]
         | None

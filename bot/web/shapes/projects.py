@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Taken
+from bot.web.shapes.values import Flag
 from composer.repositories.projects import Project, ProjectMember
 
 ProjectRoleName = Literal["read", "write", "admin"]
@@ -18,7 +19,7 @@ class NewProject(Taken):
     outside is used in it."""
 
     name: ProjectName
-    isolated: bool = False
+    isolated: Flag = False
 
 
 class ProjectMemberToSet(Taken):

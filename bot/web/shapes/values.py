@@ -1,0 +1,19 @@
+"""Values that a request holds, taken as they are written: no number stands for a time, and no text for a number."""
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import AwareDatetime, BeforeValidator, StrictBool, StrictInt
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]", re.ASCII)
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, str) and _DAY.match(value):
+        return value
+    raise ValueError("a time is written with its zone, as in 2026-01-31T09:00:00Z")
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
+Flag = StrictBool  # in bodies: an address has only text
+Count = StrictInt  # likewise
