@@ -66,6 +66,8 @@ class Act(StrEnum):
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
     SEE_PROJECT = "see the members of a project"
+    RENAME_PROJECT = "give a project another name"
+    DELETE_PROJECT = "delete a project"
     ADD_MEMBER = "add a member to a project"
     REMOVE_MEMBER = "remove a member from a project"
     ASSIGN_ROOM = "put a room into a project"
@@ -76,6 +78,8 @@ class Act(StrEnum):
     UNASSIGN_SESSION = "take one's session out of its project"
     UNASSIGN_DM = "take one's DM out of its project"
     SEE_TEAM = "see the members of a team"
+    RENAME_TEAM = "give a team another name"
+    DELETE_TEAM = "delete a team"
     INVITE_TO_TEAM = "invite somebody to a team"
     JOIN_TEAM = "accept or decline an invitation to a team"
     REMOVE_FROM_TEAM = "remove a member from a team"
@@ -395,6 +399,9 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
     Act.SEE_PROJECT: Rule((KNOWN,)),
+    # Over the API alone, which shows what deleting one opens (composer/projects/deletion.py).
+    Act.RENAME_PROJECT: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), "Only an admin of {named} may rename it: ask one."))),
+    Act.DELETE_PROJECT: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), "Only an admin of {named} may delete it: ask one."))),
     Act.ADD_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), _NAMED_MANAGED))),
     Act.REMOVE_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN, _THE_PERSON), _NAMED_MANAGED))),
     Act.ASSIGN_ROOM: Rule(
@@ -432,6 +439,8 @@ TABLE: Final[Mapping[Act, Rule]] = {
     Act.UNASSIGN_DM: Rule((_OWN, _OUT_OF_ISOLATED)),
     # Who is in a team reads what is shared with it. It is shown by whoever asks for the act, over the API.
     Act.SEE_TEAM: Rule((AnyOf((_TEAM_MEMBER,), "Only a member of a team may see who else is in it."),)),
+    Act.RENAME_TEAM: Rule((AnyOf((_TEAM_ADMIN,), "Only an admin of this team may rename it: ask one."),)),
+    Act.DELETE_TEAM: Rule((AnyOf((_TEAM_ADMIN,), "Only an admin of this team may delete it: ask one."),)),
     Act.INVITE_TO_TEAM: Rule((AnyOf((_TEAM_ADMIN,), _TEAM_MANAGED),)),
     Act.JOIN_TEAM: Rule(
         (

@@ -209,6 +209,18 @@ class AsyncNexus:
         """POST /v1/teams: the new team's id."""
         return str((await self.request("POST", "/v1/teams", body={"name": name}))["id"])
 
+    async def team(self, id: str) -> dict[str, Any]:
+        """GET /v1/teams/{id}"""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/teams/{_part(id)}"))
+
+    async def rename_team(self, id: str, name: str) -> dict[str, Any]:
+        """PATCH /v1/teams/{id}"""
+        return cast(dict[str, Any], await self.request("PATCH", f"/v1/teams/{_part(id)}", body={"name": name}))
+
+    async def delete_team(self, id: str) -> None:
+        """DELETE /v1/teams/{id}"""
+        await self.request("DELETE", f"/v1/teams/{_part(id)}")
+
     async def team_members(self, team: str) -> list[dict[str, Any]]:
         """GET /v1/teams/{id}/members"""
         return await self._items(f"/v1/teams/{_part(team)}/members")
@@ -232,6 +244,14 @@ class AsyncNexus:
     async def invite(self, team: str, user: str) -> str:
         """POST /v1/teams/{id}/invites: the invitation's id."""
         return str((await self.request("POST", f"/v1/teams/{_part(team)}/invites", body={"user": user}))["id"])
+
+    async def team_invites(self, team: str) -> list[dict[str, Any]]:
+        """GET /v1/teams/{id}/invites"""
+        return await self._items(f"/v1/teams/{_part(team)}/invites")
+
+    async def revoke_invite(self, team: str, invite: str) -> None:
+        """DELETE /v1/teams/{id}/invites/{invite}"""
+        await self.request("DELETE", f"/v1/teams/{_part(team)}/invites/{_part(invite)}")
 
     async def invites(self) -> list[dict[str, Any]]:
         """GET /v1/invites"""
@@ -259,6 +279,15 @@ class AsyncNexus:
     async def project(self, id: str) -> dict[str, Any]:
         """GET /v1/projects/{id}"""
         return cast(dict[str, Any], await self.request("GET", f"/v1/projects/{_part(id)}"))
+
+    async def rename_project(self, id: str, name: str) -> dict[str, Any]:
+        """PATCH /v1/projects/{id}"""
+        return cast(dict[str, Any], await self.request("PATCH", f"/v1/projects/{_part(id)}", body={"name": name}))
+
+    async def delete_project(self, id: str, *, confirm: bool = False) -> dict[str, Any]:
+        """DELETE /v1/projects/{id}: the receipt. Without `confirm` Conflict says what would happen."""
+        params = {"confirm": "true"} if confirm else None
+        return cast(dict[str, Any], await self.request("DELETE", f"/v1/projects/{_part(id)}", params=params))
 
     async def project_members(self, project: str) -> list[dict[str, Any]]:
         """GET /v1/projects/{id}/members"""

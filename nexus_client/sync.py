@@ -210,6 +210,18 @@ class Nexus:
         """POST /v1/teams: the new team's id."""
         return str((self.request("POST", "/v1/teams", body={"name": name}))["id"])
 
+    def team(self, id: str) -> dict[str, Any]:
+        """GET /v1/teams/{id}"""
+        return cast(dict[str, Any], self.request("GET", f"/v1/teams/{_part(id)}"))
+
+    def rename_team(self, id: str, name: str) -> dict[str, Any]:
+        """PATCH /v1/teams/{id}"""
+        return cast(dict[str, Any], self.request("PATCH", f"/v1/teams/{_part(id)}", body={"name": name}))
+
+    def delete_team(self, id: str) -> None:
+        """DELETE /v1/teams/{id}"""
+        self.request("DELETE", f"/v1/teams/{_part(id)}")
+
     def team_members(self, team: str) -> list[dict[str, Any]]:
         """GET /v1/teams/{id}/members"""
         return self._items(f"/v1/teams/{_part(team)}/members")
@@ -233,6 +245,14 @@ class Nexus:
     def invite(self, team: str, user: str) -> str:
         """POST /v1/teams/{id}/invites: the invitation's id."""
         return str((self.request("POST", f"/v1/teams/{_part(team)}/invites", body={"user": user}))["id"])
+
+    def team_invites(self, team: str) -> list[dict[str, Any]]:
+        """GET /v1/teams/{id}/invites"""
+        return self._items(f"/v1/teams/{_part(team)}/invites")
+
+    def revoke_invite(self, team: str, invite: str) -> None:
+        """DELETE /v1/teams/{id}/invites/{invite}"""
+        self.request("DELETE", f"/v1/teams/{_part(team)}/invites/{_part(invite)}")
 
     def invites(self) -> list[dict[str, Any]]:
         """GET /v1/invites"""
@@ -260,6 +280,15 @@ class Nexus:
     def project(self, id: str) -> dict[str, Any]:
         """GET /v1/projects/{id}"""
         return cast(dict[str, Any], self.request("GET", f"/v1/projects/{_part(id)}"))
+
+    def rename_project(self, id: str, name: str) -> dict[str, Any]:
+        """PATCH /v1/projects/{id}"""
+        return cast(dict[str, Any], self.request("PATCH", f"/v1/projects/{_part(id)}", body={"name": name}))
+
+    def delete_project(self, id: str, *, confirm: bool = False) -> dict[str, Any]:
+        """DELETE /v1/projects/{id}: the receipt. Without `confirm` Conflict says what would happen."""
+        params = {"confirm": "true"} if confirm else None
+        return cast(dict[str, Any], self.request("DELETE", f"/v1/projects/{_part(id)}", params=params))
 
     def project_members(self, project: str) -> list[dict[str, Any]]:
         """GET /v1/projects/{id}/members"""

@@ -476,7 +476,9 @@ CREATE TABLE public.identities (
     platform text NOT NULL,
     workspace text NOT NULL,
     external_id text NOT NULL,
-    user_id uuid NOT NULL
+    user_id uuid NOT NULL,
+    trust text,
+    CONSTRAINT identities_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text])))
 );
 
 ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
@@ -1233,6 +1235,8 @@ CREATE INDEX conversations_by_project ON public.conversations USING btree (tenan
 
 CREATE INDEX conversations_by_room ON public.conversations USING btree (tenant_id, room_id) WHERE (room_id IS NOT NULL);
 
+CREATE INDEX conversations_sessions_by_user ON public.conversations USING btree (tenant_id, user_id) WHERE (kind = 'session'::text);
+
 CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
 
 CREATE INDEX digests_due ON public.digests USING btree (tenant_id, due_at);
@@ -1836,6 +1840,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
 
+GRANT UPDATE(trust) ON TABLE public.identities TO nexus_service;
+
 GRANT SELECT,INSERT,UPDATE ON TABLE public.imports TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.job_runs TO nexus_service;
@@ -1864,7 +1870,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.posted_files TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
 
-GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.projects TO nexus_service;
+
+GRANT UPDATE(slug) ON TABLE public.projects TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quarantine TO nexus_service;
 
@@ -1894,7 +1902,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_invites TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
 
-GRANT SELECT,INSERT ON TABLE public.teams TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.teams TO nexus_service;
+
+GRANT UPDATE(name) ON TABLE public.teams TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 

@@ -16,7 +16,7 @@ from composer.model import TeamRole, derived_id, team_namespace
 from composer.permissions import TeamFacts
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
-from composer.repositories.teams import Team, TeamInvite, TeamMember
+from composer.repositories.teams import Team, TeamInvite, TeamInvitee, TeamMember
 from composer.rights import Act
 from composer.text.cleaning import clean_line, is_storable
 from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM, EntryAccess, Grants, readable_team, unshared_tag
@@ -25,20 +25,44 @@ MAX_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
 INVITED_FOR: Final = timedelta(days=14)
 UNKNOWN_USER: Final = "There is no such user."
+UNKNOWN_INVITE: Final = "There is no such invitation."
 
 
 async def create(tx: Transaction, access: EntryAccess, name: str, event: str, now: datetime) -> uuid.UUID:
     """Create a team with the person as its admin; return its id. `event` identifies the request. Raises BadInput, and
     Refused for a tool or a key that may not."""
     _require_person(access)
-    cleaned = clean_line(name, MAX_NAME_CHARS + 1) if is_storable(name) else ""
-    if not cleaned or len(cleaned) > MAX_NAME_CHARS:
-        raise BadInput(f"A team's name is a text of 1 to {MAX_NAME_CHARS} characters.")
+    cleaned = _name(name)
     if len(await tx.teams.find_for(access.users)) >= MAX_TEAMS:
         raise BadInput(f"You are in {MAX_TEAMS} teams, which is the limit: leave one first.")
     id = derived_id("team", str(access.user), event)
     await tx.teams.create(id, cleaned, access.user, now)
     return id
+
+
+async def rename(tx: Transaction, access: EntryAccess, team: uuid.UUID, name: str, now: datetime) -> Team:
+    """Give a team another name. Raises BadInput, NotFound for an unknown team, Refused for who is no admin."""
+    _require_person(access)
+    await _judge(tx, access, Act.RENAME_TEAM, team, now)
+    await tx.teams.rename(team, _name(name), access.user)
+    return await get(tx, access, team, now)
+
+
+async def delete(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> None:
+    """Delete a team. What was shared with it is its owners' alone again, also of who has left it. Raises as
+    `rename`."""
+    _require_person(access)
+    await _judge(tx, access, Act.DELETE_TEAM, team, now)
+    await tx.erasure.block()  # an erasure either goes before, or finds what is filed anew here
+    await tx.entries.return_to_owners(team_namespace(team), access.user, now)
+    await tx.teams.delete(team, access.user)
+
+
+async def get(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> Team:
+    """One team, for its members. Raises NotFound for a team that the person may not know of, Refused."""
+    _require_reading(access)
+    await _judge(tx, access, Act.SEE_TEAM, team, now)
+    return next(each for each in await tx.teams.find_for(access.users) if each.id == team)
 
 
 async def teams(tx: Transaction, access: EntryAccess) -> list[Team]:
@@ -76,6 +100,21 @@ async def invite(
     id = derived_id("team invite", str(team), str(user), event)
     await tx.teams.invite(id, team, user, access.user, now, now + INVITED_FOR)
     return id
+
+
+async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[TeamInvitee]:
+    """The open invitations to a team, for its admins. Raises as `invite`."""
+    _require_reading(access)
+    await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
+    return await tx.teams.invites_of(team, now)
+
+
+async def revoke_invite(tx: Transaction, access: EntryAccess, team: uuid.UUID, id: uuid.UUID, now: datetime) -> None:
+    """End an open invitation, as an admin of its team. Raises NotFound for an unknown team or invitation, Refused."""
+    _require_person(access)
+    await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
+    if not await tx.teams.revoke_invite(team, id, access.user, now):
+        raise NotFound(UNKNOWN_INVITE)
 
 
 async def accept(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> None:
@@ -138,6 +177,13 @@ async def unshare_of_former(
     if not found.former:
         raise Refused("That is shared by a member of this team: only they may unshare it.")
     return await file(tx, access, found, unshared_tag(found.user_id), now)
+
+
+def _name(name: str) -> str:
+    cleaned = clean_line(name, MAX_NAME_CHARS + 1) if is_storable(name) else ""
+    if not cleaned or len(cleaned) > MAX_NAME_CHARS:
+        raise BadInput(f"A team's name is a text of 1 to {MAX_NAME_CHARS} characters.")
+    return cleaned
 
 
 async def _judge(

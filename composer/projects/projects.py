@@ -44,6 +44,17 @@ async def create_over_api(
     return next(project for project in await tx.projects.find_for(access.user) if project.id == id)
 
 
+async def rename_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, name: str) -> Project:
+    """Give a project another name, as one of its admins. Raises BadInput, Conflict where the person is in another one
+    of that name, and as `judge_over_api`."""
+    facts, slug = judge_over_api(access, Act.RENAME_PROJECT, id), new_slug(name)
+    assert facts.project is not None
+    if slug != facts.project.slug:
+        await require_free_name(tx, slug, access.user)
+        await tx.projects.rename(id, slug, access.user)
+    return await own_project(tx, access, id)
+
+
 async def require_free_name(tx: Transaction, slug: str, user: uuid.UUID) -> None:
     """Return if a person is in no project of a name. Raises Conflict."""
     if any(project.slug == slug for project in await tx.projects.find_for(user)):

@@ -31,6 +31,8 @@ class AuditAct(StrEnum):
     ROOM_LEFT = "room.left"
     ROOM_RECORDING = "room.recording"
     PROJECT_CREATED = "project.created"
+    PROJECT_RENAMED = "project.renamed"
+    PROJECT_DELETED = "project.deleted"
     PROJECT_ASSIGNED = "project.assigned"
     PROJECT_UNASSIGNED = "project.unassigned"
     PROJECT_MEMBER = "project.member"
@@ -56,7 +58,10 @@ class AuditAct(StrEnum):
     ENTRY_VENDORS = "entry.vendors"  # which tools may read an entry was changed
     ENTRY_WRITTEN = "entry.written"  # for a project, by a person or a tool
     TEAM_CREATED = "team.created"
+    TEAM_RENAMED = "team.renamed"
+    TEAM_DELETED = "team.deleted"
     TEAM_INVITED = "team.invited"
+    TEAM_INVITE_REVOKED = "team.invite_revoked"
     TEAM_MEMBER = "team.member"
     TEAM_MEMBER_REMOVED = "team.member_removed"
     EXPORTED = "exported"

@@ -239,6 +239,17 @@ class Entries:
         await self._audit.record(AuditAct.MEMORY_REACH, actor=by, users=[entry.user_id], details=details)
         return replace(entry, tag=tag, updated_at=now, version=entry.version + 1, former=False)
 
+    async def return_to_owners(self, namespace: str, by: uuid.UUID, now: datetime) -> dict[uuid.UUID, int]:
+        """File everything that a team or a project holds of people under their own entries, for a user; that is
+        recorded in the audit log. Returns how many entries came back to whom."""
+        rows = await self._sql.fetch("entries_return", namespace=namespace, now=now)
+        found = {row["user_id"]: int(row["count"]) for row in rows}
+        for owner, count in found.items():
+            details: dict[str, str | int] = {"vendor": "person", "from": namespace, "to": f"entries:{owner}"}
+            details["entries"] = count
+            await self._audit.record(AuditAct.MEMORY_REACH, actor=by, users=[owner], details=details)
+        return found
+
     async def set_trashed(self, entry: Entry, trashed_at: datetime | None, now: datetime) -> Entry | None:
         """Put an entry into the trash, or take it out (None). Returns it as it is then; None when it was changed
         meanwhile, or is there already."""

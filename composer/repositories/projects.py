@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Role, User
+from composer.model import Role, User, project_namespace
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.text import project_names
@@ -31,6 +31,17 @@ class ProjectMember:
     id: uuid.UUID
     names: tuple[str, ...]
     role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectItem:
+    """Something that was written for a project: its kind and id, whose it is (None: nobody's), and whether it is in use
+    now."""
+
+    kind: str
+    id: uuid.UUID
+    user_id: uuid.UUID | None
+    current: bool
 
 
 class Projects:
@@ -83,6 +94,26 @@ class Projects:
             users = sorted(row["user_id"] for row in rows)
             await self._audit.record(AuditAct.PROJECT_MEMBER_REMOVED, users=users, project=project)
         return bool(rows)
+
+    async def rename(self, id: uuid.UUID, slug: str, by: uuid.UUID) -> None:
+        """Give a project another name. Others may have it too."""
+        await self._sql.execute("project_rename", id=id, slug=slug)
+        await self._audit.record(AuditAct.PROJECT_RENAMED, actor=by, project=id)
+
+    async def delete(self, id: uuid.UUID, by: uuid.UUID) -> None:
+        """Delete a project that nothing is filed under and no conversation is in."""
+        rows = await self._sql.fetch("project_delete", id=id)
+        users = [row["user_id"] for row in rows]
+        await self._audit.record(AuditAct.PROJECT_DELETED, actor=by, users=users, project=id)
+
+    async def conversations(self, id: uuid.UUID) -> list[uuid.UUID]:
+        """The ids of the rooms, DMs and sessions that are in a project."""
+        return [row["id"] for row in await self._sql.fetch("project_conversations", project_id=id)]
+
+    async def items(self, id: uuid.UUID, now: datetime) -> list[ProjectItem]:
+        """What was written for a project, whatever has become of it."""
+        rows = await self._sql.fetch("project_items", namespace=project_namespace(id), now=now)
+        return [ProjectItem(row["kind"], row["id"], row["user_id"], row["current"]) for row in rows]
 
     async def members(self, project: uuid.UUID) -> list[ProjectMember]:
         """The people of a project, by name."""

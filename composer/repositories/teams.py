@@ -45,6 +45,18 @@ class TeamInvite:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class TeamInvitee:
+    """An open invitation to a team, as its admins see it: who is invited, and the name of who invited."""
+
+    id: uuid.UUID
+    user: uuid.UUID
+    name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
 class Teams:
     """Stored teams. Who changes one holds `people.lock`, and records it in the audit log."""
 
@@ -124,6 +136,32 @@ class Teams:
             )
             for row in rows
         ]
+
+    async def invites_of(self, team: uuid.UUID, now: datetime) -> list[TeamInvitee]:
+        """The open invitations to a team, oldest first."""
+        rows = await self._sql.fetch("team_invites_of", team_id=team, now=now)
+        return [
+            TeamInvitee(row["id"], row["user_id"], row["name"], row["by"] or "", row["created_at"], row["expires_at"])
+            for row in rows
+        ]
+
+    async def revoke_invite(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
+        """Delete an open invitation to a team; False where there is none."""
+        row = await self._sql.fetch_one("team_invite_revoke", team_id=team, id=id, now=now)
+        if row is not None:
+            users = [row["user_id"]]
+            await self._audit.record(AuditAct.TEAM_INVITE_REVOKED, users=users, actor=by, details=_details(team))
+        return row is not None
+
+    async def rename(self, id: uuid.UUID, name: str, by: uuid.UUID) -> None:
+        """Give a team another name. Others may have it too."""
+        await self._sql.execute("team_rename", id=id, name=name)
+        await self._audit.record(AuditAct.TEAM_RENAMED, actor=by, details=_details(id))
+
+    async def delete(self, id: uuid.UUID, by: uuid.UUID) -> None:
+        """Delete a team that nothing is filed under, with its invitations."""
+        users = [row["user_id"] for row in await self._sql.fetch("team_delete", id=id)]
+        await self._audit.record(AuditAct.TEAM_DELETED, users=users, actor=by, details=_details(id))
 
     async def take_invites(self, team: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> list[uuid.UUID]:
         """Delete a person's invitations to a team. Returns those of their users that had an open one."""

@@ -31,6 +31,29 @@ WITH moved AS (
 )
 SELECT id FROM moved
 
+-- name: entries_return
+-- File everything that a team or a project holds of people under their own entries, also in the recall index, whatever has
+-- become of it. Where somebody has another one with its key there, it loses the key. Returns whose it was, and how many.
+WITH moved AS (
+    UPDATE memories AS m
+    SET namespace = 'entries:' || m.user_id::text, visibility = 'private', updated_at = :now, version = m.version + 1,
+        key = CASE WHEN EXISTS (SELECT FROM memories AS o WHERE o.tenant_id = :tenant_id AND o.user_id = m.user_id
+                                AND o.key = m.key AND o.origin = m.origin AND o.trashed_at IS NULL
+                                AND o.superseded_by IS NULL AND o.merged_into IS NULL
+                                AND (o.namespace = 'entries:' || m.user_id::text OR starts_with(o.namespace, 'team:'))
+                                AND o.namespace <> :namespace)
+              THEN NULL ELSE m.key END
+    WHERE m.tenant_id = :tenant_id AND m.namespace = :namespace AND m.user_id IS NOT NULL
+    RETURNING m.id, m.user_id, m.namespace
+), found AS (
+    UPDATE recall_index AS r SET namespace = moved.namespace, visibility = 'private', user_id = moved.user_id
+    FROM moved WHERE r.tenant_id = :tenant_id AND r.id = moved.id
+), terms AS (
+    UPDATE recall_terms AS t SET namespace = moved.namespace, visibility = 'private', user_id = moved.user_id
+    FROM moved WHERE t.tenant_id = :tenant_id AND t.item_id = moved.id
+)
+SELECT user_id, count(*) AS count FROM moved GROUP BY user_id ORDER BY user_id
+
 -- name: entry_trash
 -- Put an entry into the trash (`trashed_at`) or take it out again (NULL), if it still has a version. Returns the next one.
 UPDATE memories SET trashed_at = :trashed_at, updated_at = :now, version = version + 1

@@ -83,3 +83,34 @@ WHERE c.tenant_id = :tenant_id AND c.project_id = :project_id AND c.kind = 'room
                                     AND m.user_id = :user_id AND m.left_at IS NULL)
            AND c.id IN (SELECT rooms_with_certain_members(:tenant_id)))
 ORDER BY 1
+
+-- name: project_rename
+-- Give a project another name. Others may have it too.
+UPDATE projects SET slug = :slug WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: project_conversations
+-- List the conversations that are in a project: rooms, DMs and sessions.
+SELECT id FROM conversations WHERE tenant_id = :tenant_id AND project_id = :project_id ORDER BY id
+
+-- name: project_items
+-- List what was written for a project: kinds, ids, whose it is, and whether it is in use now.
+SELECT 'memory' AS kind, id, user_id,
+       superseded_by IS NULL AND merged_into IS NULL AND trashed_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+           AS current
+FROM memories WHERE tenant_id = :tenant_id AND namespace = :namespace
+UNION ALL
+SELECT 'fact', id, user_id, valid_to IS NULL FROM facts WHERE tenant_id = :tenant_id AND namespace = :namespace
+UNION ALL
+SELECT 'landmark', id, user_id, state <> 'retired' FROM landmarks WHERE tenant_id = :tenant_id AND namespace = :namespace
+UNION ALL
+SELECT 'pending', id, user_id, state = 'pending' FROM quarantine WHERE tenant_id = :tenant_id AND namespace = :namespace
+ORDER BY 1, 2
+
+-- name: project_delete
+-- Delete a project that nothing is filed under and no conversation is in. Returns who was in it.
+WITH people AS (
+    DELETE FROM project_members WHERE tenant_id = :tenant_id AND project_id = :id RETURNING user_id
+), gone AS (
+    DELETE FROM projects WHERE tenant_id = :tenant_id AND id = :id
+)
+SELECT user_id FROM people ORDER BY user_id

@@ -100,3 +100,30 @@ RETURNING user_id, expires_at > :now AS open
 -- name: team_invites_delete_expired
 -- Delete expired invitations.
 DELETE FROM team_invites WHERE tenant_id = :tenant_id AND expires_at <= :now
+
+-- name: team_invites_of
+-- List the open invitations to a team, oldest first, each with who is invited and who invited them.
+SELECT i.id, i.user_id, u.name, b.name AS by, i.created_at, i.expires_at
+FROM team_invites AS i
+JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+LEFT JOIN users AS b ON b.tenant_id = i.tenant_id AND b.id = i.created_by
+WHERE i.tenant_id = :tenant_id AND i.team_id = :team_id AND i.expires_at > :now
+ORDER BY i.created_at, i.id
+
+-- name: team_invite_revoke
+-- Delete an open invitation to a team. Returns who was invited.
+DELETE FROM team_invites
+WHERE tenant_id = :tenant_id AND team_id = :team_id AND id = :id AND expires_at > :now RETURNING user_id
+
+-- name: team_rename
+-- Give a team another name. Others may have it too.
+UPDATE teams SET name = :name WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: team_delete
+-- Delete a team that nothing is filed under, with its invitations. Returns who was in it.
+WITH people AS (
+    DELETE FROM team_members WHERE tenant_id = :tenant_id AND team_id = :id RETURNING user_id
+), gone AS (
+    DELETE FROM teams WHERE tenant_id = :tenant_id AND id = :id
+)
+SELECT user_id FROM people ORDER BY user_id

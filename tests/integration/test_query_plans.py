@@ -10,6 +10,8 @@ from bot.script.places import incoming, place_of
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores.postgres import SESSION_SETTINGS, PostgresDatabase
+from composer.workspace import user_id
+from sql.loader import queries
 from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import TENANT, connection_of
@@ -168,3 +170,16 @@ async def test_a_table_that_another_session_analyses_is_passed_over(settings: Se
             await other.close()
         await TableStatistics(harness.app.database).refresh()
         assert (await analysed_rows(settings))["messages"] == 1
+
+
+async def test_the_sessions_of_a_person_are_found_by_an_index_of_theirs(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "when is the launch?", session="s1")
+        await set_row_counts(settings, 1_000_000, "conversations")
+        statement, alice = queries()["session_rows"], user_id(harness.workspace(), "alice")
+        given = {"tenant_id": TENANT, "user_ids": [alice], "projects": None}
+        async with harness.app.database.transaction(TENANT, snapshot=True) as tx:
+            values = [given[name] for name in statement.parameters]
+            rows = await connection_of(tx).fetch(f"EXPLAIN {statement.sql}", *values)
+    plan = "\n".join(row[0] for row in rows)
+    assert "conversations_sessions_by_user" in plan, plan

@@ -138,6 +138,8 @@ TABLE: Final = {
     Act.SIGN_IN: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.SEE_PROJECT: same(PLACES, NAMED_MEMBERS),
     Act.ADD_MEMBER: same(PLACES, frozenset({"manager"})),
+    Act.RENAME_PROJECT: same(PLACES, frozenset({"manager"})),
+    Act.DELETE_PROJECT: same(PLACES, frozenset({"manager"})),
     Act.REMOVE_MEMBER: same(PLACES, frozenset({"manager"})),
     Act.ASSIGN_ROOM: same(IN_ROOMS, frozenset({"captain", "marshal"})) | same(OWN, NOBODY)
     | {"room in an isolated project": MARSHAL},
@@ -243,5 +245,5 @@ def test_a_place_that_the_person_is_not_in_allows_nothing() -> None:
 def test_every_act_is_tested_here() -> None:
     elsewhere = {Act.UNASSIGN_ROOM, Act.LINK, Act.ACCEPT_LANDMARK, Act.SETTLE_LANDMARK}
     elsewhere |= {Act.SEE_TEAM, Act.INVITE_TO_TEAM, Act.JOIN_TEAM, Act.REMOVE_FROM_TEAM, Act.SET_TEAM_ROLE}
-    elsewhere |= {Act.UNSHARE_OF_FORMER}  # tests/integration/test_teams.py
+    elsewhere |= {Act.UNSHARE_OF_FORMER, Act.RENAME_TEAM, Act.DELETE_TEAM}  # tests/integration/test_teams.py
     assert set(TABLE) | elsewhere == set(Act)

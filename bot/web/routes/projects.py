@@ -1,15 +1,18 @@
 """`/v1/projects`: the person's projects, and who is in them, by the rules of `/nexus project`."""
 
+import secrets
 import uuid
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
 from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.problems import documented, header
+from bot.web.shapes.forgetting import ReceiptAnswer, receipt_values
 from bot.web.shapes.projects import (
+    ChangedProject,
     NewProject,
     OwnProject,
     OwnProjectList,
@@ -18,8 +21,10 @@ from bot.web.shapes.projects import (
     member_values,
     project_values,
 )
+from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.model import Role, derived_id
 from composer.projects import members, projects
+from composer.projects.deletion import delete_over_api
 from composer.repositories.database import Transaction
 from composer.repositories.projects import Project
 from composer.visibility import EntryAccess
@@ -65,6 +70,37 @@ async def get_project(call: Calling, id: uuid.UUID) -> Response:
     """One of the person's projects."""
     async with call.reading() as (tx, access):
         return _json(project_values(await projects.own_project(tx, access, id)))
+
+
+@router.patch(
+    "/{id}", summary="Rename a project", response_class=Response, responses={200: {"model": OwnProject}, **_DONE}
+)
+async def rename_project(call: Calling, id: uuid.UUID, sent: ChangedProject) -> Response:
+    """For its admins."""
+    async with call.writing(managing=True) as (tx, access):
+        return _json(project_values(await projects.rename_over_api(tx, access, id, sent.name)))
+
+
+@router.delete(
+    "/{id}",
+    summary="Delete a project",
+    response_class=Response,
+    responses={200: {"description": "What was forgotten", "model": ReceiptAnswer}, **_DONE},
+)
+async def delete_project(
+    call: Calling,
+    id: uuid.UUID,
+    confirm: Annotated[
+        bool, Query(description="Without it nothing is deleted, and 409 says what would happen.")
+    ] = False,
+) -> Response:
+    """For its admins. Its conversations leave it, memories that were written for it go back to whoever wrote them, and
+    its facts and decisions are forgotten for good."""
+    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    async with call.writing(managing=True) as (tx, access):
+        receipt = await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
+        call.erased.append(receipt)
+    return _json(receipt_values(receipt))
 
 
 @router.get(

@@ -12,7 +12,21 @@ from bot.web.conditions import VERSIONED
 from bot.web.problems import documented
 from bot.web.routes.entries import answer
 from bot.web.shapes.entries import EntryAnswer
-from bot.web.shapes.teams import Invitation, InviteList, Made, MemberList, NewTeam, TeamList, TeamRoleToSet, team_list
+from bot.web.shapes.teams import (
+    ChangedTeam,
+    Invitation,
+    InviteeList,
+    InviteList,
+    Made,
+    MemberList,
+    NewTeam,
+    TeamAnswer,
+    TeamList,
+    TeamRoleToSet,
+    invitee_values,
+    team_list,
+    team_values,
+)
 from composer.entries import teams
 from composer.errors import NotFound
 from composer.model import TeamRole
@@ -44,6 +58,32 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
 
     id, repeated = await call.once(make, _still_there, managing=True)
     return _json({"id": id}, 201, {REPLAYED: "true"} if repeated else {})
+
+
+@router.get(
+    "/v1/teams/{id}", summary="Get a team", response_class=Response, responses={200: {"model": TeamAnswer}, **_DONE}
+)
+async def get_team(call: Calling, id: uuid.UUID) -> Response:
+    """For its members."""
+    async with call.reading() as (tx, access):
+        return _json(team_values(await teams.get(tx, access, id, call.now)))
+
+
+@router.patch(
+    "/v1/teams/{id}", summary="Rename a team", response_class=Response, responses={200: {"model": TeamAnswer}, **_DONE}
+)
+async def rename_team(call: Calling, id: uuid.UUID, sent: ChangedTeam) -> Response:
+    """For its admins."""
+    async with call.writing(managing=True) as (tx, access):
+        return _json(team_values(await teams.rename(tx, access, id, sent.name, call.now)))
+
+
+@router.delete("/v1/teams/{id}", summary="Delete a team", status_code=204, responses=_DONE)
+async def delete_team(call: Calling, id: uuid.UUID) -> None:
+    """For its admins. What was shared with it is its owners' alone again, also of former members; its invitations
+    end."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.delete(tx, access, id, call.now)
 
 
 @router.get(
@@ -110,6 +150,26 @@ async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
 
     made, repeated = await call.once(make, again, managing=True)
     return _json({"id": made}, 201, {REPLAYED: "true"} if repeated else {})
+
+
+@router.get(
+    "/v1/teams/{id}/invites",
+    summary="List the invitations to a team",
+    response_class=Response,
+    responses={200: {"model": InviteeList}, **_DONE},
+)
+async def list_invitees(call: Calling, id: uuid.UUID) -> Response:
+    """Those that are open, for the team's admins."""
+    async with call.reading() as (tx, access):
+        found = await teams.invitees(tx, access, id, call.now)
+    return _json({"items": [invitee_values(each) for each in found]})
+
+
+@router.delete("/v1/teams/{id}/invites/{invite}", summary="End an invitation", status_code=204, responses=_DONE)
+async def revoke_invite(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> None:
+    """For the team's admins, while it is open."""
+    async with call.writing(managing=True) as (tx, access):
+        await teams.revoke_invite(tx, access, id, invite, call.now)
 
 
 @router.get(

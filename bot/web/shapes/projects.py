@@ -22,6 +22,12 @@ class NewProject(Taken):
     isolated: Flag = False
 
 
+class ChangedProject(Taken):
+    """Another name for a project. Whether it is isolated stays."""
+
+    name: ProjectName
+
+
 class ProjectMemberToSet(Taken):
     """What a member may do in a project: read it, add to it too, or manage its members too."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Taken
-from composer.repositories.teams import Team
+from composer.repositories.teams import Team, TeamInvitee
 
 TeamName = Annotated[str, Field(min_length=1, max_length=80)]
 TeamRoleName = Literal["member", "admin"]
@@ -16,6 +16,12 @@ TeamRoleName = Literal["member", "admin"]
 
 class NewTeam(Taken):
     """A team to be created; who creates it is its admin."""
+
+    name: TeamName
+
+
+class ChangedTeam(Taken):
+    """Another name for a team."""
 
     name: TeamName
 
@@ -63,6 +69,23 @@ class Invitation(Taken):
     user: uuid.UUID
 
 
+class InviteeAnswer(BaseModel):
+    """An open invitation to a team, as its admins see it. `by`: who invited."""
+
+    id: uuid.UUID
+    user: uuid.UUID
+    name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class InviteeList(BaseModel):
+    """Open invitations to a team, oldest first."""
+
+    items: list[InviteeAnswer]
+
+
 class InviteAnswer(BaseModel):
     """An open invitation to a team. `by`: who invited."""
 
@@ -88,9 +111,27 @@ class Made(BaseModel):
 
 def team_list(found: Sequence[Team]) -> dict[str, Any]:
     """Teams as TeamList shows them."""
+    return {"items": [team_values(team) for team in found]}
+
+
+def team_values(team: Team) -> dict[str, Any]:
+    """A team as TeamAnswer shows it."""
     return {
-        "items": [
-            {"id": t.id, "name": t.name, "role": str(t.role), "members": t.members, "created_at": t.created_at}
-            for t in found
-        ]
+        "id": team.id,
+        "name": team.name,
+        "role": str(team.role),
+        "members": team.members,
+        "created_at": team.created_at,
+    }
+
+
+def invitee_values(invite: TeamInvitee) -> dict[str, Any]:
+    """An invitation as InviteeAnswer shows it."""
+    return {
+        "id": invite.id,
+        "user": invite.user,
+        "name": invite.name,
+        "by": invite.by,
+        "created_at": invite.created_at,
+        "expires_at": invite.expires_at,
     }
