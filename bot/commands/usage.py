@@ -13,7 +13,7 @@ from composer.ingest.tenants import configured_prices
 from composer.repositories.usage import Dimension
 from composer.rights import Act
 from composer.usage.budgets import states
-from composer.usage.report import lines, total, words
+from composer.usage.report import lines, operation_lines, total, words
 
 EVERYONE: Final = "everyone"
 MAX_LINES: Final = 40
@@ -29,11 +29,14 @@ async def _usage(call: Call) -> CommandAnswer:
     prices, tenant = configured_prices(call.app.settings), call.workspace.tenant_id
     async with call.app.database.transaction(tenant, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
+        month = since.replace(day=1)
         if EVERYONE in call.flags:
             rows = await tx.usage.of_everyone(by, since, until, owned.users)
             spent = states(call.app.directory.budgets(tenant), await tx.usage.spent(_today(call)))
+            totals, quotas = await tx.operations.of_everyone(month), await call.app.operations.quotas(tx, tenant)
         else:
             rows, spent = await tx.usage.of_owner(by, since, until, owned), []
+            totals, quotas = await tx.operations.of_owner(month, owned), []
     found = lines(rows, by)
     whose = "of everyone" if EVERYONE in call.flags else "in your name"
     span = f"from {since} until {until}"
@@ -44,6 +47,10 @@ async def _usage(call: Call) -> CommandAnswer:
         text += [f"  {line.words(prices)}" for line in found[:MAX_LINES]]
         text += [f"  and {len(found) - MAX_LINES:,} more lines"] if len(found) > MAX_LINES else []
         text += [f"Together: {words(total(found), prices)}"]
+    done = operation_lines(totals, until)
+    text += [f"Done over the API {whose}:", *(f"  {line}" for line in done)] if done else []
+    text += ["Plan, now:"] if quotas else []
+    text += [f"  {state.words} used" for state in quotas]
     text += ["Budgets, now:"] if spent else []
     text += [f"  {state.words(prices)}" for state in spent]
     return CommandAnswer("\n".join(text))

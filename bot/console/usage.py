@@ -7,22 +7,26 @@ from typing import Any
 
 from composer.app import App
 from composer.ingest.tenants import configured_prices
+from composer.repositories.operations import Total
 from composer.repositories.usage import INSTALLATION, Dimension
 from composer.usage.budgets import BudgetState, states
-from composer.usage.report import UsageLine, lines, total, words
+from composer.usage.plans import QuotaState
+from composer.usage.report import UsageLine, lines, operation_lines, total, words
 
 INSTALLATION_NAME = "the installation itself (nexus doctor)"
 
 
 @dataclass(frozen=True, slots=True)
 class TenantUsage:
-    """What one tenant used, and how much of its budgets is used now."""
+    """What one tenant used, and how much of its budgets and of its plan is used now."""
 
     tenant: str
     since: date
     until: date
     lines: Sequence[UsageLine]
     budgets: Sequence[BudgetState]
+    operations: Sequence[Total] = ()
+    quotas: Sequence[QuotaState] = ()
 
 
 async def usage(app: App, by: Dimension, since: date | None, until: date | None) -> AsyncIterator[TenantUsage]:
@@ -34,9 +38,11 @@ async def usage(app: App, by: Dimension, since: date | None, until: date | None)
         async with app.database.transaction(tenant, snapshot=True) as tx:
             rows = await tx.usage.of_everyone(by, first, last, ())
             spent = await tx.usage.spent(today)
+            totals = [each for each in await tx.operations.of_everyone(first.replace(day=1)) if each.month <= last]
+            quotas = await app.operations.quotas(tx, tenant)
         budgets = [] if tenant == INSTALLATION else states(app.directory.budgets(tenant), spent)
-        if rows or budgets:
-            yield TenantUsage(slug, first, last, lines(rows, by), budgets)
+        if rows or budgets or totals or quotas:
+            yield TenantUsage(slug, first, last, lines(rows, by), budgets, totals, quotas)
 
 
 def text(found: TenantUsage, app: App, by: Dimension) -> str:
@@ -45,11 +51,13 @@ def text(found: TenantUsage, app: App, by: Dimension) -> str:
     shown = [f"{found.tenant}, from {found.since} until {found.until}, by {by}:"]
     shown += [f"  {line.words(prices)}" for line in found.lines] or ["  nothing"]
     shown += [f"  together: {words(total(found.lines), prices)}"] if len(found.lines) > 1 else []
-    return "\n".join([*shown, *(f"  budget: {state.words(prices)}" for state in found.budgets)])
+    shown += [f"  over the API in {line}" for line in operation_lines(found.operations, found.until)]
+    shown += [f"  budget: {state.words(prices)}" for state in found.budgets]
+    return "\n".join([*shown, *(f"  plan: {state.words} used" for state in found.quotas)])
 
 
 def as_json(found: TenantUsage, app: App, by: Dimension) -> list[dict[str, Any]]:
-    """The usage of a tenant: one object for each line, and one for each budget."""
+    """The usage of a tenant: one object for each line, for each total of the API, for each budget and each quota."""
     currency = app.settings.currency
     rows: list[dict[str, Any]] = [
         {"tenant": found.tenant, "by": by.value, "name": line.name}
@@ -61,4 +69,11 @@ def as_json(found: TenantUsage, app: App, by: Dimension) -> list[dict[str, Any]]
         budget |= {} if state.budget.money is None else {"money": float(state.budget.money)}
         used = {"tokens": state.spent.tokens, "money": float(state.spent.money), "refused": state.refused}
         rows.append({"tenant": found.tenant, "budget": budget, "used": used, "currency": currency})
-    return rows
+    rows += [
+        {"tenant": found.tenant, "month": str(each.month), "operation": each.operation.value}
+        | {"vendor": each.vendor, "count": each.count, "tokens": each.tokens}
+        for each in found.operations
+    ]
+    return rows + [
+        {"tenant": found.tenant, "quota": each.quota, "used": each.used, "most": each.most} for each in found.quotas
+    ]

@@ -6,7 +6,8 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from bot.web.problems import SCHEMA, documented
+from bot.web.metering import OPERATIONS, QUOTA
+from bot.web.problems import SCHEMA, documented, header
 
 # What a request can be refused with before its route sees it, by what the route takes.
 OF_CREDENTIALS: Final = (401, 403, 429)
@@ -19,9 +20,12 @@ def document(served: FastAPI) -> dict[str, Any]:
     if served.openapi_schema is None:
         made = get_openapi(title=served.title, version=served.version, routes=served.routes)
         made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
-        for operations in made["paths"].values():
-            for operation in operations.values():
+        counted = {(method, path.replace(":path", "")) for method, path in OPERATIONS}
+        for path, operations in made["paths"].items():
+            for method, operation in operations.items():
                 _add_refusals(operation)
+                if (method.upper(), path) in counted:
+                    _add_quota(operation)
         served.openapi_schema = made
     return served.openapi_schema
 
@@ -45,3 +49,10 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a parameter: one that is left out is not there, and none is null."""
     given = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return schema if len(given) != 1 else {**given[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
+
+
+def _add_quota(operation: dict[str, Any]) -> None:
+    """Document what answers of an operation say once most of its quota is used."""
+    said = header("How much of a quota of the workspace's plan is used, from 80% on.", required=False)
+    for response in operation["responses"].values():
+        response.setdefault("headers", {})[QUOTA] = said

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from composer.model import ConversationKind
+from composer.repositories.operations import Total
 from composer.repositories.usage import NOBODY, Dimension, Figures, UsageRow
 from composer.text.counts import counted
 from composer.text.names import speaker_label, title_label
@@ -41,6 +43,20 @@ def lines(rows: Sequence[UsageRow], by: Dimension) -> list[UsageLine]:
     if by is Dimension.DAY:
         return sorted(named, key=lambda line: line.name)
     return sorted(named, key=lambda line: (-line.figures.cost, -_tokens(line.figures), line.name))
+
+
+def operation_lines(totals: Sequence[Total], until: date) -> list[str]:
+    """What was done over the API in months that begin no later than a day, one line for each month, the latest
+    first."""
+    found: dict[date, dict[str, int]] = {}
+    for each in totals:
+        if each.month <= until:
+            of_month = found.setdefault(each.month, {})
+            of_month[each.operation.value] = of_month.get(each.operation.value, 0) + each.count
+    return [
+        f"{month:%Y-%m}: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        for month, counts in found.items()
+    ]
 
 
 def total(found: Iterable[UsageLine]) -> Figures:
