@@ -342,6 +342,24 @@ class Nexus:
         """GET /v1/usage: one's own, of the last months."""
         return cast(dict[str, Any], self.request("GET", "/v1/usage", params={"months": months}))
 
+    def health(self) -> dict[str, Any]:
+        """GET /v1/health: how long it takes to store, list and erase an entry."""
+        return cast(dict[str, Any], self.request("GET", "/v1/health"))
+
+    # --- admins ---------------------------------------------------------------------------------------------------
+
+    def admin_usage(self, months: int = 1) -> dict[str, Any]:
+        """GET /v1/admin/usage: everyone's, of the last months, and the quotas."""
+        return cast(dict[str, Any], self.request("GET", "/v1/admin/usage", params={"months": months}))
+
+    def admin_users(self) -> Iterator[dict[str, Any]]:
+        """GET /v1/admin/users: everyone, page by page."""
+        return self._pages("/v1/admin/users", {})
+
+    def admin_figures(self) -> dict[str, Any]:
+        """GET /v1/admin/figures"""
+        return cast(dict[str, Any], self.request("GET", "/v1/admin/figures"))
+
     # --- conversations and questions ------------------------------------------------------------------------------
 
     def chat(self, content: str, **values: Any) -> dict[str, Any]:

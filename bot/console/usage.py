@@ -39,7 +39,7 @@ async def usage(app: App, by: Dimension, since: date | None, until: date | None)
             rows = await tx.usage.of_everyone(by, first, last, ())
             spent = await tx.usage.spent(today)
             totals = [each for each in await tx.operations.of_everyone(first.replace(day=1)) if each.month <= last]
-            quotas = await app.operations.quotas(tx, tenant)
+            quotas = [] if tenant == INSTALLATION else await app.operations.quotas(tx, tenant)
         budgets = [] if tenant == INSTALLATION else states(app.directory.budgets(tenant), spent)
         if rows or budgets or totals or quotas:
             yield TenantUsage(slug, first, last, lines(rows, by), budgets, totals, quotas)

@@ -15,6 +15,7 @@ from bot.web.limits import FairUse
 from bot.web.metrics import Metrics
 from bot.web.problems import add_problems, documented
 from bot.web.routes import (
+    admin,
     agent,
     chat,
     entries,
@@ -54,6 +55,7 @@ ROUTERS: Final = (
     keys.router,
     settings.router,
     usage.router,
+    admin.router,
     chat.router,
     query.router,
     forgetting.router,

@@ -48,6 +48,7 @@ from composer.usage.budgets import states
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
+from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
 
 MAX_SHOWN_TOOLS: Final = 20  # of a tool server, besides those that are allowed
@@ -256,22 +257,26 @@ class Doctor:
         return f"by {mode}; {counted(found.unextracted, 'message')} waiting for it"
 
     async def usage(self) -> tuple[str, bool]:
-        """How much of each tenant's budgets is used, and whether calls were refused or failed in this period. "" when
-        there is nothing to say."""
+        """How much of each tenant's budgets and plan is used, and whether calls were refused or failed in this period.
+        "" when there is nothing to say."""
         prices = configured_prices(self._settings)
         found, degraded = list[str](), False
         database = await self._opened()
         try:
             directory = await TenantDirectory.load(self._settings, database)
+            operations = OperationMeter(database, self._clock, directory.zone, directory.plan)
             for tenant, slug in await database.tenants():
                 today = self._clock.now().astimezone(directory.zone(tenant)).date()
                 async with database.transaction(tenant, snapshot=True) as tx:
                     spent = states(directory.budgets(tenant), await tx.usage.spent(today))
+                    quotas = await operations.quotas(tx, tenant)
                     kinds = await tx.usage.of_everyone(Dimension.KIND, today, today, ())
                 found += [f"{slug}: {state.words(prices)}" for state in spent]
+                found += [f"{slug}: {quota.words} used" for quota in quotas]
                 failed = [f"{row.figures.failures:,} of {row.key}" for row in kinds if row.figures.failures]
                 found += [f"{slug}: calls that failed today: {', '.join(failed)}"] if failed else []
                 degraded = degraded or bool(failed) or any(state.refused for state in spent)
+                degraded = degraded or any(quota.used >= quota.most for quota in quotas)
         finally:
             await database.close()
         return "; ".join(found), degraded

@@ -43,6 +43,7 @@ from composer.repositories.sharing import Sharing
 from composer.repositories.structured import Structured
 from composer.repositories.summaries import Summaries
 from composer.repositories.teams import Teams
+from composer.repositories.tenant_figures import TenantFigures
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
 from composer.repositories.voice_notes import StoredVoiceNotes
@@ -94,6 +95,7 @@ class Transaction:
         self.structured = Structured(statements)
         self.summaries = Summaries(statements)
         self.teams = Teams(statements, self.audit)
+        self.tenant_figures = TenantFigures(statements)
         self.turns = Turns(statements, tenant_id)
         self.usage = UsageLedger(statements)
         self.voice_notes = StoredVoiceNotes(statements)

@@ -54,7 +54,7 @@ def operation_lines(totals: Sequence[Total], until: date) -> list[str]:
             of_month = found.setdefault(each.month, {})
             of_month[each.operation.value] = of_month.get(each.operation.value, 0) + each.count
     return [
-        f"{month:%Y-%m}: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        f"{month:%Y-%m}: " + ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
         for month, counts in found.items()
     ]
 

@@ -5,17 +5,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from bot.console import jobs as schedule
+from bot.console import usage as reporting
+from bot.console.operations import doctor
 from bot.web.app import web_app
 from bot.web.metering import QUOTA
 from bot.web.metrics import Metrics
+from composer.errors import Misconfigured
+from composer.repositories.usage import Dimension
 from composer.scheduled.quotas import OF_API
-from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings
+from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings, load_settings
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
@@ -187,3 +192,41 @@ async def test_admins_are_told_once_a_month_which_quota_is_nearly_used_up(office
         for _ in range(4):
             await write(client, alice)
         assert len(await told()) == 2
+
+
+async def test_nexus_usage_shows_what_was_done_over_the_api_and_the_plan(office: Open) -> None:
+    async with office(writes=5, tokens=1_000_000) as (harness, client):
+        alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
+        for headers in (alice, alice, bob):
+            await write(client, headers)
+        await client.get("/v1/entries", headers=alice)
+        await harness.app.operations.settle()
+        own = (await harness.command("alice", "/nexus usage", dm="nexus")).text
+        assert "Done over the API in your name:\n  2026-05: reads 1, writes 2" in own
+        assert "Plan" not in own
+        found = await person(harness, "root")
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            await tx.people.set_admin(found.id, True)
+        everyones = (await harness.command("root", "/nexus usage --everyone", dm="nexus")).text
+        assert "2026-05: reads 1, writes 3" in everyones
+        assert "Plan, now:\n  3 of 5 writes of this month used" in everyones
+        [shown] = [
+            each async for each in reporting.usage(harness.app, Dimension.DAY, None, None) if each.tenant == "acme"
+        ]
+        text = reporting.text(shown, harness.app, Dimension.DAY)
+        assert "  over the API in 2026-05: reads 1, writes 3" in text
+        assert "  plan: 3 of 5 writes of this month used" in text
+        rows = reporting.as_json(shown, harness.app, Dimension.DAY)
+        assert {"tenant": "acme", "quota": "writes", "used": 3, "most": 5} in rows
+        assert any(row.get("operation") == "reads" and row["count"] == 1 for row in rows)
+        checks = await doctor(harness.app.settings, clock=harness.clock)
+        assert "3 of 5 writes" in next(check.detail for check in checks if check.name == "usage")
+
+
+async def test_a_plan_that_there_is_not_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "nexus.toml").write_text('[plans.free]\nwrites = 1\n\n[tenants.acme]\nplan = "gold"\n')
+    with pytest.raises(Misconfigured, match=r"`tenants.acme.plan` names the plan 'gold', which there is not.*\(free\)"):
+        load_settings({"NEXUS_HOME": str(tmp_path)}, tmp_path)
+    (tmp_path / "nexus.toml").write_text("[plans.free]\nwrite = 1\n")
+    with pytest.raises(Misconfigured, match="did you mean writes"):
+        load_settings({"NEXUS_HOME": str(tmp_path)}, tmp_path)

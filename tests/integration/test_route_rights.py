@@ -26,6 +26,7 @@ pytestmark = pytest.mark.integration
 ANYBODY: Final = "anybody"
 PEOPLE: Final = "people"
 TOOLS: Final = "people and their tools"
+ADMINS: Final = "admins"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,10 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/settings"): Route(PEOPLE),
     ("PATCH", "/v1/settings"): Route(PEOPLE, {"budget": 1_000}),
     ("GET", "/v1/usage"): Route(PEOPLE),
+    ("GET", "/v1/admin/usage"): Route(ADMINS),
+    ("GET", "/v1/admin/users"): Route(ADMINS),
+    ("GET", "/v1/admin/figures"): Route(ADMINS),
+    ("GET", "/v1/health"): Route(TOOLS),
     ("GET", "/v1/sessions"): Route(PEOPLE),
     ("DELETE", "/v1/sessions/{id}"): Route(PEOPLE, of={"id": "web session"}),
 }
@@ -170,8 +175,11 @@ async def test_tools_use_their_own_routes_alone(harness: AppHarness, client: htt
     for (method, path), route in ROUTES.items():
         by_tool = await _ask(client, method, path, route, {}, tool)
         refused = by_tool.status_code == 403 and by_tool.json()["detail"] == NOT_FOR_TOOLS
-        assert refused == (route.who == PEOPLE), (method, path, by_tool.text)
+        assert refused == (route.who in (PEOPLE, ADMINS)), (method, path, by_tool.text)
         by_person = await _ask(client, method, path, route, {}, own)
+        if route.who == ADMINS:
+            assert (by_person.status_code, "Only an admin" in by_person.json()["detail"]) == (403, True), path
+            continue
         assert by_person.status_code in (200, 201, 204, 404, 409), (method, path, by_person.text)
 
 

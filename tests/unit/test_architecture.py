@@ -76,6 +76,7 @@ JUSTIFIED = {
     "TableStatistics.refresh": "names of tables",
     "Landmarks.find_settled": "decisions that a person settled, so that they are not proposed again; never shown",
     "Landmarks.settled_in": "landmarks of an edited message, to decide which stay; never shown",
+    "TenantFigures.counts": "counts, by names of ours",
     "OperationTotals.note_requests": "digests of requests",
     "Memories.find_moved": "memories of an edited message, to decide which stay; never shown",
     "Memories.find_comparable": "for the indexer, which compares statements of the same scope; never shown",

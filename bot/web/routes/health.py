@@ -1,17 +1,23 @@
-"""`/health`, `/ready` and `/metrics`. They need no key, and show no name, id or text."""
+"""`/health`, `/ready` and `/metrics`, without a key, and `/v1/health` with one. They show no name, id or text."""
 
 import asyncio
 import math
+import time
+import uuid
 from typing import Any, Final
 
 import structlog
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 
 from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.metrics import CONTENT_TYPE
+from bot.web.principal import Bearer
+from bot.web.problems import documented
 from bot.web.serving import Served
+from composer.entries.probe import probe_entries
 from composer.errors import NexusError, where_raised
 from composer.operations.backlog import Backlog, backlog
 from composer.operations.backups import newest_backup
@@ -65,6 +71,31 @@ async def show_metrics(nexus: Nexus) -> Response:
         logger.warning("metrics.installation_unavailable", **where_raised(error))
         nexus.metrics.set_installation(None, {}, math.nan)
     return Response(nexus.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+class Milliseconds(BaseModel):
+    """How long each step took."""
+
+    create: float
+    list: float
+    delete: float
+
+
+class Working(BaseModel):
+    """Entries can be stored, listed and erased."""
+
+    working: bool
+    latency_ms: Milliseconds
+
+
+@router.get("/v1/health", summary="Check that entries work", response_model=Working, responses=documented(401, 503))
+async def probe(nexus: Nexus, principal: Bearer) -> Working:
+    """Create an entry, list it and erase it, in a transaction that is taken back: nothing stays of it, and no quota
+    counts it. For people and tools, whatever their permissions."""
+    app = nexus.app
+    name, now = uuid.uuid4().hex, app.clock.now()
+    took = await probe_entries(app.database, principal.tenant_id, principal.user, name, now, time.perf_counter)
+    return Working(working=True, latency_ms=Milliseconds(create=took.create, list=took.list, delete=took.delete))
 
 
 async def _read_installation(nexus: Served) -> None:

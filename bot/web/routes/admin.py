@@ -1,0 +1,148 @@
+"""`/v1/admin`: figures of a whole workspace, for its admins: who its people are and how much there is, no contents."""
+
+import uuid
+from datetime import date, datetime
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import Call, Calling
+from bot.web.principal import Admin
+from bot.web.problems import documented
+from bot.web.routes.usage import Months, Usage, months_since, usage_values
+from composer.cursors import cursor_of, read_cursor
+from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
+
+router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=JsonRoute)
+MAX_LIMIT: Final = 100
+_ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 422, 429)
+
+
+class Quota(BaseModel):
+    """How much of a quota of the workspace's plan is used: in this month or, of entries, now."""
+
+    quota: str
+    used: int
+    most: int
+
+
+class WorkspaceUsage(Usage):
+    """What everyone used. `quotas` are those of the plan; none: nothing is limited."""
+
+    quotas: list[Quota]
+
+
+class Person(BaseModel):
+    """A user, with figures: valid keys, entries, and operations over the API in this month. `person` is the same for
+    all users that are one person; null where nothing is linked."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    opted_out: bool
+    person: uuid.UUID | None
+    since: datetime
+    platforms: list[str]
+    keys: int
+    entries: int
+    operations: int
+    last_used_at: datetime | None
+
+
+class People(BaseModel):
+    """People, those who were known first before the others. `next` is the cursor of the next page; null after the
+    last."""
+
+    items: list[Person]
+    next: str | None
+
+
+class Figures(BaseModel):
+    """How much there is. `operations` are those over the API in this month, by kind."""
+
+    people: int
+    admins: int
+    keys_of_people: int
+    keys_of_tools: int
+    web_sessions: int
+    teams: int
+    projects: int
+    rooms: int
+    dms_and_sessions: int
+    messages: int
+    memories: int
+    entries: int
+    in_trash: int
+    facts: int
+    pending: int
+    operations: dict[Operation, int]
+    quotas: list[Quota]
+
+
+@router.get("/usage", summary="Show everyone's usage", response_model=WorkspaceUsage, responses=_ERRORS)
+async def show_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceUsage:
+    """What was done over the API and what models used in the workspace, by month, kind and tool."""
+    since = months_since(call, months)
+    await call.nexus.app.operations.settle()
+    async with call.reading() as (tx, _access):
+        totals, models = await tx.operations.of_everyone(since), await tx.usage.by_month(since, None)
+        quotas = await _quotas(call, tx)
+    return WorkspaceUsage(**usage_values(call, since, totals, models), quotas=quotas)
+
+
+@router.get("/users", summary="List people", response_model=People, responses=_ERRORS)
+async def list_people(
+    _: Admin,
+    call: Calling,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+) -> People:
+    """The workspace's people with figures; who was erased is not among them."""
+    after = None if cursor is None else read_cursor(cursor)
+    await call.nexus.app.operations.settle()
+    async with call.reading() as (tx, _access):
+        found = await tx.tenant_figures.people(_month(call), call.now, limit + 1, after)
+    shown = found[:limit]
+    last = shown[-1] if len(found) > limit else None
+    return People(
+        items=[
+            Person(
+                id=each.id,
+                name=each.name,
+                admin=each.admin,
+                opted_out=each.opted_out,
+                person=each.person,
+                since=each.created_at,
+                platforms=list(each.platforms),
+                keys=each.keys,
+                entries=each.entries,
+                operations=each.operations,
+                last_used_at=each.last_used_at,
+            )
+            for each in shown
+        ],
+        next=None if last is None else cursor_of(last.created_at, last.id),
+    )
+
+
+@router.get("/figures", summary="Show figures", response_model=Figures, responses=_ERRORS)
+async def show_figures(_: Admin, call: Calling) -> Figures:
+    """How much the workspace has of what."""
+    await call.nexus.app.operations.settle()
+    async with call.reading() as (tx, _access):
+        counts = await tx.tenant_figures.counts(call.now)
+        operations, entries = await tx.operations.used(_month(call)), await tx.operations.entries()
+        quotas = await _quotas(call, tx)
+    return Figures(**counts, entries=entries, operations=operations, quotas=quotas)
+
+
+async def _quotas(call: Call, tx: Transaction) -> list[Quota]:
+    found = await call.nexus.app.operations.quotas(tx, call.principal.tenant_id)
+    return [Quota(quota=each.quota, used=each.used, most=each.most) for each in found]
+
+
+def _month(call: Call) -> date:
+    return call.nexus.app.operations.month(call.principal.tenant_id)

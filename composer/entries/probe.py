@@ -1,0 +1,70 @@
+"""Check that entries can be stored, found and erased: by doing it, in a transaction that is taken back."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from composer.entries import access as gathering
+from composer.entries import entries, listing
+from composer.entries.draft import EntryDraft
+from composer.entries.entries import Writer
+from composer.errors import Unavailable
+from composer.memory.forget import forget
+from composer.model import EVERY_VENDOR
+from composer.repositories.database import Database, Transaction
+from composer.repositories.entries import EntryFilter
+from composer.visibility import Grants
+
+GRANTS: Final = frozenset({Grants.READ_ENTRIES, Grants.WRITE_ENTRIES})  # for what nobody will ever read
+CONTENT: Final = "Nexus checks that it can store this."
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """How long each step took, in milliseconds."""
+
+    create: float
+    list: float
+    delete: float
+
+
+class _TakenBack(Exception):
+    """Ends the transaction, so that nothing of it stays."""
+
+
+async def probe_entries(
+    database: Database, tenant: uuid.UUID, user: uuid.UUID, name: str, now: datetime, seconds: Callable[[], float]
+) -> Latencies:
+    """Create an entry of a person's own, list it and erase it. Nothing stays of it, however this ends. `name` is random
+    and `seconds` a clock that only goes forward. Raises Unavailable where the database does not answer, or
+    does not do it."""
+    times: list[float] = []
+    try:
+        async with database.transaction(tenant) as tx:
+            times = await _probe(tx, tenant, user, name, now, seconds)
+            raise _TakenBack
+    except _TakenBack:
+        create, listed, delete = (round((after - before) * 1_000, 1) for before, after in pairwise(times))
+    return Latencies(create, listed, delete)
+
+
+async def _probe(
+    tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, name: str, now: datetime, seconds: Callable[[], float]
+) -> list[float]:
+    """The time before the first step, and after each."""
+    access = await gathering.writing(tx, tenant, user, EVERY_VENDOR, GRANTS)
+    times = [seconds()]
+    made = await entries.write(tx, access, EntryDraft(CONTENT, session=name), Writer(""), name, now)
+    times.append(seconds())
+    found = await listing.page(tx, access, EntryFilter(session=name), now, limit=1)
+    if [each.id for each in found.entries] != [made.entry.id]:
+        raise Unavailable("An entry that was just stored is not listed.")
+    times.append(seconds())
+    await forget(tx, [], [("memory", made.entry.id)], now)
+    if (await listing.page(tx, access, EntryFilter(session=name), now, limit=1)).entries:
+        raise Unavailable("An entry that was just erased is still listed.")
+    times.append(seconds())
+    return times

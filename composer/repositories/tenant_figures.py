@@ -1,0 +1,88 @@
+"""Figures of a whole tenant, for its admins: who its people are, and how much there is. Never what anything says."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final
+
+from composer.ports.database import Statements
+from composer.repositories.people import NAMELESS
+
+FIGURES: Final = (
+    "people",
+    "admins",
+    "keys_of_people",
+    "keys_of_tools",
+    "web_sessions",
+    "teams",
+    "projects",
+    "rooms",
+    "dms_and_sessions",
+    "messages",
+    "memories",
+    "in_trash",
+    "facts",
+    "pending",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPerson:
+    """A user, with figures of what is theirs: valid keys, entries, and operations over the API since a month. `person`:
+    the same for all users that are one person; None where nothing is linked."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    opted_out: bool
+    person: uuid.UUID | None
+    created_at: datetime
+    platforms: tuple[str, ...]
+    keys: int
+    entries: int
+    operations: int
+    last_used_at: datetime | None
+
+
+class TenantFigures:
+    """Counts over a whole tenant. Whoever asks must be an admin of it."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def people(
+        self, month: date, now: datetime, limit: int, after: tuple[datetime, uuid.UUID] | None
+    ) -> list[TenantPerson]:
+        """Some of the tenant's people who are named, in the order in which they became known, `after` one of them."""
+        rows = await self._sql.fetch(
+            "tenant_people",
+            month=month,
+            now=now,
+            limit=limit,
+            after=None if after is None else after[0],
+            after_id=None if after is None else after[1],
+            nameless=NAMELESS,
+        )
+        return [
+            TenantPerson(
+                row["id"],
+                row["name"],
+                row["admin"],
+                row["opted_out"],
+                row["person_id"],
+                row["created_at"],
+                tuple(row["platforms"]),
+                row["keys"],
+                row["entries"],
+                row["operations"],
+                row["last_used_at"],
+            )
+            for row in rows
+        ]
+
+    async def counts(self, now: datetime) -> Mapping[str, int]:
+        """How much there is of what, by the names in FIGURES."""
+        row = await self._sql.fetch_one("tenant_figures", now=now, nameless=NAMELESS)
+        assert row is not None
+        return {name: row[name] for name in FIGURES}

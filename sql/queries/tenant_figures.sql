@@ -1,0 +1,42 @@
+-- name: tenant_people
+-- List the people of a tenant, each user by itself, those who were known first before the others, with figures of what is
+-- theirs: keys that are valid now, entries without those in the trash, operations since a month, when a key or a browser of
+-- theirs was last used, and on which platforms they are known. Never what anything says.
+SELECT u.id, u.name, u.admin, u.opted_out, u.person_id, u.created_at,
+       ARRAY(SELECT DISTINCT i.platform FROM identities AS i WHERE i.tenant_id = :tenant_id AND i.user_id = u.id
+             AND i.platform <> 'rest' ORDER BY 1) AS platforms,
+       (SELECT count(*) FROM api_keys AS k WHERE k.tenant_id = :tenant_id AND k.user_id = u.id AND k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > :now)) AS keys,
+       (SELECT count(*) FROM memories AS m WHERE m.tenant_id = :tenant_id AND m.user_id = u.id AND m.trashed_at IS NULL
+        AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.origin <> 'extracted'
+        AND (starts_with(m.namespace, 'entries:') OR starts_with(m.namespace, 'team:') OR starts_with(m.namespace, 'project:')))
+       AS entries,
+       (SELECT coalesce(sum(t.count), 0)::bigint FROM operation_totals AS t
+        WHERE t.tenant_id = :tenant_id AND t.user_id = u.id AND t.month >= :month) AS operations,
+       greatest((SELECT max(k.last_used_at) FROM api_keys AS k WHERE k.tenant_id = :tenant_id AND k.user_id = u.id),
+                (SELECT max(w.last_used_at) FROM web_sessions AS w WHERE w.tenant_id = :tenant_id AND w.user_id = u.id))
+       AS last_used_at
+FROM users AS u
+WHERE u.tenant_id = :tenant_id AND u.name <> :nameless
+      AND (:after::timestamptz IS NULL OR (u.created_at, u.id) > (:after, :after_id::uuid))
+ORDER BY u.created_at, u.id
+LIMIT :limit
+
+-- name: tenant_figures
+-- Count what a tenant has: people, what opens their memories, places, and what is stored.
+SELECT (SELECT count(*) FROM users WHERE tenant_id = :tenant_id AND name <> :nameless) AS people,
+       (SELECT count(*) FROM users WHERE tenant_id = :tenant_id AND admin) AS admins,
+       (SELECT count(*) FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL AND vendor IS NULL
+        AND (expires_at IS NULL OR expires_at > :now)) AS keys_of_people,
+       (SELECT count(*) FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL AND vendor IS NOT NULL
+        AND (expires_at IS NULL OR expires_at > :now)) AS keys_of_tools,
+       (SELECT count(*) FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at > :now) AS web_sessions,
+       (SELECT count(*) FROM teams WHERE tenant_id = :tenant_id) AS teams,
+       (SELECT count(*) FROM projects WHERE tenant_id = :tenant_id) AS projects,
+       (SELECT count(*) FROM conversations WHERE tenant_id = :tenant_id AND kind = 'room') AS rooms,
+       (SELECT count(*) FROM conversations WHERE tenant_id = :tenant_id AND kind IN ('dm', 'session')) AS dms_and_sessions,
+       (SELECT count(*) FROM messages WHERE tenant_id = :tenant_id) AS messages,
+       (SELECT count(*) FROM memories WHERE tenant_id = :tenant_id AND trashed_at IS NULL) AS memories,
+       (SELECT count(*) FROM memories WHERE tenant_id = :tenant_id AND trashed_at IS NOT NULL) AS in_trash,
+       (SELECT count(*) FROM facts WHERE tenant_id = :tenant_id AND valid_to IS NULL) AS facts,
+       (SELECT count(*) FROM quarantine WHERE tenant_id = :tenant_id AND state = 'pending') AS pending
