@@ -327,6 +327,14 @@ class AsyncNexus:
         """DELETE /v1/sessions/{id}"""
         await self.request("DELETE", f"/v1/sessions/{_part(id)}")
 
+    async def logins(self) -> list[dict[str, Any]]:
+        """GET /v1/logins"""
+        return await self._items("/v1/logins")
+
+    async def disconnect_login(self, id: str) -> None:
+        """DELETE /v1/logins/{id}"""
+        await self.request("DELETE", f"/v1/logins/{_part(id)}")
+
     # --- settings and usage ---------------------------------------------------------------------------------------
 
     async def settings(self) -> dict[str, Any]:

@@ -328,6 +328,14 @@ class Nexus:
         """DELETE /v1/sessions/{id}"""
         self.request("DELETE", f"/v1/sessions/{_part(id)}")
 
+    def logins(self) -> list[dict[str, Any]]:
+        """GET /v1/logins"""
+        return self._items("/v1/logins")
+
+    def disconnect_login(self, id: str) -> None:
+        """DELETE /v1/logins/{id}"""
+        self.request("DELETE", f"/v1/logins/{_part(id)}")
+
     # --- settings and usage ---------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:

@@ -101,7 +101,8 @@ BEGIN
           AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
           AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
           AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM login_links AS l WHERE l.tenant_id = tenant AND l.user_id = u.id);
+          AND NOT EXISTS (SELECT FROM login_links AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = tenant AND o.user_id = u.id);
     GET DIAGNOSTICS people = ROW_COUNT;
 END;
 $$;
@@ -658,6 +659,19 @@ CREATE TABLE public.model_usage (
 
 ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.openid_logins (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    issuer text NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    last_used_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.openid_logins FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.operation_totals (
     tenant_id uuid NOT NULL,
     month date NOT NULL,
@@ -1131,6 +1145,12 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.model_usage
     ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
 
+ALTER TABLE ONLY public.openid_logins
+    ADD CONSTRAINT openid_logins_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.openid_logins
+    ADD CONSTRAINT openid_logins_tenant_id_digest_key UNIQUE (tenant_id, digest);
+
 ALTER TABLE ONLY public.operation_totals
     ADD CONSTRAINT operation_totals_pkey PRIMARY KEY (tenant_id, month, user_id, vendor, operation);
 
@@ -1301,6 +1321,8 @@ CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conver
 
 CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
 
+CREATE INDEX openid_logins_by_user ON public.openid_logins USING btree (tenant_id, user_id, created_at);
+
 CREATE INDEX operation_totals_by_user ON public.operation_totals USING btree (tenant_id, user_id, month);
 
 CREATE INDEX posted_files_by_user ON public.posted_files USING btree (tenant_id, user_id);
@@ -1460,6 +1482,9 @@ ALTER TABLE ONLY public.memories
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.openid_logins
+    ADD CONSTRAINT openid_logins_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.personal_settings
     ADD CONSTRAINT personal_settings_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
@@ -1593,6 +1618,8 @@ ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_usage ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.openid_logins ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.operation_totals ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.personal_settings ENABLE ROW LEVEL SECURITY;
@@ -1688,6 +1715,8 @@ CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenan
 CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.model_usage USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.openid_logins USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.operation_totals USING ((tenant_id = public.current_tenant()));
 
@@ -1861,6 +1890,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.openid_logins TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.operation_totals TO nexus_service;
 

@@ -13,11 +13,10 @@ from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DMS, PREFIX, Call, Command, CommandAnswer, valued
 from bot.commands.parameters import Kind, Parameter
-from composer.credentials.issuing import KeyRequest, create_key, lifetime_of, listed, revoke
+from composer.credentials.issuing import KeyRequest, Opening, create_key, ended, lifetime_of, listed, revoke
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.sign_in import LOCAL_LINK, login_url, make_login_link
 from composer.model import User
-from composer.repositories.api_keys import KeyEntry
 from composer.rights import Act
 from composer.visibility import owned_by
 
@@ -49,8 +48,12 @@ async def _create(call: Call) -> CommandAnswer:
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         users = owned_by(await access_context(tx, call)).users
-        keys, sessions = await tx.api_keys.of(users), await tx.web_sessions.of(users, call.now)
-    lines = [*(listed(key, call.now) for key in keys), *(listed(session, call.now) for session in sessions)]
+        found: Sequence[Opening] = (
+            *await tx.api_keys.of(users),
+            *await tx.web_sessions.of(users, call.now),
+            *await tx.openid_logins.of(users),
+        )
+    lines = [listed(each, call.now) for each in found]
     if not lines:
         return CommandAnswer(
             f"Nothing opens your memory from outside: you have no key and no web session. To let an AI tool use your "
@@ -63,9 +66,8 @@ async def _list(call: Call) -> CommandAnswer:
 async def _revoke(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         users = owned_by(await access_context(tx, call)).users
-        ended = await revoke(tx, call.arguments[_ID], users, call.now, by=call.user)
-    what = f"The key {ended.prefix}…" if isinstance(ended, KeyEntry) else "The web session"
-    return CommandAnswer(f"{what} has ended: from now on it opens nothing.")
+        found = await revoke(tx, call.arguments[_ID], users, call.now, by=call.user)
+    return CommandAnswer(f"{ended(found)} has ended: from now on it opens nothing.")
 
 
 async def _login(call: Call) -> CommandAnswer:
@@ -96,7 +98,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "keys list",
         (),
-        "List the keys and web sessions that open your memory",
+        "List the keys, web sessions and logins that open your memory",
         _list,
         "keys list",
         places=DMS,
@@ -106,7 +108,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "keys revoke",
         (_ID,),
-        "End one of your keys or web sessions, at once",
+        "End one of your keys, web sessions or logins, at once",
         _revoke,
         "keys revoke 3f2a91bc",
         places=DMS,

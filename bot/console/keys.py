@@ -9,13 +9,13 @@ from typing import Any
 from bot.script.places import PLATFORM, external
 from composer.app import App
 from composer.credentials import issuing
-from composer.credentials.issuing import KeyRequest, NewKey
+from composer.credentials.issuing import KeyRequest, NewKey, Opening
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.sign_in import login_url, make_login_link
 from composer.errors import BadInput, NotFound
 from composer.model import User
-from composer.repositories.api_keys import KeyEntry
 from composer.repositories.database import Transaction
+from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry
 from composer.settings import owner_place
 from composer.text import project_names
@@ -60,8 +60,8 @@ async def create(
         return await issuing.create_key(tx, at.tenant, user, wanted, secret, app.clock.now(), by=None)
 
 
-async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[KeyEntry | SessionEntry]]]:
-    """The slug of each tenant that has any, with its keys and web sessions."""
+async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[Opening]]]:
+    """The slug of each tenant that has any, with its keys, web sessions and logins."""
     for tenant, slug in await app.database.tenants():
         async with app.database.transaction(tenant, snapshot=True) as tx:
             found = await _all(tx, app)
@@ -69,8 +69,8 @@ async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[KeyEntry | Se
             yield slug, found
 
 
-async def revoke(app: App, id: str) -> KeyEntry | SessionEntry:
-    """End the key or the web session whose id begins so, of any tenant. Raises BadInput and NotFound."""
+async def revoke(app: App, id: str) -> Opening:
+    """End the key, web session or login whose id begins so, of any tenant. Raises BadInput and NotFound."""
     beginning = id.lower().replace("-", "")
     tenants: dict[uuid.UUID, str] = dict(await app.database.tenants())
     holding = []
@@ -85,8 +85,8 @@ async def revoke(app: App, id: str) -> KeyEntry | SessionEntry:
         return await issuing.revoke(tx, id, None, app.clock.now(), by=None)
 
 
-async def _all(tx: Transaction, app: App) -> Sequence[KeyEntry | SessionEntry]:
-    return (*await tx.api_keys.all(), *await tx.web_sessions.all(app.clock.now()))
+async def _all(tx: Transaction, app: App) -> Sequence[Opening]:
+    return (*await tx.api_keys.all(), *await tx.web_sessions.all(app.clock.now()), *await tx.openid_logins.all())
 
 
 async def login(app: App, person: Person) -> str:
@@ -122,14 +122,16 @@ async def _project(tx: Transaction, user: uuid.UUID, text: str) -> str:
     return Grants.of_project(found[0].id, act)
 
 
-def as_json(entry: KeyEntry | SessionEntry, tenant: str) -> dict[str, Any]:
-    """A key or a web session as JSON, without any secret."""
+def as_json(entry: Opening, tenant: str) -> dict[str, Any]:
+    """A key, a web session or a login as JSON, without any secret."""
     last = entry.last_used_at
     common: dict[str, Any] = {"id": str(entry.id), "tenant": tenant, "user": str(entry.user_id)}
     common |= {"name": entry.user_name, "created_at": entry.created_at.isoformat()}
     common |= {"last_used_at": last and last.isoformat()}
     if isinstance(entry, SessionEntry):
         return {"kind": "web session", **common, "expires_at": entry.expires_at.isoformat(), "browser": entry.browser}
+    if isinstance(entry, LoginEntry):
+        return {"kind": "login", **common, "issuer": entry.issuer, "title": entry.name}
     return {
         "kind": "key",
         **common,

@@ -84,7 +84,7 @@ async def doctor(
         elif settings.transcription_model:
             checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
         checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
-    return checks + await _platforms(settings, slack_url, live=live)
+    return checks + await _openid(settings, live=live) + await _platforms(settings, slack_url, live=live)
 
 
 async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool) -> list[Check]:
@@ -165,6 +165,17 @@ async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
         if checks[0].ok:
             checks.append(await _check("erased", probe.erased(receipt)))
     return checks
+
+
+async def _openid(settings: Settings, *, live: bool) -> list[Check]:
+    """Whether the OpenID provider is what the settings say; no check where none is set. Only `live` asks it."""
+    if settings.openid is None:
+        return []
+    if not live:
+        return [Check("openid", None, f"{settings.openid.issuer}: {NOT_ASKED}")]
+    from bot.web.openid import OpenIdProvider  # noqa: PLC0415 - its library is for the web port alone
+
+    return [await _check("openid", OpenIdProvider(settings.openid).check())]
 
 
 async def _platforms(settings: Settings, slack_url: str | None, *, live: bool) -> list[Check]:

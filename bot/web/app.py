@@ -13,6 +13,7 @@ from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.limits import FairUse
 from bot.web.metrics import Metrics
+from bot.web.openid import OpenIdProvider
 from bot.web.problems import add_problems, documented
 from bot.web.routes import (
     admin,
@@ -24,6 +25,7 @@ from bot.web.routes import (
     health,
     keys,
     login,
+    openid,
     projects,
     query,
     settings,
@@ -52,6 +54,7 @@ ROUTERS: Final = (
     health.router,
     login.router,
     login.signed_in_routes,
+    openid.router,
     keys.router,
     settings.router,
     usage.router,
@@ -93,7 +96,9 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
             Middleware(BodyLimits, limits=BODY_BYTES),
         ],
     )
-    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), slack_http)
+    found = app.settings.openid
+    provider = None if found is None else OpenIdProvider(found)
+    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), slack_http, provider)
     served.router.route_class = JsonRoute
     add_problems(served)
     for router in ROUTERS:

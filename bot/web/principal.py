@@ -16,7 +16,7 @@ from bot.web.limits import address_of
 from bot.web.metering import admit
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
-from composer.credentials.principal import Permission, Principal
+from composer.credentials.principal import Permission, Principal, Source
 from composer.errors import Unavailable
 
 # What tools use. Everything else is their person's own.
@@ -67,6 +67,14 @@ async def _resolved(request: Request, nexus: Served) -> Principal | None:
     if bearer is None and cookie is None:
         return None
     return await nexus.app.credentials.resolve(bearer, cookie)
+
+
+async def web_session_of(request: Request, nexus: Served) -> Principal | None:
+    """Who is signed in, in the browser that asks; None where nobody is. A page of another site can't use that to change
+    anything."""
+    cookie = _cookie(request, nexus.app.settings.public_url)
+    found = None if cookie is None else await nexus.app.credentials.resolve(None, cookie)
+    return None if found is None or found.source is not Source.WEB_SESSION else found
 
 
 def still_stands_for(

@@ -11,6 +11,7 @@ from composer.app import App
 
 if TYPE_CHECKING:
     from bot.web.limits import FairUse
+    from bot.web.openid import OpenIdProvider
 
 Connected = Callable[[], Awaitable[bool]]  # of a platform
 
@@ -19,7 +20,7 @@ Connected = Callable[[], Awaitable[bool]]  # of a platform
 class Served:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
     `fair_use` counts requests; `sessions` answers what people say; `slack` takes Slack's events, where they come by
-    HTTP."""
+    HTTP; `openid` signs people in by their accounts at a provider, where one is set."""
 
     app: App
     metrics: Metrics
@@ -27,3 +28,4 @@ class Served:
     fair_use: "FairUse"
     sessions: ApiSessions
     slack: SlackHttp | None = None
+    openid: "OpenIdProvider | None" = None

@@ -20,6 +20,7 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.model import User, derived_id
 from composer.repositories.api_keys import KeyEntry
 from composer.repositories.database import Transaction
+from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line, shorten
@@ -29,6 +30,7 @@ MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
 MAX_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
 LEAST_ID_DIGITS: Final = 8
+Opening = KeyEntry | SessionEntry | LoginEntry  # what opens a person's memory from outside
 _LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
 
 
@@ -79,12 +81,16 @@ def lifetime_of(text: str) -> timedelta:
     return lifetime
 
 
-def listed(entry: KeyEntry | SessionEntry, now: datetime) -> str:
+def listed(entry: Opening, now: datetime) -> str:
     """A line of a list, for people: the id by which it is ended, what it is, and when it was used. No secret."""
     used = "never used" if entry.last_used_at is None else f"last used {entry.last_used_at:%Y-%m-%d %H:%M}"
     if isinstance(entry, SessionEntry):
         browser = entry.browser or "a browser"
         return f"{entry.id.hex[:8]}  web session, {browser}: since {entry.created_at:%Y-%m-%d %H:%M}, {used}"
+    if isinstance(entry, LoginEntry):
+        name = f" as {entry.name}" if entry.name else ""
+        since = f"{entry.created_at:%Y-%m-%d}"
+        return f"{entry.id.hex[:8]}  login, an account at {entry.issuer}{name}: since {since}, {used}"
     whose = f"of {entry.vendor}" if entry.vendor else "your own"
     until = "" if entry.expires_at is None else f", until {entry.expires_at:%Y-%m-%d}"
     ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
@@ -141,8 +147,9 @@ async def create_key(
 
 async def revoke(
     tx: Transaction, id: str, users: Collection[uuid.UUID] | None, now: datetime, *, by: uuid.UUID | None
-) -> KeyEntry | SessionEntry:
-    """Revoke the key, or end the web session, of these users (None: of anyone) whose id begins so, and return it.
+) -> Opening:
+    """Revoke the key, end the web session or disconnect the login of these users (None: of anyone) whose id begins so,
+    and return it.
 
     Raises BadInput for what is no beginning of an id, or of several, and NotFound.
     """
@@ -151,20 +158,32 @@ async def revoke(
         raise BadInput(f"An id has {LEAST_ID_DIGITS} to 32 of the digits 0-9 and a-f; the list of keys shows them.")
     stored = await tx.api_keys.all() if users is None else await tx.api_keys.of(sorted(users))
     sessions = await tx.web_sessions.all(now) if users is None else await tx.web_sessions.of(sorted(users), now)
-    valid: list[KeyEntry | SessionEntry] = [*(key for key in stored if not key.ended(now)), *sessions]
+    logins = await tx.openid_logins.all() if users is None else await tx.openid_logins.of(sorted(users))
+    valid: list[Opening] = [*(key for key in stored if not key.ended(now)), *sessions, *logins]
     found = [each for each in valid if each.id.hex.startswith(beginning)]
     if not found:
-        raise NotFound(f"There is no key or web session '{beginning}'.")
+        raise NotFound(f"There is no key, web session or login '{beginning}'.")
     if len(found) > 1:
         raise BadInput(f"Several begin with '{beginning}'; write more of the id: {found[0].id.hex}")
     if isinstance(found[0], KeyEntry):
         await tx.api_keys.revoke([found[0].id], now, by)
+    elif isinstance(found[0], LoginEntry):
+        await tx.openid_logins.disconnect([found[0].id], by)
     else:
         await tx.web_sessions.end([found[0].id], by)
     return found[0]
 
 
-async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> tuple[int, int]:
-    """Delete all that opens the memory of people who are erased; returns how many keys and web sessions there were."""
+def ended(entry: Opening) -> str:
+    """What was ended, for people."""
+    if isinstance(entry, KeyEntry):
+        return f"The key {entry.prefix}…"
+    return "The web session" if isinstance(entry, SessionEntry) else "The login"
+
+
+async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:
+    """Delete all that opens the memory of people who are erased; returns how many there were of each kind."""
     await tx.login_links.delete_of(users)
-    return await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)
+    logins = await tx.openid_logins.delete_of(users)
+    keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)
+    return {"key": keys, "web session": sessions, "login": logins}

@@ -73,15 +73,30 @@ async def sign_in(
         user = await tx.login_links.redeem(keys.digest(code), now)
         if user is None or parsed is None:
             raise NotFound(USED_LINK)
-        cookie = keys.make(Kind.WEB_SESSION, parsed.tenant, secret)
-        digest = keys.digest(cookie)
-        session = SessionEntry(
-            derived_id("web session", digest.hex()),
-            user,
-            now,
-            now + SESSION_LIFETIME,
-            None,
-            clean_line(browser, MAX_BROWSER_CHARS),
-        )
-        await tx.web_sessions.insert(session, digest)
+        return await open_session(tx, parsed.tenant, user, browser, secret, now)
+
+
+async def open_session(
+    tx: Transaction,
+    tenant: str,
+    user: uuid.UUID,
+    browser: str,
+    secret: bytes,
+    now: datetime,
+    *,
+    login: uuid.UUID | None = None,
+) -> tuple[SessionEntry, str]:
+    """A new web session of a person who has shown who they are, and the text of its cookie. `login`: the OpenID login
+    that showed it. The rest is as for `sign_in`."""
+    cookie = keys.make(Kind.WEB_SESSION, tenant, secret)
+    digest = keys.digest(cookie)
+    session = SessionEntry(
+        derived_id("web session", digest.hex()),
+        user,
+        now,
+        now + SESSION_LIFETIME,
+        None,
+        clean_line(browser, MAX_BROWSER_CHARS),
+    )
+    await tx.web_sessions.insert(session, digest, login)
     return session, cookie

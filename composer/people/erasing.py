@@ -40,8 +40,8 @@ async def erase(
     exports_of: Collection[uuid.UUID] = (),
 ) -> Receipt:
     """Erase messages and items, with the names and the exported files of people, and record a receipt. With their names
-    goes all that opens their memories from outside (keys, web sessions and login links), what they have set, and whom
-    the figures of the API name.
+    goes all that opens their memories from outside (keys, web sessions, logins and login links), what they have set,
+    and whom the figures of the API name.
 
     `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
     that of the receipt: random, and of RECEIPT_KEY_BYTES. Raises Unavailable.
@@ -54,11 +54,11 @@ async def erase(
     receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names)
     exported = _with_exports(home, lambda: remove_exports(home, exports_of))
     exported += await tx.posted_files.withdraw(exports_of)
-    keys, web_sessions = await delete_credentials(tx, names_of) if names_of else (0, 0)
+    opening = await delete_credentials(tx, names_of) if names_of else {}
     if names_of:
         await tx.own_settings.delete_of(names_of)
         await tx.operations.blank(names_of)  # erasure is locked by now: nobody adds to their totals any more
-    gone = {"exported file": exported, "key": keys, "web session": web_sessions}
+    gone = {"exported file": exported, **opening}
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)
     return await forgetting.record(tx, receipt, key, now)
 

@@ -97,6 +97,16 @@ class WebSessionPart(DocumentPart):
     last_used_at: datetime | None
 
 
+class LoginPart(DocumentPart):
+    """An account at the OpenID provider that signs the person in. `name` is what the provider called it."""
+
+    id: uuid.UUID
+    issuer: str
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
 class FileEntry(DocumentPart):
     """A file of a message: its size in bytes (0: unknown), and its text if it is a text file."""
 
@@ -287,6 +297,7 @@ class Export(DocumentPart):
     teams: list[TeamEntry]
     keys: list[KeyPart]
     web_sessions: list[WebSessionPart]
+    logins: list[LoginPart]
     settings: list[SettingsEntry]
     messages: list[MessageEntry]
     answers: list[AnswerEntry]

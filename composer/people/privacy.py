@@ -35,7 +35,11 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
         sum(row["calls"] for row in await tx.own_data.usage(owned)),
         sum(row["count"] for row in await tx.own_data.operations(owned)),
     )
-    opened = _opened_lines(await tx.api_keys.count(owned.users, now), len(await tx.web_sessions.of(owned.users, now)))
+    opened = _opened_lines(
+        await tx.api_keys.count(owned.users, now),
+        len(await tx.web_sessions.of(owned.users, now)),
+        len(await tx.openid_logins.of(owned.users)),
+    )
     return "\n".join((*stored, *waits, *used, *opened, *_asker_lines(askers)))
 
 
@@ -51,8 +55,9 @@ def _usage_lines(calls: int, operations: int) -> list[str]:
     return found + ([f"Counted: {done}. {readers}"] if operations else [])
 
 
-def _opened_lines(keys: int, sessions: int) -> list[str]:
-    found = [counted(number, what) for number, what in ((keys, "key"), (sessions, "web session")) if number]
+def _opened_lines(keys: int, sessions: int, logins: int) -> list[str]:
+    numbers = ((keys, "key"), (sessions, "web session"), (logins, "login"))
+    found = [counted(number, what) for number, what in numbers if number]
     return [f"What opens it from outside: {' and '.join(found)}. /nexus keys list shows them."] if found else []
 
 

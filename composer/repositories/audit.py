@@ -52,6 +52,8 @@ class AuditAct(StrEnum):
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
     LOGIN_LINK = "login.link"  # made, for the person that it signs in
+    LOGIN_CONNECTED = "login.connected"  # an account at the OpenID provider, by which its person signs in
+    LOGIN_DISCONNECTED = "login.disconnected"
     SIGNED_IN = "signed.in"
     SIGNED_OUT = "signed.out"
     ENTRIES_IMPORTED = "entries.imported"  # by their person, from a document

@@ -26,6 +26,7 @@ from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
+from composer.repositories.openid_logins import OpenIdLogins
 from composer.repositories.operations import OperationTotals
 from composer.repositories.own_data import OwnData
 from composer.repositories.people import People
@@ -77,6 +78,7 @@ class Transaction:
         self.own_settings = OwnSettings(statements, self.audit)
         self.landmarks = Landmarks(statements)
         self.login_links = LoginLinks(statements, self.audit)
+        self.openid_logins = OpenIdLogins(statements, self.audit)
         self.maintenance = Maintenance(statements)
         self.memories = Memories(statements, embedder)
         self.messages = Messages(statements)

@@ -42,8 +42,8 @@ class WebSessions:
         self._sql = statements
         self._audit = audit
 
-    async def insert(self, session: SessionEntry, digest: bytes) -> None:
-        """Store a new web session: its person has signed in."""
+    async def insert(self, session: SessionEntry, digest: bytes, login: uuid.UUID | None = None) -> None:
+        """Store a new web session: its person has signed in, by a link or by an OpenID login."""
         await self._sql.execute(
             "web_session_insert",
             id=session.id,
@@ -53,7 +53,7 @@ class WebSessions:
             expires_at=session.expires_at,
             browser=session.browser,
         )
-        details = {"session": str(session.id)}
+        details = {"session": str(session.id)} | ({} if login is None else {"login": str(login)})
         await self._audit.record(AuditAct.SIGNED_IN, actor=session.user_id, users=[session.user_id], details=details)
 
     async def find(self, digest: bytes) -> StoredSession | None:

@@ -2,7 +2,7 @@
 
 - `installation`: `Settings`, with all that is set once for an installation.
 - `agents`, `retrieval`, `tenants`, `costs`, `tool_servers`: the tables of nexus.toml. `credentials`: keys to a memory.
-  `values`: what they are made of.
+  `openid`: the provider whose accounts sign people in. `values`: what they are made of.
 - `loading` reads the environment, `secrets.env` and nexus.toml. What it says of them: `refusals`, `load_warnings`.
 - `libraries`: the variables that libraries read when they are imported.
 """
@@ -32,12 +32,14 @@ from composer.settings.loading import (
     read_table,
     settings_files,
 )
+from composer.settings.openid import CALLBACK, OpenIdSettings
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings
 from composer.settings.values import PREFIX
 
 __all__ = [
+    "CALLBACK",
     "DEFAULT_WORKSPACE",
     "FILE_ONLY_FIELDS",
     "KNOWN_VARIABLES",
@@ -49,6 +51,7 @@ __all__ = [
     "AgentSettings",
     "BudgetSettings",
     "McpSettings",
+    "OpenIdSettings",
     "PlanSettings",
     "PriceSettings",
     "RetrievalSettings",

@@ -10,6 +10,7 @@ from composer.server_urls import ServerUrl
 from composer.settings.agents import AgentSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
+from composer.settings.openid import CALLBACK, ClaimName, ClientSecret, EmailDomains, Issuer, OpenIdSettings
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings
@@ -42,11 +43,10 @@ class Settings(Table):
     work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
     `transcription_model` writes down voice notes, at its own API or, without one, at the chat model's. `prices` are by
     model, in `currency`. `owner` is whose memory `owner_key` opens to them, and `tool_keys`, by name, to their AI
-    tools. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are those
-    that may say who asks; `requests_per_minute` is how
-    much each key, or each address without one, may ask of it. `plan` is the one of `plans` that tenants have which name
-    none. `config` is the file that was read, if any; `warnings`
-    are sentences to show.
+    tools. `oidc_…` is the OpenID provider whose accounts sign in people of `oidc_tenant`. `public_url` is where people
+    reach the web port, without a slash at its end, and `web_proxies` are those that may say who asks;
+    `requests_per_minute` is how much each key, or each address without one, may ask of it. `plan` is the one of `plans`
+    that tenants have which name none. `config` is the file that was read, if any; `warnings` are sentences to show.
     """
 
     home: Path
@@ -77,6 +77,12 @@ class Settings(Table):
     owner: OwnerName | None = None
     owner_key: SettingsKey | None = None
     tool_keys: ToolKeys = Field(default_factory=dict)
+    oidc_issuer: Issuer | None = None
+    oidc_client_id: str | None = Field(default=None, max_length=500)
+    oidc_client_secret: ClientSecret | None = None
+    oidc_tenant: str | None = None
+    oidc_name_claim: ClaimName = "preferred_username"
+    oidc_email_domains: EmailDomains | None = None
     web_host: str = "127.0.0.1"
     web_port: int = Field(default=8080, ge=0, le=65_535)
     public_url: PublicUrl | None = None
@@ -109,6 +115,15 @@ class Settings(Table):
     def web_address(self) -> str:
         """Where people reach the web port, without a slash at its end: for links."""
         return self.public_url or f"http://localhost:{self.web_port}"
+
+    @property
+    def openid(self) -> OpenIdSettings | None:
+        """The OpenID provider; None unless all that it takes is set, which loading has checked."""
+        issuer, id, secret, tenant = self.oidc_issuer, self.oidc_client_id, self.oidc_client_secret, self.oidc_tenant
+        if issuer is None or id is None or secret is None or tenant is None or self.public_url is None:
+            return None
+        domains, redirect_uri = self.oidc_email_domains or (), f"{self.public_url}{CALLBACK}"
+        return OpenIdSettings(issuer, id, secret, tenant, self.oidc_name_claim, domains, redirect_uri)
 
     @property
     def has_model_api(self) -> bool:

@@ -18,7 +18,14 @@ from composer.secrets_file import read_secrets
 from composer.settings.agents import PERSONA, AgentSettings
 from composer.settings.installation import ENVIRONMENT_FIELDS, Settings
 from composer.settings.load_warnings import warnings_of
-from composer.settings.refusals import check_keys, check_keys_of_credentials, check_plans, check_unique, error_sentence
+from composer.settings.refusals import (
+    check_keys,
+    check_keys_of_credentials,
+    check_openid,
+    check_plans,
+    check_unique,
+    error_sentence,
+)
 from composer.settings.tool_servers import token_variable
 from composer.settings.values import PREFIX
 
@@ -59,6 +66,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     check_unique(settings, config)
     check_plans(settings, config)
     check_keys_of_credentials(settings, config)
+    check_openid(settings, config)
     return settings.model_copy(
         update={
             "agents": tuple(_with_defaults(agent, settings) for agent in settings.agents),

@@ -68,6 +68,20 @@ def check_keys_of_credentials(settings: Settings, config: Path | None) -> None:
         raise Misconfigured("Two of NEXUS_OWNER_KEY and NEXUS_TOOL_KEYS are the same: give each tool a key of its own.")
 
 
+def check_openid(settings: Settings, config: Path | None) -> None:
+    """Refuse an OpenID provider of which something is missing. Raises Misconfigured."""
+    needed = ("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_tenant")
+    given = [name for name in needed if getattr(settings, name) is not None]
+    missing = [PREFIX + name.upper() for name in needed if name not in given]
+    if given and missing:
+        raise Misconfigured(f"{variable_or_key(given[0], config)} is set, but not {', '.join(missing)}: set all four.")
+    if given and settings.public_url is None:
+        raise Misconfigured(
+            f"{variable_or_key(given[0], config)} is set, but not NEXUS_PUBLIC_URL, to which the provider leads people "
+            "back: set it, such as https://nexus.example.com."
+        )
+
+
 def _duplicates(names: Iterable[str]) -> list[str]:
     seen: set[str] = set()
     return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]

@@ -44,8 +44,15 @@ SECRETS: Final = {
     "NEXUS_AUDIT_KEY": "zqaudit-SECRET-of-32-characters-or-more",
     "NEXUS_OWNER_KEY": "zqmine-SECRET-of-32-characters-or-more",
     "NEXUS_TOOL_KEYS": "claude=zqclaude-SECRET-of-32-characters-or-more",
+    "NEXUS_OIDC_CLIENT_SECRET": "zqoidc-SECRET-of-16-characters",
 }
-ENVIRON: Final = {**SECRETS, "NEXUS_OWNER": "alice"}
+OIDC: Final = {
+    "NEXUS_OIDC_ISSUER": "http://127.0.0.1:1",
+    "NEXUS_OIDC_CLIENT_ID": "nexus",
+    "NEXUS_OIDC_TENANT": "acme",
+    "NEXUS_PUBLIC_URL": "http://localhost:8080",
+}
+ENVIRON: Final = {**SECRETS, **OIDC, "NEXUS_OWNER": "alice"}
 DATABASES: Final = (
     "postgresql:///nexus?user=nexus&password=hunter2SECRET&host=127.0.0.1&port=1",
     "postgresql://nexus:hunter2SECRET@127.0.0.1:1/nexus",
@@ -97,7 +104,8 @@ def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
         "TRANSCRIPTION_MODEL",
         "CONCURRENT_ANSWERS",
     }
-    plain |= {"PUBLIC_URL", "WEB_PROXIES", "REQUESTS_PER_MINUTE", "ADMIN_REQUESTS_PER_MINUTE"}
+    plain |= {f"OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "TENANT", "NAME_CLAIM", "EMAIL_DOMAINS")}
+    plain |= {"PLAN", "PUBLIC_URL", "WEB_PROXIES", "REQUESTS_PER_MINUTE", "ADMIN_REQUESTS_PER_MINUTE"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 
 

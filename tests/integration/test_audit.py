@@ -651,7 +651,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
-    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links|openid_logins)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
@@ -661,6 +661,9 @@ RECORDED: Final = {
     "api_keys_delete_of",
     "api_keys_revoke",
     "login_link_store",
+    "openid_login_connect",
+    "openid_logins_delete_of",
+    "openid_logins_disconnect",
     "web_session_insert",
     "web_sessions_delete_of",
     "web_sessions_end",
@@ -700,6 +703,7 @@ NOT_RECORDED: Final = {
     "login_link_redeem": "recorded as the sign-in that follows",
     "login_links_delete_expired": "an unused link",
     "login_links_delete_of": "an unused link; the erasure is recorded",
+    "openid_login_used": "recorded as the sign-in that follows",
     "sign_ins_end_all": "by a restore, which is recorded",
     "web_session_used": "changes only when it was used",
     "web_sessions_delete_expired": "one that opens nothing any more",

@@ -348,7 +348,7 @@ async def test_a_key_that_is_revoked_ends_at_the_next_request(harness: AppHarnes
     now = harness.clock.tick()
     async with harness.app.database.transaction(at.tenant_id) as tx:
         for wrong in (other.entry.id.hex, "00000000"):
-            with pytest.raises(NotFound, match="There is no key or web session"):
+            with pytest.raises(NotFound, match="There is no key, web session or login"):
                 await revoke(tx, wrong, [alice.id], now, by=alice.id)
         for wrong in ("", "zzzzzzzz", made.entry.id.hex[:7], "0" * 33):
             with pytest.raises(BadInput, match="An id has 8 to 32"):
@@ -426,7 +426,7 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
     async with harness.app.database.transaction(at.tenant_id) as tx:
         code = await sign_in.make_login_link(tx, at.tenant, alice.id, secrets.token_bytes(32), now, by=None)
     async with harness.app.database.transaction(at.tenant_id) as tx:
-        assert await delete_credentials(tx, [alice.id]) == (1, 1)
+        assert await delete_credentials(tx, [alice.id]) == {"key": 1, "web session": 1, "login": 0}
     assert await resolve(harness, made.text) is None
     assert await resolve(harness, None, cookie) is None
     with pytest.raises(NotFound):

@@ -62,7 +62,7 @@ async def test_nobody_sees_or_ends_what_opens_anothers_memory(harness: AppHarnes
     assert found is not None
     assert "no key" in await dm(harness, "keys list", "bob")
     for id in (found.id.hex[:8], "00000000"):
-        with pytest.raises(NotFound, match=rf"^There is no key or web session '{id}'\.$"):
+        with pytest.raises(NotFound, match=rf"^There is no key, web session or login '{id}'\.$"):
             await dm(harness, f"keys revoke {id}", "bob")
     assert await resolve(harness, made) is not None
 

@@ -33,6 +33,7 @@ MAY: Final = date(2026, 5, 1)
 NOT_COUNTED: Final = (
     "/v1/whoami",
     "/v1/keys",
+    "/v1/logins",
     "/v1/sessions",
     "/v1/settings",
     "/v1/usage",

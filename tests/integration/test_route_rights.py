@@ -15,6 +15,7 @@ from bot.web.app import ROUTERS, web_app
 from bot.web.metrics import Metrics
 from bot.web.principal import NOT_FOR_TOOLS
 from composer.credentials.issuing import KeyRequest, create_key
+from composer.repositories.openid_logins import LoginEntry
 from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model
@@ -120,9 +121,18 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/health"): Route(TOOLS),
     ("GET", "/v1/sessions"): Route(PEOPLE),
     ("DELETE", "/v1/sessions/{id}"): Route(PEOPLE, of={"id": "web session"}),
+    ("GET", "/v1/logins"): Route(PEOPLE),
+    ("DELETE", "/v1/logins/{id}"): Route(PEOPLE, of={"id": "login"}),
 }
-# Pages by which a browser signs in and out (tests/integration/test_login.py).
-PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), ("POST", "/v1/logout")}
+# Pages by which a browser signs in and out (tests/integration/test_login_page.py, test_openid.py).
+PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), ("POST", "/v1/logout")} | {
+    ("GET", "/login/openid"),
+    ("GET", "/login/openid/done"),
+    ("GET", "/login/account"),
+    ("POST", "/login/account/connect"),
+    ("POST", "/login/account/confirm"),
+    ("POST", "/login/account/disconnect"),
+}
 
 
 @pytest.fixture
@@ -247,9 +257,12 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
     await cookie_of(harness, "alice")
     key = (await client.get("/v1/keys", headers=alice)).json()["items"][0]["id"]
     browser = (await client.get("/v1/sessions", headers=alice)).json()["items"][0]["id"]
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        login = LoginEntry(uuid.uuid4(), uuid.UUID(user), "https://login.example", "alice", harness.clock.now(), None)
+        await tx.openid_logins.connect(login, b"digest")
     things = {"entry": entry, "team": team, "turn": turn["turn"], "session": "plans", "user": user}
     things["project"] = project
-    return {**things, "key": key, "web session": browser}
+    return {**things, "key": key, "web session": browser, "login": str(login.id)}
 
 
 async def _things_as_seen(client: httpx2.AsyncClient, alice: dict[str, str], things: dict[str, str]) -> list[str]:

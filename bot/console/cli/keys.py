@@ -10,9 +10,8 @@ from bot.console.cli.invocation import InWorkspace, Json, OfPlatform, Platform, 
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, lifetime_of, listed
+from composer.credentials.issuing import KeyRequest, ended, lifetime_of, listed
 from composer.credentials.sign_in import LOCAL_LINK
-from composer.repositories.api_keys import KeyEntry
 
 cli = typer.Typer(help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)
 login_cli = typer.Typer()
@@ -61,7 +60,7 @@ def keys_create(
 
 @cli.command("list")
 def keys_list(json_lines: Json = False) -> None:
-    """List the keys and web sessions of everyone, without anything that opens a memory."""
+    """List the keys, web sessions and logins of everyone, without anything that opens a memory."""
     settings = load_settings()
 
     async def run(app: App) -> None:
@@ -86,16 +85,15 @@ def keys_revoke(
     id: Annotated[str, typer.Argument(help="The beginning of its id; nexus keys list shows it.")],
     json_lines: Json = False,
 ) -> None:
-    """End a key or a web session: from its next request on it opens nothing."""
+    """End a key, a web session or a login: from its next request on it opens nothing."""
     settings = load_settings()
 
     async def run(app: App) -> None:
-        ended = await work.revoke(app, id)
+        found = await work.revoke(app, id)
         if json_lines:
-            print_json({"ended": str(ended.id)})
+            print_json({"ended": str(found.id)})
         else:
-            what = f"The key {ended.prefix}…" if isinstance(ended, KeyEntry) else "The web session"
-            render.show(f"{what} of {ended.user_name} has ended.")
+            render.show(f"{ended(found)} of {found.user_name} has ended.")
 
     run_in_app(settings, run, index=False)
 

@@ -1,4 +1,4 @@
-"""`/v1/whoami`, `/v1/keys` and `/v1/sessions`: what opens a person's memory, for the person themselves."""
+"""`/v1/whoami`, `/v1/keys`, `/v1/sessions` and `/v1/logins`: what opens a person's memory, for themselves."""
 
 import secrets
 import uuid
@@ -15,7 +15,7 @@ from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
 from bot.web.problems import documented
 from bot.web.shapes.values import Moment
-from composer.credentials import own_credentials
+from composer.credentials import openid, own_credentials
 from composer.credentials.issuing import MAX_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
 from composer.credentials.keys import SECRET_BYTES
 from composer.errors import Conflict
@@ -100,6 +100,22 @@ class WebSessionList(BaseModel):
     items: list[WebSession]
 
 
+class Login(BaseModel):
+    """An account at the OpenID provider that signs the person in. `name` is what the provider called it."""
+
+    id: uuid.UUID
+    issuer: str
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+class LoginList(BaseModel):
+    """Accounts that sign the person in, oldest first."""
+
+    items: list[Login]
+
+
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {"description": "The key; its text is shown this once", "model": MadeKey},
     **documented(400, 401, 403, 409, 422),
@@ -182,6 +198,32 @@ async def end_session(call: Calling, id: uuid.UUID) -> None:
     """That browser is signed out from its next request on. It needs the permission manage."""
     async with call.writing() as (tx, access):
         await own_credentials.end_own_session(tx, call.principal, access, id, call.now)
+
+
+@router.get("/logins", summary="List logins", response_model=LoginList, responses=documented(401, 403))
+async def list_logins(call: Calling) -> LoginList:
+    """The accounts at the OpenID provider that sign the person in. It needs the permission manage."""
+    async with call.reading() as (tx, access):
+        found = await openid.own_logins(tx, call.principal, access)
+    return LoginList(
+        items=[
+            Login(
+                id=each.id,
+                issuer=each.issuer,
+                name=each.name,
+                created_at=each.created_at,
+                last_used_at=each.last_used_at,
+            )
+            for each in found
+        ]
+    )
+
+
+@router.delete("/logins/{id}", summary="Disconnect a login", status_code=204, responses=documented(401, 403, 404))
+async def disconnect_login(call: Calling, id: uuid.UUID) -> None:
+    """That account signs the person in no more; browsers that it signed in stay so. It needs the permission manage."""
+    async with call.writing() as (tx, access):
+        await openid.disconnect_own(tx, call.principal, access, id)
 
 
 def _values(key: KeyEntry, current: uuid.UUID) -> dict[str, Any]:

@@ -4,16 +4,16 @@ Opening the link shows whose account it is and a button; only the button uses it
 links, too. The button counts from our own page alone: no page of another site can sign somebody in as somebody else.
 """
 
-import html
 import secrets
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 
 from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.limits import counted_by_address
+from bot.web.pages import HEADERS, button, link, page
 from bot.web.principal import Bearer, cookie_name, is_own_page
 from bot.web.problems import documented, header
 from composer.credentials.keys import SECRET_BYTES
@@ -23,30 +23,11 @@ from composer.errors import NotFound, Refused
 
 PATH: Final = "/login"
 SIGNED_IN: Final = "/login/done"
+OPENID_PATH: Final = "/login/openid"
+ACCOUNT_PATH: Final = "/login/account"
 MAX_BYTES: Final = 8 * 1024  # of the form: it holds a code
 NO_LINK: Final = "This address signs you in with a link: get one with /nexus login, in a direct message."
 OTHER_PAGE: Final = "This was not sent by the page that the link opens: open the link again, and press its button."
-HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    # With no-referrer a browser would say that its own form comes from nowhere, and old ones say nothing else. No other
-    # site gets the address either way.
-    "Referrer-Policy": "same-origin",
-}
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="robots" content="noindex">
-<title>Sign in to Nexus</title>
-<h1>Nexus</h1>
-<p>{said}</p>
-{form}</html>
-"""
-_FORM: Final = """<form method="post" action="{path}">
-<input type="hidden" name="code" value="{code}">
-<button>Sign in</button>
-</form>
-"""
 
 router = APIRouter(route_class=JsonRoute, dependencies=[Depends(counted_by_address)])
 signed_in_routes = APIRouter(route_class=JsonRoute)
@@ -56,35 +37,46 @@ signed_in_routes = APIRouter(route_class=JsonRoute)
 async def show_link(nexus: Nexus, code: str = "") -> Response:
     """A page that says whom the link signs in, with the button. It changes nothing."""
     if not code:
-        return _page(NO_LINK, status=404)
+        provider = nexus.app.settings.openid
+        if provider is None:
+            return page(NO_LINK, status=404)
+        return page(NO_LINK, link(OPENID_PATH, f"Or sign in with {provider.host}"))
     try:
         person = await person_of_link(nexus.app.database, code, nexus.app.clock.now())
     except NotFound as error:
-        return _page(str(error), status=404)
-    return _page(f"This signs this browser in as {person}, for {SESSION_LIFETIME.days} days. Is that you?", code)
+        return page(str(error), status=404)
+    said = f"This signs this browser in as {person}, for {SESSION_LIFETIME.days} days. Is that you?"
+    return page(said, button(PATH, "Sign in", code=code))
 
 
 @router.post(PATH, include_in_schema=False)
 async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] = "") -> Response:
     """Sign the browser in, and lead it to a page without the code."""
     if not is_own_page(request, nexus.app.settings.public_url):
-        return _page(OTHER_PAGE, status=403)
+        return page(OTHER_PAGE, status=403)
     app, browser = nexus.app, request.headers.get("user-agent", "")
     try:
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
     except NotFound as error:
-        return _page(str(error), status=404)
-    name, secure = cookie_name(app.settings.public_url)
+        return page(str(error), status=404)
+    return signed_in_with(cookie, app.settings.public_url)
+
+
+@router.get(SIGNED_IN, include_in_schema=False)
+async def signed_in(nexus: Nexus) -> Response:
+    """What is shown once the browser is signed in. It asks nobody."""
+    provider = nexus.app.settings.openid
+    more = "" if provider is None else link(ACCOUNT_PATH, f"Sign in with {provider.host} from now on")
+    return page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.", more)
+
+
+def signed_in_with(cookie: str, public_url: str | None) -> Response:
+    """The answer that gives a browser the cookie of its web session, and leads it to a page without any code."""
+    name, secure = cookie_name(public_url)
     answer = RedirectResponse(SIGNED_IN, 303, HEADERS)
     lifetime = int(SESSION_LIFETIME.total_seconds())
     answer.set_cookie(name, cookie, lifetime, path="/", secure=secure, httponly=True, samesite="lax")
     return answer
-
-
-@router.get(SIGNED_IN, include_in_schema=False)
-async def signed_in() -> Response:
-    """What is shown once the browser is signed in. It asks nobody."""
-    return _page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.")
 
 
 _SIGNED_OUT: Final[dict[int | str, dict[str, Any]]] = {
@@ -102,8 +94,3 @@ async def sign_out(principal: Bearer, nexus: Nexus, response: Response) -> None:
         await tx.web_sessions.end([principal.id], principal.user)
     name, secure = cookie_name(nexus.app.settings.public_url)
     response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
-
-
-def _page(said: str, code: str = "", status: int = 200) -> Response:
-    form = _FORM.format(path=PATH, code=html.escape(code)) if code else ""
-    return HTMLResponse(_PAGE.format(said=html.escape(said), form=form), status, HEADERS)

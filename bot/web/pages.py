@@ -1,0 +1,54 @@
+"""Plain pages, without a script: what people see who sign in."""
+
+import html
+from typing import Final
+
+from fastapi.responses import HTMLResponse, Response
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    # With no-referrer a browser would say that its own form comes from nowhere, and old ones say nothing else. No other
+    # site gets the address either way.
+    "Referrer-Policy": "same-origin",
+}
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="robots" content="noindex">
+{head}<title>Sign in to Nexus</title>
+<h1>Nexus</h1>
+<p>{said}</p>
+{body}</html>
+"""
+
+
+def page(said: str, *body: str, status: int = 200, head: str = "") -> Response:
+    """A page that says something. `said` is text; `body` and `head` are HTML, made by the functions below."""
+    return HTMLResponse(_PAGE.format(said=html.escape(said), body="".join(body), head=head), status, HEADERS)
+
+
+def button(address: str, label: str, **values: str) -> str:
+    """A button that sends values to an address of ours."""
+    inputs = "".join(
+        f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">\n'
+        for name, value in values.items()
+    )
+    form = f'<form method="post" action="{html.escape(address)}">'
+    return f"{form}\n{inputs}<button>{html.escape(label)}</button>\n</form>\n"
+
+
+def link(address: str, label: str) -> str:
+    """A link."""
+    return f'<p><a href="{html.escape(address)}">{html.escape(label)}</a></p>\n'
+
+
+def text(said: str) -> str:
+    """A paragraph."""
+    return f"<p>{html.escape(said)}</p>\n"
+
+
+def leading_to(address: str) -> str:
+    """The part of a head that leads on to another address at once. A form can't be answered by leading to another site:
+    browsers hold that against form-action."""
+    return f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">\n'

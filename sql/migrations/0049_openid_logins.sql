@@ -1,0 +1,73 @@
+-- Accounts at the OpenID provider that sign people in, once these have connected them to themselves.
+-- digest: SHA-256 of the issuer and the subject, by which one is looked up; the subject itself is not stored. name: what
+-- the provider called the account when it was connected, to be shown to its person.
+CREATE TABLE openid_logins (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    issuer text NOT NULL,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL,
+    last_used_at timestamptz,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users (tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX openid_logins_by_user ON openid_logins (tenant_id, user_id, created_at);
+
+ALTER TABLE openid_logins ENABLE ROW LEVEL SECURITY;
+ALTER TABLE openid_logins FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON openid_logins USING (tenant_id = current_tenant());
+GRANT SELECT, INSERT, UPDATE, DELETE ON openid_logins TO nexus_service;
+
+-- As before, but whoever has connected a login is a person whom something else than the import uses.
+CREATE OR REPLACE FUNCTION delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := current_tenant();
+    gone bigint;
+BEGIN
+    conversations := 0;
+    LOOP  -- threads and then their rooms
+        DELETE FROM public.conversations AS c
+        WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
+              AND c.noticed_at IS NULL AND c.notice_for IS NULL
+              AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
+              AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM digests AS d WHERE d.tenant_id = tenant AND d.conversation_id = c.id)
+              AND (c.kind = 'thread'
+                   OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM quarantine AS i
+                                      WHERE i.tenant_id = tenant AND i.namespace = c.namespace));
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        EXIT WHEN gone = 0;
+        conversations := conversations + gone;
+    END LOOP;
+    DELETE FROM users AS u
+    WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
+          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms
+          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_invites AS i
+                          WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
+          AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM login_links AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = tenant AND o.user_id = u.id);
+    GET DIAGNOSTICS people = ROW_COUNT;
+END;
+$$;
