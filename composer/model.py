@@ -193,6 +193,7 @@ class Incoming:
     it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an
     admin of the workspace, `sender_is_room_admin`: of the room; commands need these. `reply_to` is the id of the
     message that this one replies to, if it is known. `may_post`: False if the adapter knows that we can't post there.
+    `trust_stated`: False if the platform does not say what the sender is to the workspace: `sender_trust` is assumed.
     """
 
     adapter: str
@@ -211,6 +212,7 @@ class Incoming:
     reply_to: str | None = None
     sender_trust: Trust = Trust.MEMBER
     may_post: bool = True
+    trust_stated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

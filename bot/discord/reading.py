@@ -106,6 +106,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
         sender_is_admin=admin,
         sender_trust=trust_of(author, message.guild),
+        trust_stated=_is_stated(author, message.guild),
         reply_to=_reply_to(message),
     )
 
@@ -148,6 +149,12 @@ def trust_of(author: discord.abc.User, guild: discord.Guild | None) -> Trust:
     return Trust.MEMBER if trusted else Trust.GUEST
 
 
+def _is_stated(author: discord.abc.User, guild: discord.Guild | None) -> bool:
+    """Whether Discord says what an author is to a guild. In a DM, and of somebody whose roles it leaves out, it does
+    not."""
+    return guild is not None and (isinstance(author, discord.Member) or not any(map(_is_given, guild.roles)))
+
+
 def _is_given(role: discord.Role) -> bool:
     """Whether people give this role to each other: it is neither @everyone nor one of a bot or an integration."""
     return not (role.is_default() or role.managed)
@@ -168,6 +175,7 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
         sender_is_room_admin=interaction.guild_id is not None and _manages(interaction),
         sender_trust=trust_of(user, interaction.guild),
+        trust_stated=_is_stated(user, interaction.guild),
     )
 
 

@@ -178,6 +178,7 @@ class SlackCommands:
             sender_is_admin=await self._directory.is_admin(user),
             sender_is_room_admin=in_room and await self._directory.is_room_admin(place.name, user),
             sender_trust=person.trust,
+            trust_stated=person.certain,
             may_post=not in_room or await self._directory.may_post(place.name),
         )
 

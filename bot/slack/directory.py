@@ -37,11 +37,13 @@ V = TypeVar("V")
 @dataclass(frozen=True, slots=True)
 class Person:
     """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
-    is somebody whom Slack restricts to some channels, or who belongs to another organisation."""
+    is somebody whom Slack restricts to some channels, or who belongs to another organisation. `certain`: Slack has said
+    so; else it did not answer, and the name is their id."""
 
     name: str
     admin: bool = False
     trust: Trust = Trust.MEMBER
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class SlackDirectory:
                 return await self._people.get(user, max_age=PERSON_MAX_AGE)
         except (NexusError, TimeoutError) as error:
             logger.warning("slack.person_unknown", user=user, error=str(error))
-            return Person(user, trust=Trust.GUEST)  # when unsure
+            return Person(user, trust=Trust.GUEST, certain=False)  # when unsure
 
     async def is_admin(self, user: str) -> bool:
         """Whether someone is an admin or owner of the workspace; False when Slack does not answer in time."""

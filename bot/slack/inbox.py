@@ -126,6 +126,7 @@ class SlackInbox(PlatformInbox):
             addressed_agents=() if message.from_bot else await self._addressed(message.text),
             reply_to=message.thread,
             sender_trust=person.trust,
+            trust_stated=person.certain,
         )
 
     async def plain_text(self, markup: str) -> tuple[str, tuple[str, ...]]:

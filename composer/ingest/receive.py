@@ -91,7 +91,7 @@ async def receive(
     async with store.transaction(workspace.tenant_id) as tx:
         if run is not None:
             await begin_import(tx, workspace, agents, run, now)
-        state = await resolve_users(tx, workspace, agents, messages, now)
+        state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
         stored: list[_Stored] = []
         appended: list[Appended] = []
         not_recorded = 0

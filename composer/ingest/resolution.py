@@ -17,14 +17,25 @@ from composer.model import (
     ConversationKind,
     Incoming,
     Place,
+    Trust,
     dm_namespace,
     room_namespace,
     session_namespace,
 )
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
+from composer.repositories.people import Identity
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import CONSOLE, Workspace, conversation_id, message_id, private_thread, room_id, user_id
+from composer.workspace import (
+    API,
+    CONSOLE,
+    Workspace,
+    conversation_id,
+    message_id,
+    private_thread,
+    room_id,
+    user_id,
+)
 
 ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
 
@@ -63,10 +74,16 @@ class Batch:
 
 
 async def resolve_users(
-    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+    tx: Transaction,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    messages: Sequence[Incoming],
+    now: datetime,
+    *,
+    states_trust: bool = True,
 ) -> Batch:
     """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
-    senders, if they are new."""
+    senders, if they are new. `states_trust`: the messages say what their senders are now."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
@@ -77,8 +94,21 @@ async def resolve_users(
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
         await tx.people.restore_names(renamed)
+    if states_trust and workspace.platform != API:  # which repeats what the others said
+        await _record_trust(tx, workspace, known, messages)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     return Batch(workspace, agents, user_ids, opted_out)
+
+
+async def _record_trust(
+    tx: Transaction, workspace: Workspace, known: Mapping[str, Identity], messages: Sequence[Incoming]
+) -> None:
+    """Record what the platform says of the senders, where it says something else than before. Of tools it says
+    nothing."""
+    stated = {m.user: m.sender_trust for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL}
+    changed = {name: trust for name, trust in stated.items() if name not in known or known[name].trust is not trust}
+    if changed:
+        await tx.people.set_trust(workspace.platform, workspace.name, changed)
 
 
 async def resolve_conversations(

@@ -120,7 +120,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         workspace=workspace,
         accounts=[_account(row) for row in users.values()],
         identities=[
-            Identity(user=row["id"], platform=row["platform"], workspace=row["workspace"], id=row["external_id"])
+            _entry(Identity, row, user=row["id"], id=row["external_id"])
             for row in accounts
             if row["platform"] is not None
         ],

@@ -17,12 +17,14 @@ class DocumentPart(BaseModel):
 
 
 class Identity(DocumentPart):
-    """An account on a platform. `user` is the id of the stored user that it belongs to."""
+    """An account on a platform. `user` is the id of the stored user that it belongs to; `trust`: what the platform said
+    of it when it last did, member or guest."""
 
     user: uuid.UUID
     platform: str
     workspace: str
     id: str
+    trust: str | None
 
 
 class Account(DocumentPart):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Role, Trust, User
-from composer.ports.database import Statements
+from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.personal_settings import settings_from_row
 from composer.visibility import EntryAccess, ProjectFacts
@@ -18,11 +18,12 @@ NAMELESS: Final = "someone"  # stands where an erased name stood; the person's n
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The user behind a platform's id. Nothing of someone who `opted_out` is stored. The name of someone who is
-    `nameless` was erased."""
+    `nameless` was erased. `trust`: what the platform said of them when it last did; None: it has not yet."""
 
     user_id: uuid.UUID
     opted_out: bool
     nameless: bool = False
+    trust: Trust | None = None
 
 
 class People:
@@ -54,7 +55,7 @@ class People:
             now=now,
             external_ids=list(external_ids),
         )
-        return {row["external_id"]: Identity(row["user_id"], row["opted_out"], row["name"] == NAMELESS) for row in rows}
+        return {row["external_id"]: _identity(row) for row in rows}
 
     async def workspaces(self) -> list[tuple[str, str]]:
         """(platform, name) of the tenant's workspaces."""
@@ -68,6 +69,14 @@ class People:
         await self._sql.execute("users_ensure", ids=ids, names=[name for _, name in people.values()], now=now)
         await self._sql.execute(
             "identities_ensure", platform=platform, workspace=workspace, external_ids=list(people), user_ids=ids
+        )
+
+    async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, Trust]) -> None:
+        """Record what a platform says of people, by external id: members or guests."""
+        ids = sorted(stated)
+        trusts = [str(stated[id]) for id in ids]
+        await self._sql.execute(
+            "identities_set_trust", platform=platform, workspace=workspace, external_ids=ids, trusts=trusts
         )
 
     async def find_user_ids(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
@@ -89,8 +98,8 @@ class People:
         return None if row is None else (row["platform"], row["workspace"])
 
     async def trust(self, user: uuid.UUID) -> Trust:
-        """How far a user is trusted over the API, which does not know it: as their platforms said with the latest of
-        their stored messages. A guest where nothing is known of it."""
+        """How far a user is trusted over the API, which does not know it: as each of their platforms said when it last
+        did. A guest where nothing is known of it."""
         trusted = await self._sql.fetch_value("user_trusted", user_id=user)
         return Trust.MEMBER if trusted else Trust.GUEST
 
@@ -201,3 +210,8 @@ class People:
         await self.lock()
         await self._sql.execute("users_unlink", user_id=user)
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
+
+
+def _identity(row: Row) -> Identity:
+    trust = None if row["trust"] is None else Trust(row["trust"])
+    return Identity(row["user_id"], row["opted_out"], row["name"] == NAMELESS, trust)

@@ -83,6 +83,21 @@ SELECT :tenant_id, :platform, :workspace, external_id, user_id FROM unnest(:exte
 ORDER BY external_id
 ON CONFLICT DO NOTHING
 
+-- name: identities_set_trust
+-- Record what a platform says of people, in the order of their ids: others may do so at the same time.
+WITH stated AS (
+    SELECT external_id, trust FROM unnest(:external_ids::text[], :trusts::text[]) AS s (external_id, trust)
+), locked AS MATERIALIZED (
+    SELECT i.external_id FROM identities AS i
+    WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+          AND i.external_id IN (SELECT external_id FROM stated)
+    ORDER BY i.external_id
+    FOR NO KEY UPDATE
+)
+UPDATE identities AS i SET trust = stated.trust FROM stated JOIN locked USING (external_id)
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+      AND i.external_id = stated.external_id
+
 -- name: identities_find
 -- Find users by their ids on a platform.
 SELECT external_id, user_id FROM identities
@@ -167,16 +182,17 @@ ORDER BY i.platform = 'console', i.platform, i.workspace
 LIMIT 1
 
 -- name: user_trusted
--- Whether a user is a member wherever they are known, as far as their latest stored message there says. Of a chat platform
--- where nothing of theirs is stored any more nothing is known, so it is not enough; the terminal vouches for everybody.
-SELECT coalesce(bool_and(coalesce(latest.trust, CASE WHEN i.platform = 'console' THEN 'member' ELSE 'guest' END) = 'member'),
+-- Whether a user is a member wherever they are known, as their platform said when it last did. Where it has not yet, their
+-- latest stored message there counts, but for those in DMs on Discord, which says nothing of people there. Of a chat
+-- platform where there is none nothing is known, so it is not enough; the terminal vouches for everybody.
+SELECT coalesce(bool_and(coalesce(i.trust, latest.trust, CASE WHEN i.platform = 'console' THEN 'member' ELSE 'guest' END) = 'member'),
                 false)
 FROM identities AS i
 LEFT JOIN LATERAL (
     SELECT m.trust FROM messages AS m
     JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
     WHERE m.tenant_id = :tenant_id AND m.user_id = i.user_id AND m.agent_id IS NULL
-          AND c.platform = i.platform AND c.workspace = i.workspace
+          AND c.platform = i.platform AND c.workspace = i.workspace AND (c.kind <> 'dm' OR c.platform <> 'discord')
     ORDER BY m.at DESC, m.seq DESC
     LIMIT 1
 ) AS latest ON true

@@ -30,6 +30,18 @@ async def trusted(database_url: str | None) -> dict[str, str]:
         await connection.close()
 
 
+async def stated(database_url: str | None) -> dict[str, str | None]:
+    """What the platform said last of each person, by name."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT u.name, i.trust FROM identities AS i JOIN users AS u USING (tenant_id) WHERE u.id = i.user_id"
+        )
+        return {row["name"]: row["trust"] for row in rows}
+    finally:
+        await connection.close()
+
+
 @pytest.mark.parametrize("mark", ["is_restricted", "is_ultra_restricted", "is_stranger"])
 async def test_in_slack_restricted_people_and_strangers_are_guests(office: Office, mark: str) -> None:
     guest = await office.slack.add_user(office.team, "mallory", **{mark: True})
@@ -44,6 +56,9 @@ async def test_in_slack_restricted_people_and_strangers_are_guests(office: Offic
         "We decided to pay the invoice.": "member",
         "We decided to deploy.": "tool",
     }
+    found = await stated(office.settings.database_url)
+    assert {found.pop("mallory"), found.pop("alice")} == {"guest", "member"}
+    assert set(found.values()) == {None}, "of a tool nothing is said"
 
 
 async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(
@@ -63,3 +78,7 @@ async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(
         "ada has none": "guest",
         "the owner needs none": "member",
     }
+    await here.answer(await server.post(server.dm(ada), ada, "is this a secret?"))
+    assert (await trusted(here.app.settings.database_url))["is this a secret?"] == "member"
+    found = await stated(here.app.settings.database_url)
+    assert (found[ada.name], found["Bob"]) == ("guest", "member"), "a DM says nothing"
