@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bot.console.cli import audit, history, jobs, keys, service, setup, stored, talk, usage
+from bot.console.cli import audit, history, jobs, keys, memory, service, setup, stored, talk, usage
 from bot.console.cli.invocation import EXIT_FAILED, FIRST_AGENT, show_error, unusable
 from bot.importers.history_privacy import ALL
 from composer import __version__
@@ -21,7 +21,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (setup, talk, history, service, stored, usage):
+for group in (setup, talk, history, service, stored, usage, memory):
     cli.add_typer(group.cli)
 cli.add_typer(jobs.cli, name="jobs")
 cli.add_typer(audit.cli, name="audit")

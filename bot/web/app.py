@@ -12,6 +12,7 @@ from bot.web.bodies import BodyLimits, JsonRoute
 from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.limits import FairUse
+from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
 from bot.web.openid import OpenIdProvider
 from bot.web.problems import add_problems, documented
@@ -25,6 +26,7 @@ from bot.web.routes import (
     health,
     keys,
     login,
+    mcp_route,
     openid,
     projects,
     query,
@@ -66,6 +68,7 @@ ROUTERS: Final = (
     entries.router,
     agent.router,
     teams.router,
+    mcp_route.router,
     projects.router,
 )
 
@@ -76,9 +79,12 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
     per_minute = app.settings.requests_per_minute
     fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
 
+    mcp_endpoint = McpEndpoint(app)
+
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await mcp_endpoint.close()
         await fair_use.close()
 
     served = FastAPI(
@@ -98,7 +104,7 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
     )
     found = app.settings.openid
     provider = None if found is None else OpenIdProvider(found)
-    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), slack_http, provider)
+    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, slack_http, provider)
     served.router.route_class = JsonRoute
     add_problems(served)
     for router in ROUTERS:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.slack.signed_http import SlackHttp
+from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
 from bot.web.sessions import ApiSessions
 from composer.app import App
@@ -19,13 +20,14 @@ Connected = Callable[[], Awaitable[bool]]  # of a platform
 @dataclass(frozen=True, slots=True)
 class Served:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
-    `fair_use` counts requests; `sessions` answers what people say; `slack` takes Slack's events, where they come by
-    HTTP; `openid` signs people in by their accounts at a provider, where one is set."""
+    `fair_use` counts requests; `sessions` answers what people say; `mcp` serves MCP clients; `slack` takes Slack's
+    events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set."""
 
     app: App
     metrics: Metrics
     connected: Mapping[str, Connected]
     fair_use: "FairUse"
     sessions: ApiSessions
+    mcp: McpEndpoint
     slack: SlackHttp | None = None
     openid: "OpenIdProvider | None" = None

@@ -117,6 +117,10 @@ class ApiKeys:
         """How many keys of these users are neither revoked nor expired."""
         return int(await self._sql.fetch_value("api_keys_count", user_ids=list(users), now=now))
 
+    async def has_tools(self, now: datetime) -> bool:
+        """Whether any tool has a key that is neither revoked nor expired."""
+        return bool(await self._sql.fetch_value("api_keys_of_tools", now=now))
+
     async def revoke(self, ids: Sequence[uuid.UUID], now: datetime, actor: uuid.UUID | None = None) -> int:
         """Revoke keys; returns how many were not revoked before."""
         rows = await self._sql.fetch("api_keys_revoke", ids=list(ids), now=now)

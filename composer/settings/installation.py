@@ -43,10 +43,11 @@ class Settings(Table):
     work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
     `transcription_model` writes down voice notes, at its own API or, without one, at the chat model's. `prices` are by
     model, in `currency`. `owner` is whose memory `owner_key` opens to them, and `tool_keys`, by name, to their AI
-    tools. `oidc_…` is the OpenID provider whose accounts sign in people of `oidc_tenant`. `public_url` is where people
-    reach the web port, without a slash at its end, and `web_proxies` are those that may say who asks;
-    `requests_per_minute` is how much each key, or each address without one, may ask of it. `plan` is the one of `plans`
-    that tenants have which name none. `config` is the file that was read, if any; `warnings` are sentences to show.
+    tools. `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
+    `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
+    those that may say who asks; `requests_per_minute` is how much each key, or each address without one, may ask of it.
+    `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
+    `warnings` are sentences to show.
     """
 
     home: Path
@@ -76,6 +77,7 @@ class Settings(Table):
     audit_key: SecretStr | None = Field(default=None, min_length=32)
     owner: OwnerName | None = None
     owner_key: SettingsKey | None = None
+    key: SecretStr | None = None
     tool_keys: ToolKeys = Field(default_factory=dict)
     oidc_issuer: Issuer | None = None
     oidc_client_id: str | None = Field(default=None, max_length=500)

@@ -27,6 +27,11 @@ SELECT count(*) FROM api_keys
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND revoked_at IS NULL
       AND (expires_at IS NULL OR expires_at > :now)
 
+-- name: api_keys_of_tools
+-- Whether a tool has a key that is neither revoked nor expired.
+SELECT EXISTS (SELECT FROM api_keys WHERE tenant_id = :tenant_id AND vendor IS NOT NULL AND revoked_at IS NULL
+                                          AND (expires_at IS NULL OR expires_at > :now))
+
 -- name: api_keys_revoke
 -- Revoke keys that are not revoked yet.
 UPDATE api_keys SET revoked_at = :now

@@ -108,6 +108,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/projects/{id}/members"): Route(PEOPLE, of=PROJECT),
     ("PUT", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, {"role": "read"}, OF_PROJECT),
     ("DELETE", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, of=OF_PROJECT),
+    ("POST", "/mcp"): Route(TOOLS, {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
     ("GET", "/v1/whoami"): Route(TOOLS),
     ("GET", "/v1/keys"): Route(PEOPLE),
     ("POST", "/v1/keys"): Route(PEOPLE, {"vendor": "claude"}),
@@ -168,6 +169,7 @@ async def test_who_brings_no_valid_credential_gets_one_and_the_same_answer(
         viewers[f"revoked {vendor}"] = bearer(await _revoked_key(harness, "alice", vendor))
         viewers[f"expired {vendor}"] = bearer(await _expired_key(harness, "alice", vendor))
     harness.clock.tick(timedelta(hours=2).total_seconds())
+    await key_of(harness, "bob", "claude")  # so that MCP is on
     answers = set()
     for (method, path), route in ROUTES.items():
         for name, headers in viewers.items():

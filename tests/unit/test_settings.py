@@ -45,7 +45,7 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_TIMEZONE NEXUS_PLAN NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL
         NEXUS_AUDIT_DAYS NEXUS_USAGE_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH
         NEXUS_SUMMARY_MODEL NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY NEXUS_TRANSCRIPTION_MODEL
-        NEXUS_OWNER NEXUS_OWNER_KEY NEXUS_TOOL_KEYS NEXUS_OIDC_ISSUER NEXUS_OIDC_CLIENT_ID
+        NEXUS_OWNER NEXUS_OWNER_KEY NEXUS_TOOL_KEYS NEXUS_KEY NEXUS_OIDC_ISSUER NEXUS_OIDC_CLIENT_ID
         NEXUS_OIDC_CLIENT_SECRET NEXUS_OIDC_TENANT NEXUS_OIDC_NAME_CLAIM NEXUS_OIDC_EMAIL_DOMAINS
         NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
         NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY"""
@@ -273,7 +273,7 @@ def test_secrets_are_not_shown(folder: Path) -> None:
     provider = {"NEXUS_OIDC_ISSUER": "https://a.example", "NEXUS_OIDC_CLIENT_ID": "n", "NEXUS_OIDC_TENANT": "t"}
     of_tools |= provider | {"NEXUS_PUBLIC_URL": "https://b.example"}
     settings = load_settings(values | of_tools | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
-    assert len(secret) == 13
+    assert len(secret) == 14
     assert "hush" not in repr(settings)
     assert "hush" not in f"{settings.database_url} {settings.redis_url!s} {settings.owner_database_url!r}"
     assert {"hush-hush", "hush-hush" * 4, "hush-tool" * 4, "hush%2Dhush"} <= settings.secrets

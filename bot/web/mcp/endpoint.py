@@ -1,0 +1,65 @@
+"""MCP over HTTP: one address for all clients, without sessions, so that any process may answer any request."""
+
+import asyncio
+import importlib
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from composer.app import App
+from composer.signals import end_tasks
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.types import Receive, Scope, Send
+
+    from bot.web.serving import Served
+
+
+class McpEndpoint:
+    """Serves MCP requests that were let in. The SDK is loaded at the first one. `close` it at the end."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._tool_key_seen = False
+        self._starting = asyncio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def is_on(self) -> bool:
+        """Whether there is anybody to serve: an address for clients is set, or some tool has a key."""
+        settings = self._app.settings
+        if settings.public_url is not None or settings.tool_keys or self._tool_key_seen:
+            return True
+        for tenant, _ in await self._app.database.tenants():
+            async with self._app.database.transaction(tenant, snapshot=True) as tx:
+                if await tx.api_keys.has_tools(self._app.clock.now()):
+                    self._tool_key_seen = True
+                    return True
+        return False
+
+    async def serve(self, nexus: "Served", scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer one request, whose state says whom it stands for."""
+        manager = await self._started(nexus)
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """Cut what is being answered."""
+        if self._running is not None:
+            await end_tasks([self._running])
+
+    async def _started(self, nexus: "Served") -> "StreamableHTTPSessionManager":
+        async with self._starting:
+            if self._manager is None:
+                module = await asyncio.to_thread(importlib.import_module, f"{__package__}.transport")
+                manager, ready = module.manager(nexus), asyncio.Event()
+                self._running = asyncio.create_task(_run(manager, ready))
+                await ready.wait()
+                self._manager = manager
+            return self._manager
+
+
+async def _run(manager: "StreamableHTTPSessionManager", ready: asyncio.Event) -> None:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(manager.run())
+        ready.set()
+        await asyncio.Event().wait()

@@ -1,0 +1,40 @@
+"""The memory over standard input and output, for a tool that starts Nexus as a program."""
+
+import sys
+from contextlib import redirect_stdout
+from typing import Any, Final
+
+from bot.web.limits import FairUse
+from bot.web.mcp.caller import Caller
+from bot.web.mcp.endpoint import McpEndpoint
+from bot.web.mcp.server import memory_server
+from bot.web.metrics import Metrics
+from bot.web.serving import Served
+from bot.web.sessions import ApiSessions
+from composer.app import App
+from composer.credentials.principal import Principal
+from composer.errors import Refused
+
+WRONG_KEY: Final = "The key in NEXUS_KEY opens nothing: it is wrong, has expired or was revoked."
+
+
+async def serve(app: App, key: str) -> None:
+    """Serve until the input ends. The key is looked up at each call, so that one which is revoked opens nothing more.
+    Raises Refused for a wrong one."""
+    settings = app.settings
+    fair_use = FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute)
+
+    async def principal(_: Any = None) -> Principal:
+        found = await app.credentials.resolve(key)
+        if found is None:
+            raise Refused(WRONG_KEY)
+        await fair_use.admit(f"key:{found.id}")
+        return found
+
+    try:
+        await principal()
+        nexus = Served(app, Metrics([]), {}, fair_use, ApiSessions(app), McpEndpoint(app))
+        with redirect_stdout(sys.__stdout__):  # the SDK takes it, and lets what else is printed go to standard error
+            await memory_server(Caller(nexus, principal)).run_stdio_async()
+    finally:
+        await fair_use.close()

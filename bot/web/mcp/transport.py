@@ -1,0 +1,21 @@
+"""The SDK's transport over HTTP, as the endpoint uses it."""
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+
+from bot.web.bodies import MAX_BYTES
+from bot.web.mcp.caller import Caller, principal_of_request
+from bot.web.mcp.server import memory_server
+from bot.web.serving import Served
+
+
+def manager(nexus: Served) -> StreamableHTTPSessionManager:
+    """Serves both eras of the protocol without sessions, each answer as JSON. The edge has judged the Host header."""
+    server = memory_server(Caller(nexus, principal_of_request))
+    server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=MAX_BYTES,
+    )
+    return server.session_manager
