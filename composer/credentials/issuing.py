@@ -124,6 +124,7 @@ async def create_key(
     permissions = wanted_permissions(request, admin=person.admin)
     await tx.people.hold()
     users = (person.id, *(await tx.people.linked_users([person.id])).get(person.id, ()))
+    await tx.api_keys.lock(min(users))
     if await tx.api_keys.count(users, now) >= MAX_KEYS:
         raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
     text = keys.make(Kind.KEY, tenant, secret)
