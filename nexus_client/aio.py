@@ -427,8 +427,8 @@ class AsyncNexus:
 
 
 def _part(text: str) -> str:
-    """A text as one part of a path."""
-    return quote(str(text), safe="")
+    """A text as one part of a path. Dots alone would lead to another one."""
+    return quote(str(text), safe="") if str(text).strip(".") else str(text).replace(".", "%2E")
 
 
 def _match(version: int | None) -> dict[str, str]:

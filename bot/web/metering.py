@@ -37,7 +37,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("POST", "/v1/agent/entries"): _W,
     ("GET", "/v1/agent/entries"): _R,
     ("GET", "/v1/agent/entries/latest"): _R,
-    ("GET", "/v1/agent/entries/by-tag/{name}"): _R,
+    ("GET", "/v1/agent/entries/by-tag/{name:path}"): _R,
     ("GET", "/v1/agent/entries/{id}"): _R,
     ("POST", "/v1/agent/entries/{id}/forget"): _X,
     ("POST", "/v1/agent/forget"): _X,

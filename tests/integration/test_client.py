@@ -73,6 +73,8 @@ async def test_a_person_and_a_tool_use_it(harness: AppHarness, url: str) -> None
         assert [entry["snippet"] async for entry in claude.agent_by_tag("ops")] == ["we deploy on fridays"]
         changed = await alice.change(first["id"], version=1, tags=["ops/eu"])
         assert changed["version"] == 2
+        assert [entry["snippet"] async for entry in claude.agent_by_tag("ops/eu")] == ["we deploy on fridays"]
+        assert [entry async for entry in claude.agent_by_tag("..")] == [], "dots lead to no other address"
         with pytest.raises(Conflict):
             await alice.change(first["id"], version=1, tags=[])
         assert (await claude.agent_latest())["content"] == "note 4"

@@ -77,7 +77,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("POST", "/v1/agent/entries"): Route(TOOLS, WRITE),
     ("GET", "/v1/agent/entries"): Route(TOOLS),
     ("GET", "/v1/agent/entries/latest"): Route(TOOLS),
-    ("GET", "/v1/agent/entries/by-tag/{name}"): Route(TOOLS),
+    ("GET", "/v1/agent/entries/by-tag/{name:path}"): Route(TOOLS),
     ("GET", "/v1/agent/entries/{id}"): Route(TOOLS, of=ENTRY),
     ("POST", "/v1/agent/entries/{id}/forget"): Route(TOOLS, of=ENTRY),
     ("POST", "/v1/agent/forget"): Route(TOOLS, {}),

@@ -31,6 +31,8 @@ FAMILIES: Final = frozenset(
         "lists",  # cursors, counts and filters as oracles
         "query",
         "keys",  # keys that make keys
+        "exchange",  # documents that are taken out and brought in
+        "settings",  # and figures
     }
 )
 

@@ -197,7 +197,7 @@ class _Play:
         return self.keys[who]
 
     def _who(self, who: str) -> tuple[str, str, str | None, str | None]:
-        found = WHO.fullmatch(who)
+        found = WHO.fullmatch(self._own(who))
         if found is None:
             raise Broken(f"{self.case.id}: nobody is called {who}")
         workspace = self.case.slug if found[1] is None else f"{self.case.slug}-{found[1]}"

@@ -58,7 +58,7 @@ async def latest_entry(call: Calling, asked: Listed) -> Response:
         return await answer(tx, access, found.entries[0])
 
 
-@router.get("/entries/by-tag/{name}", summary="List entries by tag", response_class=Response, responses=_LISTS)
+@router.get("/entries/by-tag/{name:path}", summary="List entries by tag", response_class=Response, responses=_LISTS)
 async def entries_by_tag(
     call: Calling,
     asked: Listed,
