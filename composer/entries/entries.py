@@ -186,7 +186,7 @@ async def change(
 async def put_values(tx: Transaction, access: EntryAccess, entry: Entry, values: EntryValues, now: datetime) -> Changed:
     """Give an entry new values, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was changed
     meanwhile."""
-    if values == entry.values:
+    if values.equals(entry.values):
         return Changed(entry)
     found = await entry_index.replace_values(tx, entry, values, now, EntryWriter(access.user, _by(access)))
     if found is None:

@@ -184,7 +184,7 @@ async def _plan(
 
 def _outcome(item: ImportedEntry, entry: Entry, existing: Entry | None, now: datetime) -> Outcome:
     """A document takes nothing away: what it has in the trash changes nothing that is there."""
-    same = existing is not None and existing.values == entry.values
+    same = existing is not None and existing.values.equals(entry.values)
     if entry.has_expired(now) and not same:
         return Outcome.EXPIRED
     if existing is None:

@@ -46,6 +46,10 @@ class EntryValues:
         found = (self.text, self.title, self.content, self.key, self.session, metadata, *self.tags)
         return tuple(text for text in found if text)
 
+    def equals(self, other: "EntryValues") -> bool:
+        """Whether it is the same to the letter: true, 1 and 1.0 are equal in Python, and three things in JSON."""
+        return self == other and self.as_json() == other.as_json()
+
     def as_json(self) -> str:
         """The values but the text and the kind, as JSON text, for what waits for approval."""
         expires = None if self.expires_at is None else self.expires_at.isoformat()

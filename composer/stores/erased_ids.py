@@ -25,6 +25,7 @@ _EXPRESSIONS: Final = {
     "text": "{0}",
     "text[]": "array_to_string({0}, ' ')",
     "jsonb": "{0}::text",
+    "json": "{0}::text",
 }
 
 

@@ -3,7 +3,7 @@
 INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, allowed_vendors, kind, key, title, text, content, tags,
                       metadata, session, author, origin, trust, created_at, expires_at)
 VALUES (:tenant_id, :id, :namespace, :user_id, :visibility, :vendors::text[], :kind, :key, :title, :text, :content,
-        :tags::text[], :metadata::jsonb, :session, :author, :origin, :trust, :now, :expires_at)
+        :tags::text[], :metadata::json, :session, :author, :origin, :trust, :now, :expires_at)
 ON CONFLICT DO NOTHING
 RETURNING id
 
@@ -11,7 +11,7 @@ RETURNING id
 -- Give an entry new values, if it still has a version. Returns the next one.
 UPDATE memories
 SET allowed_vendors = :vendors::text[], kind = :kind, key = :key, title = :title, text = :text, content = :content,
-    tags = :tags::text[], metadata = :metadata::jsonb, session = :session, expires_at = :expires_at, updated_at = :now,
+    tags = :tags::text[], metadata = :metadata::json, session = :session, expires_at = :expires_at, updated_at = :now,
     version = version + 1
 WHERE tenant_id = :tenant_id AND id = :id AND version = :version AND trashed_at IS NULL
 RETURNING version

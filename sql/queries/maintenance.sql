@@ -59,6 +59,6 @@ SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, NULL
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attname <> 'tenant_id'
-      AND format_type(a.atttypid, NULL) IN ('uuid', 'uuid[]', 'text', 'text[]', 'jsonb')
+      AND format_type(a.atttypid, NULL) IN ('uuid', 'uuid[]', 'text', 'text[]', 'jsonb', 'json')
       AND EXISTS (SELECT FROM pg_attribute AS t WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')
 ORDER BY c.relname, a.attname

@@ -5,7 +5,7 @@ INSERT INTO quarantine (tenant_id, id, kind, item_id, namespace, user_id, visibi
 SELECT :tenant_id, * FROM unnest(:ids::uuid[], :kinds::text[], :item_ids::uuid[], :namespaces::text[],
                          :user_ids::uuid[], :visibilities::text[], :trusts::text[], :details::text[], :texts::text[],
                          :authors::text[], :origins::text[], :at::timestamptz[], :states::text[],
-                         :entries::jsonb[])
+                         :entries::json[])
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: quarantine_drop

@@ -1,6 +1,7 @@
 """Entries: stored exactly as sent, appended by tools, edited by the person whose they are."""
 
 import asyncio
+import json
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from bot.console import jobs as schedule
 from composer.entries import entries, listing
 from composer.entries.entries import Written
 from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.memory import review
 from composer.model import Trust
 from composer.visibility import Grants, readable_entries
 from jobs.work import TRASH_DAYS
@@ -319,3 +321,34 @@ async def test_who_may_only_read_a_project_by_now_changes_nothing_in_it(hub: Hub
         with pytest.raises(Refused, match="You may read the project apollo"):
             await act
     assert await hub.titles("alice") == ["for apollo, better"]
+
+
+async def test_metadata_comes_back_as_it_was_sent(hub: Hub) -> None:
+    sent: dict[str, Any] = {
+        "z": [1e308, 1e16, -0.0, 5e-324, 1.0, 10**30, 0.1],
+        "a": {"true": True, "one": 1, "text": 'é"\n\\', "none": None},
+    }
+    text = json.dumps(sent)
+    written = await hub.write("alice", "zqvault", metadata=sent, key="k")
+    assert json.dumps(written.entry.values.metadata) == text
+    assert json.dumps((await hub.get("alice", written.entry.id)).values.metadata) == text
+    await hub.write("alice", "zqagain", metadata={"b": 1}, key="k")
+    merged = (await hub.get("alice", written.entry.id)).values.metadata
+    assert json.dumps(merged) == json.dumps({**sent, "b": 1})
+    for value in (True, 1, 1.0, [-0.0], [0.0]):
+        await hub.change("alice", written.entry.id, metadata={"b": value})
+        assert json.dumps((await hub.get("alice", written.entry.id)).values.metadata) == json.dumps({"b": value})
+
+
+async def test_metadata_that_waits_comes_back_as_it_was_sent(harness: AppHarness) -> None:
+    hub = Hub(harness, quarantined={Trust.TOOL})
+    await harness.command("alice", "/nexus project create apollo", room="general")
+    async with hub.request("alice") as (_, access):
+        (project,) = access.projects
+    grants = OF_TOOL | {Grants.WRITE_PROJECTS}
+    await hub.write("alice", "zqwaits", "claude", project=project.id, grants=grants, metadata={"n": 1e308, "a": -0.0})
+    async with hub.request("alice") as (tx, access):
+        (item,) = await listing.pending(tx, access)
+        await review.approve(tx, item, harness.clock.now())
+    (entry,) = await hub.find("alice")
+    assert json.dumps(entry.values.metadata) == '{"n": 1e+308, "a": -0.0}'

@@ -40,7 +40,7 @@ async def _cells(settings: Settings) -> list[tuple[str, bytes]]:
         columns = await connection.fetch(
             "SELECT c.relname, a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid"
             " WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
-            " AND format_type(a.atttypid, NULL) IN ('text', 'jsonb', 'text[]', 'bytea')"
+            " AND format_type(a.atttypid, NULL) IN ('text', 'jsonb', 'json', 'text[]', 'bytea')"
         )
         found = []
         for table, column in columns:
