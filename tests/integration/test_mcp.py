@@ -1,6 +1,7 @@
 """The memory over MCP, by the SDK's own client in both eras of the protocol: what tools answer, and to whom."""
 
 import json
+import logging
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -84,8 +85,20 @@ async def test_the_list_of_tools_is_always_the_same_and_names_no_person(url: str
         assert not parameters & {"user", "user_id", "owner", "vendor", "tenant", "person", "context"}
         assert tool.output_schema is None
         assert tool.description
+        assert "\n" not in tool.description
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is not None
+
+
+async def test_the_sdk_shows_no_librarys_lines(
+    harness: AppHarness, url: str, claude: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", logging.WARNING)
+    assert (await _post(url, bearer(claude))).status_code == 200
+    assert root.handlers == []
+    assert root.level == logging.WARNING
 
 
 async def test_lists_begin_with_snippets_and_go_on_with_a_cursor(harness: AppHarness, url: str, claude: str) -> None:

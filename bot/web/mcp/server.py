@@ -1,6 +1,8 @@
 """The MCP server over one memory: its tools, resources and prompts, for any transport."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from mcp.server.mcpserver import MCPServer
@@ -26,13 +28,24 @@ _ERASES: Final = ToolAnnotations(
 )
 
 
+@contextmanager
+def _logs_as_they_are() -> Iterator[None]:
+    """Undo what the SDK does to logging: it would show every library's lines. Its own have what was sent and what we
+    answer; ours have neither (tools.in_sentences)."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
+
+
 def memory_server(caller: Caller) -> "MCPServer[Any]":
     """A server whose tools act for whoever calls them. Nothing of a call is kept."""
-    # Its lines have what was sent, and what we answer; ours have neither (tools.in_sentences).
-    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
-    server: MCPServer[Any] = MCPServer(
-        NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
-    )
+    with _logs_as_they_are():
+        server: MCPServer[Any] = MCPServer(
+            NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
+        )
     tools = MemoryTools(caller)
     for tool, title, annotations in (
         (tools.search, "Search the memory", _READS),
@@ -47,7 +60,8 @@ def memory_server(caller: Caller) -> "MCPServer[Any]":
         (tools.facts, "List facts", _READS),
     ):
         # One text, and no structured copy of it: that would double the tokens.
-        server.add_tool(tool, title=title, annotations=annotations, structured_output=False)
+        said = " ".join((tool.__doc__ or "").split())
+        server.add_tool(tool, title=title, description=said, annotations=annotations, structured_output=False)
     add_resources(server, caller)
     add_prompts(server, tools)
     return server
