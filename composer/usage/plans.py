@@ -36,9 +36,9 @@ class QuotaState:
 
     @property
     def is_nearly_used_up(self) -> bool:
-        """Whether most of it is used."""
+        """Whether most of it is used. What the plan has nothing of is not used."""
         part, whole = WARN_AT
-        return self.used * whole >= self.most * part
+        return self.used > 0 and self.used * whole >= self.most * part
 
     @property
     def words(self) -> str:

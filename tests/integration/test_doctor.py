@@ -84,7 +84,19 @@ async def fails(*_: object) -> None:
 
 
 async def serve_for_an_hour(harness: AppHarness) -> None:
-    for job in ("reconciliation", "embedding", "extraction", "thread", "session", "day", "week", "expiry", "audit"):
+    frequent = (
+        "reconciliation",
+        "embedding",
+        "extraction",
+        "thread",
+        "session",
+        "day",
+        "week",
+        "expiry",
+        "quotas",
+        "audit",
+    )
+    for job in frequent:
         await schedule.run(harness.app, job, START)
 
 

@@ -20,7 +20,7 @@ from composer.model import derived_id
 from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories import table_statistics
-from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import PostgresDatabase
@@ -161,7 +161,8 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
         redis_url=servers.redis_url + "?db=7",
         agents=(AgentSettings(model="m"),),
         openai_base_url="http://127.0.0.1:9",
-        tenants={"acme": TenantSettings(keep_days=43)},
+        tenants={"acme": TenantSettings(keep_days=43, plan="tiny")},
+        plans={"tiny": PlanSettings(reads=1)},
         backups=2,
     )
     raw = await asyncpg.connect(url)
@@ -219,6 +220,11 @@ async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: 
         incoming(workspace, place, "carol", f"late words {n}", harness.clock.tick(), id=f"late{n}") for n in range(3)
     ]
     await harness.app.receive(workspace, late, answer=False)
+    await raw.execute("UPDATE users SET admin = true WHERE id = $1", user)
+    used = (
+        "INSERT INTO operation_totals VALUES ($1, date_trunc('month', $3::timestamptz)::date, $2, 'api', 'reads', 1, 0)"
+    )
+    await raw.execute(used, tenant, user, NOW)
     harness.clock.set(NOW)
 
 
