@@ -295,7 +295,7 @@ async def _own_under(
     takes both locks takes them in this order."""
     entry = await _own(tx, access, id, now, version)
     if entry.values.key is not None and (entry.trashed_at is not None or entry.has_expired(now)):
-        await tx.entries.lock_key(entry.origin, entry.values.key)
+        await tx.entries.lock_key(entry.user_id, entry.origin, entry.values.key)
     await lock()
     return await _own(tx, access, id, now, version)
 

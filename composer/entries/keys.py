@@ -18,7 +18,7 @@ KEY_TAKEN: Final = "Another entry has the key of that one by now: put that other
 async def find_locked(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
     """The entry that the same writer stored with the same key, under a lock of the key."""
     assert entry.values.key is not None
-    await tx.entries.lock_key(entry.origin, entry.values.key)
+    await tx.entries.lock_key(entry.user_id, entry.origin, entry.values.key)
     readable = replaceable(access, entry.namespace)
     found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
     if found is None:

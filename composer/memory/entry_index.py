@@ -83,7 +83,7 @@ async def lock_key_of(tx: Transaction, item: PendingItem) -> None:
     erasure."""
     key = json.loads(item.entry or "{}").get("key")
     if key is not None:
-        await tx.entries.lock_key(item.origin, key)
+        await tx.entries.lock_key(item.tag.user_id, item.origin, key)
 
 
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:

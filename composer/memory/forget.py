@@ -184,6 +184,8 @@ async def reword(tx: Transaction, item: ItemRef, before: Sequence[str], after: S
     old, new = await asyncio.to_thread(words_of, *before), await asyncio.to_thread(words_of, *after)
     if not old - new:
         return Receipt()
+    if not await tx.erasure.derived_items([item[1]]):
+        return Receipt()  # nothing was made from it, and no prompt had it
     replaced = len(old - new) > len(old) * REPLACED_SHARE
     request = ErasureRequest([], [item], old - new, recalled=replaced, derived=replaced, remaining=new)
     affected = await find_affected(tx, request)

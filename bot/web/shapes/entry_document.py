@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Names, NewEntry, Shared, Taken, shared_values
 from bot.web.shapes.values import Moment
-from composer.entries.imports import MAX_ENTRIES, Imported, ImportedEntry, Outcome
+from composer.entries.import_plan import ImportedEntry, Outcome
+from composer.entries.imports import MAX_ENTRIES, Imported
 from composer.repositories.entries import Entry
 
 FORMAT: Final = "nexus-entries"
