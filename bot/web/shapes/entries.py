@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.web.shapes.values import Moment
+from bot.web.shapes.values import Flag, Moment
 from composer.entries.draft import (
     KINDS,
     MAX_CONTENT_BYTES,
@@ -131,7 +131,7 @@ class Person(BaseModel):
 
     id: uuid.UUID
     name: str
-    you: bool
+    you: Flag
 
 
 class Named(BaseModel):
@@ -147,8 +147,8 @@ class Shared(BaseModel):
 
     team: Named | None
     project: Named | None
-    everyone: bool
-    former_member: bool
+    everyone: Flag
+    former_member: Flag
 
 
 class _EntryAnswer(BaseModel):
