@@ -13,6 +13,7 @@ from typing import Any, Final
 from bot.console.logs import configure_logs
 from tests.bench import (
     adapters,
+    api,
     backup,
     compose,
     importing,
@@ -33,6 +34,7 @@ BENCHES: Final = {
     "ingest": ingest.measure,
     "compose": compose.measure,
     "adapters": adapters.measure,
+    "api": api.measure,
     "jobs": jobs.measure,
     "backup": backup.measure,
     "own_data": own_data.measure,
