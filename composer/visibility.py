@@ -536,6 +536,7 @@ class EntryAccess:
     may (see Grants); one that is missing means less. `teams`: those that the person is a member of now; `shared_with`:
     those that entries of theirs are shared with, also after they left. `projects`: those that they are a member of now.
     `project`: the one that the request is about; None: none. `settings`: what the person has set for themselves.
+    Nothing is judged by `name`: what the user is called.
     """
 
     tenant_id: uuid.UUID
@@ -548,6 +549,7 @@ class EntryAccess:
     projects: tuple[ProjectFacts, ...] = ()
     project: uuid.UUID | None = None
     settings: PersonalSettings = DEFAULT_SETTINGS
+    name: str = ""
 
     @property
     def users(self) -> tuple[uuid.UUID, ...]:

@@ -52,7 +52,16 @@ BODY_BYTES: Final[Mapping[str, int]] = {
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
+# Those that are asked most come first: a request looks for its route in this order. What has a path under another's
+# path with a parameter comes before that.
 ROUTERS: Final = (
+    query.router,
+    agent.router,
+    forgetting.router,
+    exchange.router,
+    entries.router,
+    mcp_route.router,
+    chat.router,
     health.router,
     login.router,
     login.signed_in_routes,
@@ -61,14 +70,7 @@ ROUTERS: Final = (
     settings.router,
     usage.router,
     admin.router,
-    chat.router,
-    query.router,
-    forgetting.router,
-    exchange.router,
-    entries.router,
-    agent.router,
     teams.router,
-    mcp_route.router,
     projects.router,
 )
 

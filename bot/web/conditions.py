@@ -20,7 +20,7 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def _version(
+async def _version(
     if_match: Annotated[
         str | None,
         Header(

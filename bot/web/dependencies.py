@@ -7,7 +7,7 @@ from fastapi import Depends, Request
 from bot.web.serving import Served
 
 
-def _served(request: Request) -> Served:
+async def _served(request: Request) -> Served:
     return cast(Served, request.app.state.nexus)
 
 

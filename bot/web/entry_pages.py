@@ -43,7 +43,7 @@ class Wanted:
         return self.project is not None
 
 
-def wanted(
+async def wanted(
     kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.")] = None,
     tag: Annotated[Words | None, Query(description="All of these tags.")] = None,
     vendor: Annotated[Words | None, Query(description="Written by any of these; `api` is the person.")] = None,
@@ -117,7 +117,8 @@ async def page_values(tx: Transaction, access: EntryAccess, found: Page, *, snip
 
 async def names_for(tx: Transaction, access: EntryAccess, entries: Sequence[Entry]) -> Names:
     """What the owners, teams and projects of entries are called."""
-    people = await tx.people.names(owners(entries)) if entries else {}
+    others = [user for user in owners(entries) if user != access.user]
+    people = {access.user: access.name} | (await tx.people.names(others) if others else {})
     of_teams = may_see_teams(access) and any(entry.namespace.startswith("team:") for entry in entries)
     teams = {team.id: team.name for team in await tx.teams.find_for(access.users)} if of_teams else {}
     return Names(access, people, teams)

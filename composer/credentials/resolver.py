@@ -66,7 +66,7 @@ class Resolver:
     async def _web_session(self, text: str) -> Principal | None:
         parsed, digest = keys.parse(text, Kind.WEB_SESSION), keys.digest(text)
         tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.statement(tenant) as tx:
             stored = await tx.web_sessions.find(digest)
         if parsed is None or stored is None or not hmac.compare_digest(stored.digest, digest):
             return None
@@ -87,7 +87,7 @@ class Resolver:
                 holder = await tx.api_keys.owner(owner.platform, owner.workspace, owner.external_id)
             return None if holder is None else _of_settings(owner, chosen, holder)
         tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.statement(tenant) as tx:
             stored = await tx.api_keys.find(digest)
         if parsed is None or stored is None or not hmac.compare_digest(stored.digest, digest):
             return None

@@ -112,6 +112,10 @@ class Database(Protocol):
         `snapshot`: read-only, with all reads as of one moment."""
         ...
 
+    def statement(self, tenant_id: uuid.UUID) -> AbstractAsyncContextManager[Transaction]:
+        """One statement that sets its tenant itself, without a transaction around it. Any other one sees no tenant."""
+        ...
+
     def installation(self) -> AbstractAsyncContextManager[Statements]:
         """Statements that see no tenant, for tables of the installation."""
         ...

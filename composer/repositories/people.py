@@ -181,6 +181,7 @@ class People:
             tuple(ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["projects"]),
             project,
             settings_from_row(row),
+            row["name"],
         )
 
     async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:

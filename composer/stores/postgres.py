@@ -121,6 +121,12 @@ class PostgresDatabase:
                 raise
             await connection.execute("COMMIT")
 
+    @asynccontextmanager
+    async def statement(self, tenant_id: uuid.UUID) -> AsyncIterator[Transaction]:
+        """One statement that sets its tenant itself, in one round trip. Any other one sees no tenant."""
+        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
+            yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._signer)
+
     async def _statistics_exist(self, connection: Connection) -> bool:
         """Whether the server has statistics of the large tables. Once it has, it keeps them up to date itself."""
         if not self._has_statistics and time.monotonic() >= self._next_statistics_check:

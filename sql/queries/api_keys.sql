@@ -4,10 +4,16 @@ INSERT INTO api_keys (tenant_id, id, user_id, vendor, name, prefix, digest, perm
 VALUES (:tenant_id, :id, :user_id, :vendor, :name, :prefix, :digest, :permissions::text[], :now, :created_by, :expires_at)
 
 -- name: api_key_find
--- Find a key by its digest, revoked and expired ones too, with what its person is now.
-SELECT k.id, k.digest, k.user_id, k.vendor, k.permissions, k.expires_at, k.revoked_at, k.last_used_at, u.admin, u.opted_out
-FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
-WHERE k.tenant_id = :tenant_id AND k.digest = :digest
+-- Find a key by its digest, revoked and expired ones too, with what its person is now. It sets its tenant itself, so it
+-- needs no transaction around it. What is within LATERAL depends on that, and so is read after it.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT k.id, k.digest, k.user_id, k.vendor, k.permissions, k.expires_at, k.revoked_at, k.last_used_at, u.admin,
+           u.opted_out
+    FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
+    WHERE k.tenant_id = within.tenant::uuid AND k.digest = :digest OFFSET 0
+) AS found
 
 -- name: api_keys_of
 -- List the keys of these users, oldest first.

@@ -155,7 +155,7 @@ WITH own AS MATERIALIZED (
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
     WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 )
-SELECT ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS linked,
+SELECT u.name, ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS linked,
        ARRAY(SELECT DISTINCT t.team_id FROM team_members AS t
              WHERE t.tenant_id = :tenant_id AND t.user_id IN (SELECT id FROM own) ORDER BY 1) AS teams,
        ARRAY(SELECT DISTINCT substr(m.namespace, 6)::uuid FROM memories AS m

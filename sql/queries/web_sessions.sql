@@ -4,10 +4,15 @@ INSERT INTO web_sessions (tenant_id, id, user_id, digest, created_at, expires_at
 VALUES (:tenant_id, :id, :user_id, :digest, :now, :expires_at, :browser)
 
 -- name: web_session_find
--- Find a web session by its digest, expired ones too, with what its person is now.
-SELECT w.id, w.digest, w.user_id, w.expires_at, w.last_used_at, u.admin, u.opted_out
-FROM web_sessions AS w JOIN users AS u ON u.tenant_id = w.tenant_id AND u.id = w.user_id
-WHERE w.tenant_id = :tenant_id AND w.digest = :digest
+-- Find a web session by its digest, expired ones too, with what its person is now. It sets its tenant itself, as
+-- api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT w.id, w.digest, w.user_id, w.expires_at, w.last_used_at, u.admin, u.opted_out
+    FROM web_sessions AS w JOIN users AS u ON u.tenant_id = w.tenant_id AND u.id = w.user_id
+    WHERE w.tenant_id = within.tenant::uuid AND w.digest = :digest OFFSET 0
+) AS found
 
 -- name: web_sessions_of
 -- List the web sessions of these users that have not expired, oldest first.

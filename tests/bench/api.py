@@ -173,7 +173,7 @@ def _works(app: App, people: dict[str, Person]) -> list[Work]:
         found += [
             _searching(app, person, f"search, {size} entries"),
             _listing(
-                app, person, f"list by kind and tag, {size} entries", EntryFilter(kinds=("note",), tags=("tag3",))
+                app, person, f"list by kind and tag, {size} entries", EntryFilter(kinds=("fact",), tags=("tag3",))
             ),
             _listing(app, person, f"list by words, {size} entries", EntryFilter(words="ba")),
             _listing(app, person, f"list with counts, {size} entries", EntryFilter(kinds=("note",)), stats=True),

@@ -444,3 +444,20 @@ async def test_each_look_up_uses_an_index(harness: AppHarness) -> None:
             plan = "\n".join(row[0] for row in await connection_of(tx).fetch(f"EXPLAIN {query.sql}", *bound))
             assert "Seq Scan" not in plan, plan
             assert "digest = " in plan or name == "credential_owner", plan
+
+
+async def test_a_credential_is_looked_up_by_one_statement_that_leaves_no_tenant_behind(harness: AppHarness) -> None:
+    made, at, alice = await new_key(harness), harness.workspace(), await person(harness)
+    cookie = await signed_in(harness)
+    async with harness.app.database.statement(at.tenant_id) as tx:
+        assert await tx.api_keys.of([alice.id]) == [], "a statement that sets no tenant sees none"
+        found = await tx.api_keys.find(keys.digest(made.text))
+        assert found is not None
+        assert found.id == made.entry.id
+        session = await tx.web_sessions.find(keys.digest(cookie))
+        assert session is not None
+        assert session.holder.user_id == alice.id
+        assert await tx.api_keys.of([alice.id]) == [], "nor does the next one on its connection"
+    async with harness.app.database.statement(tenant_id("another")) as tx:
+        assert await tx.api_keys.find(keys.digest(made.text)) is None
+        assert await tx.web_sessions.find(keys.digest(cookie)) is None

@@ -1,5 +1,6 @@
 """Every route of the web port by every kind of viewer: whoever adds a route says here who may use it."""
 
+import inspect
 import secrets
 import uuid
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 from fastapi.routing import APIRoute
+from fastapi.security.base import SecurityBase
 
 from bot.web.app import ROUTERS, web_app
 from bot.web.metrics import Metrics
@@ -159,6 +161,15 @@ def test_every_route_says_who_may_use_it() -> None:
         for method in route.methods or ()
     }
     assert served - PAGES == set(ROUTES), "a new route is classified in ROUTES, and one that went is taken out"
+
+
+def test_no_request_waits_for_a_thread() -> None:
+    waiting = [route.dependant for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    while waiting:
+        each = waiting.pop()
+        waiting += each.dependencies
+        security = isinstance(each.call, SecurityBase)
+        assert each.call is None or security or inspect.iscoroutinefunction(each.call), each.call
 
 
 async def test_who_brings_no_valid_credential_gets_one_and_the_same_answer(

@@ -193,7 +193,6 @@ async def _changed(
 
 async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
     """Who writes by a request."""
-    name = (await tx.people.names([access.user])).get(access.user, "")
     trust = await tx.people.trust(access.user)
     directory = call.nexus.app.directory
-    return Writer(name, trust, directory.quarantine(access.tenant_id), directory.plan(access.tenant_id))
+    return Writer(access.name, trust, directory.quarantine(access.tenant_id), directory.plan(access.tenant_id))

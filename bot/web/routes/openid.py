@@ -63,7 +63,7 @@ class _Flow:
         return answer
 
 
-def _flow(request: Request, nexus: Nexus) -> _Flow:
+async def _flow(request: Request, nexus: Nexus) -> _Flow:
     """The sign-in that is under way. Raises RequestRefused without a provider."""
     if nexus.openid is None:
         raise RequestRefused(404, NOT_SET)
@@ -129,7 +129,6 @@ async def show(request: Request, flow: Flow) -> Response:
     if principal.tenant != who.tenant:
         return page(f"{who.host} signs in people of {who.tenant} alone.", status=403)
     async with app.database.transaction(principal.tenant_id, snapshot=True) as tx:
-        name = (await tx.people.names([principal.user])).get(principal.user, "")
         access = await entry_access.reading(
             tx, principal.tenant_id, principal.user, principal.reads_as, principal.permissions
         )
@@ -144,7 +143,7 @@ async def show(request: Request, flow: Flow) -> Response:
         body.append(pages.button(DISCONNECT_PATH, "Disconnect it", id=str(login.id)))
     if account is None:
         body.append(pages.button(CONNECT_PATH, f"Connect an account at {who.host}"))
-    return page(f"This browser is signed in as {name} of {principal.tenant}.", *body)
+    return page(f"This browser is signed in as {access.name} of {principal.tenant}.", *body)
 
 
 @router.post(CONNECT_PATH, include_in_schema=False)

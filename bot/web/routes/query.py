@@ -162,10 +162,12 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
 
 async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
-    async with app.database.transaction(tenant, snapshot=True) as tx:
-        access = await gathering.reading(tx, tenant, user, principal.reads_as, principal.permissions)
-        project = None if body.project is None else named_project(access, body.project).id
-        names = await tx.people.names([user])
+    project, name = None, ""
+    if body.project is not None or body.answer:  # else the search gathers all that it needs
+        async with app.database.transaction(tenant, snapshot=True) as tx:
+            access = await gathering.reading(tx, tenant, user, principal.reads_as, principal.permissions)
+            project = None if body.project is None else named_project(access, body.project).id
+            name = access.name
     reader = EntryReader(tenant, user, principal.reads_as, principal.permissions, project)
     question = EntryQuestion(
         body.question,
@@ -179,7 +181,7 @@ async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
     if not body.answer:
         return _Asked(reader, agent, found, None)
     now = app.clock.now().astimezone(app.directory.zone(tenant))
-    prompt = await app.entry_answerer.prepare(agent, reader, names.get(user, ""), body.question, found, now)
+    prompt = await app.entry_answerer.prepare(agent, reader, name, body.question, found, now)
     return _Asked(reader, agent, found, prompt)
 
 
