@@ -33,6 +33,7 @@ FAMILIES: Final = frozenset(
         "keys",  # keys that make keys
         "exchange",  # documents that are taken out and brought in
         "settings",  # and figures
+        "mcp",
     }
 )
 
