@@ -97,8 +97,9 @@ async def _forget(call: Call) -> CommandAnswer:
         names = people if everything and not (since or until) else ()
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
-            await tx.operations.blank(people, *_blanked_days(call))
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
+        if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
+            await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
 
@@ -218,9 +219,9 @@ async def _erase_selected(
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
         await tx.usage.blank(of_people, *_blanked_days(call))
-        await tx.operations.blank(of_people, *_blanked_days(call))
         exports_of = of_people or await authors_of(tx, messages, items)
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
+        await tx.operations.blank(of_people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
 

@@ -111,7 +111,8 @@ class OperationTotals:
         ]
 
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
-        """Take people out of the totals of the months of these days; the figures remain."""
+        """Take people out of the totals of the months of these days; the figures remain. Call it once erasure is
+        locked: a write counts last, so it would wait here for what waits for it."""
         await self._sql.execute("operations_blank", user_ids=list(users), since=since, until=until)
 
     async def cut(self, before: date) -> int:

@@ -213,12 +213,12 @@ class OperationMeter:
     async def _store(self, tenant: uuid.UUID, waiting: _Waiting) -> None:
         """Store a tenant's operations. An erasure goes before, or finds whom they name."""
         async with self._database.transaction(tenant) as tx:
-            await tx.erasure.block()
             rows = [Added(*key, count=count, tokens=tokens) for key, (count, tokens) in waiting.sums.items()]
-            if waiting.requests:
+            if waiting.requests:  # before erasure is blocked: it locks users, as an erasure does before its own lock
                 users = {digest: each.user for digest, each in waiting.requests.items()}
                 new = await tx.operations.note_requests(users, self._clock.now())
                 rows += [each for digest, each in waiting.requests.items() if digest in new]
+            await tx.erasure.block()
             if rows:
                 await tx.operations.add(rows)
 

@@ -24,6 +24,7 @@ from composer.usage.operations import Doer
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -164,6 +165,24 @@ async def test_several_processes_count_together_and_nothing_is_lost_when_one_sto
     assert await counted(harness) == {("api", "reads"): 20, ("api", "writes"): 2}
 
 
+async def test_what_was_counted_is_stored_soon_without_being_asked_for(harness: AppHarness) -> None:
+    found, tenant = await person(harness, "alice"), harness.workspace().tenant_id
+    for _ in range(2):  # the second batch is begun after the first has ended
+        before = await stored(harness)
+        harness.app.operations.count(Doer(tenant, found.id, "claude"), Operation.READS)
+        await until(lambda before=before: _is_more(harness, before))  # type: ignore[misc]
+
+
+async def stored(harness: AppHarness) -> int:
+    """How many reads are stored."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        return (await tx.operations.used(MAY)).get(Operation.READS, 0)
+
+
+async def _is_more(harness: AppHarness, before: int) -> bool:
+    return await stored(harness) > before
+
+
 async def test_what_the_database_does_not_take_is_stored_later(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +246,20 @@ async def test_who_is_erased_is_named_by_no_total_and_the_figures_stay(
     assert await counted(harness) == {("api", "writes"): 1, ("api", "reads"): 2}
     assert await counted(harness, user=found.id) == {}
     assert await counted(harness, user=NOBODY) == {("api", "writes"): 1, ("api", "reads"): 2}
+
+
+async def test_an_erasure_and_the_writes_of_its_person_never_wait_for_each_other(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice, span = bearer(await key_of(harness, "alice")), "--since 2026-05-01 --yes"
+    await client.post("/v1/entries", json={"content": "x"}, headers=alice)
+    for n in range(6):
+        writes = [client.post("/v1/entries", json={"content": f"{n} {m}"}, headers=alice) for m in range(8)]
+        once = alice | {"Idempotency-Key": f"k{n}"}
+        await client.post("/v1/query", json={"question": "x?"}, headers=once)
+        forgetting = harness.command("alice", f"/nexus forget everything {span}", dm="nexus")
+        answers = await asyncio.gather(*writes[:4], forgetting, harness.app.operations.settle(), *writes[4:])
+        assert {each.status_code for each in answers if isinstance(each, httpx2.Response)} == {201}
 
 
 async def test_who_has_opted_out_is_not_named(harness: AppHarness, client: httpx2.AsyncClient) -> None:
