@@ -19,6 +19,8 @@ from bot.web.principal import NOT_FOR_TOOLS
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
 from composer.settings import AgentSettings, Settings
+from composer.stores.statements import PostgresStatements
+from composer.usage import operations
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
@@ -127,6 +129,8 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/logins"): Route(PEOPLE),
     ("DELETE", "/v1/logins/{id}"): Route(PEOPLE, of={"id": "login"}),
 }
+# Statements that are run beside requests, in batches or every few seconds.
+BESIDE_REQUESTS: Final = frozenset({"tables_have_statistics", "api_key_used"})
 # Pages by which a browser signs in and out (tests/integration/test_login_page.py, test_openid.py).
 PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), ("POST", "/v1/logout")} | {
     ("GET", "/login/openid"),
@@ -143,6 +147,21 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
     async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
         yield harness
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that are run, in their order."""
+    names: list[str] = []
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+        doing = getattr(PostgresStatements, method)
+
+        async def noted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:
+            names.append(str(args[0]))
+            return await _doing(self, *args, **options)
+
+        monkeypatch.setattr(PostgresStatements, method, noted)
+    return names
 
 
 @pytest.fixture
@@ -207,8 +226,10 @@ async def test_tools_use_their_own_routes_alone(harness: AppHarness, client: htt
 
 
 async def test_what_is_anothers_looks_like_nothing_to_everybody_else(
-    harness: AppHarness, client: httpx2.AsyncClient
+    harness: AppHarness, client: httpx2.AsyncClient, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nor by the time that it takes: the database is asked the same."""
+    monkeypatch.setattr(operations, "FLUSH_SECONDS", 10_000)  # what was counted is stored at the end
     alice = bearer(await key_of(harness, "alice"))
     things = await _things(harness, client, alice)
     admin = await person(harness, "root")
@@ -225,8 +246,17 @@ async def test_what_is_anothers_looks_like_nothing_to_everybody_else(
         for name, key in others.items():
             if route.of is None or (route.who == PEOPLE and "tool" in name):
                 continue
-            hers = await _ask(client, method, path, route, things, bearer(key))
+            await _ask(client, method, path, route, unknown, bearer(key))  # what is read once in a while is read now
+            statements.clear()
             nothing = await _ask(client, method, path, route, unknown, bearer(key))
+            asked_of_nothing = [each for each in statements if each not in BESIDE_REQUESTS]
+            statements.clear()
+            hers = await _ask(client, method, path, route, things, bearer(key))
+            assert [each for each in statements if each not in BESIDE_REQUESTS] == asked_of_nothing, (
+                method,
+                path,
+                name,
+            )
             assert hers.status_code == 404, (method, path, name, hers.text)
             assert _without(hers, things) == _without(nothing, unknown), (method, path, name)
     assert await _things_as_seen(client, alice, things) == ["of alice", "Ops"], "nothing of hers has changed"
