@@ -77,7 +77,7 @@ async def run_command(
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
     async with app.database.transaction(workspace.tenant_id) as tx:
-        user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
+        user, conversation, incoming = await resolve_sender(tx, workspace, agents, incoming, now)
         if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only
             conversation = replace(conversation, name=incoming.place.title)
         call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)

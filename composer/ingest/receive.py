@@ -16,7 +16,14 @@ from composer.errors import Unavailable
 from composer.ingest.addressing import find_answering_agents
 from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
-from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
+from composer.ingest.resolution import (
+    Batch,
+    as_known,
+    ensure_members,
+    look_up_known,
+    resolve_conversations,
+    resolve_users,
+)
 from composer.ingest.validation import validate_message
 from composer.ingest.voice_notes import untranscribed
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Turn, derived_id
@@ -92,6 +99,7 @@ async def receive(
         if run is not None:
             await begin_import(tx, workspace, agents, run, now)
         state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
+        messages = [as_known(state, each) for each in messages]
         stored: list[_Stored] = []
         appended: list[Appended] = []
         not_recorded = 0

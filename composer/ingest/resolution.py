@@ -42,12 +42,14 @@ ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
 
 @dataclass(slots=True)
 class Batch:
-    """What is known of a batch while it is stored. `user_ids` and `opted_out` go by the users' ids on the platform."""
+    """What is known of a batch while it is stored. `user_ids`, `opted_out` and `guests` (whom the platform last called
+    so) go by the users' ids on the platform."""
 
     workspace: Workspace
     agents: Sequence[Agent]
     user_ids: Mapping[str, uuid.UUID]
     opted_out: frozenset[str] = frozenset()
+    guests: frozenset[str] = frozenset()
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
 
@@ -97,7 +99,16 @@ async def resolve_users(
     if states_trust and workspace.platform != API:  # which repeats what the others said
         await _record_trust(tx, workspace, known, messages)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
-    return Batch(workspace, agents, user_ids, opted_out)
+    guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
+    return Batch(workspace, agents, user_ids, opted_out, guests)
+
+
+def as_known(batch: Batch, incoming: Incoming) -> Incoming:
+    """A message whose sender is what the platform last said, where it says nothing now and that is less: on Discord,
+    who is a guest of the server is one in their DM too."""
+    if incoming.trust_stated or incoming.sender_trust is not Trust.MEMBER or incoming.user not in batch.guests:
+        return incoming
+    return replace(incoming, sender_trust=Trust.GUEST)
 
 
 async def _record_trust(
@@ -173,15 +184,16 @@ async def ensure_members(
 
 async def resolve_sender(
     tx: Transaction, workspace: Workspace, agents: Sequence[Agent], incoming: Incoming, now: datetime
-) -> tuple[uuid.UUID, Conversation]:
-    """The user and the conversation of a command. Creates both as for a message, but stores no message.
+) -> tuple[uuid.UUID, Conversation, Incoming]:
+    """The user and the conversation of a command, and the command `as_known`. Creates both as for a message, but stores
+    no message.
 
     `incoming` has been validated. Raises BadInput and NotFound as `receive` does.
     """
     batch = await resolve_users(tx, workspace, agents, [incoming], now)
     conversations = await resolve_conversations(tx, batch, [incoming], now)
     await ensure_members(tx, batch, [(incoming, conversations[0], now)], refuse=True)
-    return batch.user_ids[incoming.user], conversations[0]
+    return batch.user_ids[incoming.user], conversations[0], as_known(batch, incoming)
 
 
 async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID]) -> None:

@@ -79,6 +79,8 @@ async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(
         "the owner needs none": "member",
     }
     await here.answer(await server.post(server.dm(ada), ada, "is this a secret?"))
-    assert (await trusted(here.app.settings.database_url))["is this a secret?"] == "member"
+    assert (await trusted(here.app.settings.database_url))["is this a secret?"] == "guest"
+    await here.answer(await server.post(server.dm(bob), bob, "is that a secret?"))
+    assert (await trusted(here.app.settings.database_url))["is that a secret?"] == "member"
     found = await stated(here.app.settings.database_url)
     assert (found[ada.name], found["Bob"]) == ("guest", "member"), "a DM says nothing"

@@ -3,9 +3,12 @@
 import uuid
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
+from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
+from composer.errors import Refused
 from composer.model import Incoming, Trust
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace
@@ -76,3 +79,24 @@ async def test_an_import_says_nothing_of_what_people_are_now(harness: AppHarness
     old = incoming(here, place, "alice", "years ago", at, id="old", trust=Trust.MEMBER)
     await harness.app.receive(here, [old], answer=False, run=ImportRun(uuid.uuid4(), "export.zip"))
     assert await trust_of(harness) is Trust.GUEST
+
+
+async def test_a_guest_of_a_discord_server_is_one_in_the_dm_too_and_makes_no_key_there(harness: AppHarness) -> None:
+    async def create_key() -> str:
+        here, at = on(harness, "discord"), harness.clock.tick()
+        place = place_of(None, "nexus", None)
+        asked = incoming(here, place, "alice", "/nexus keys create claude", at, id=f"c{at.timestamp()}")
+        return (await run_command(harness.app, here, replace(asked, trust_stated=False))).text
+
+    assert "Whoever has that key" in await create_key()
+    await say(harness, "hello", Trust.GUEST, "discord")
+    with pytest.raises(Refused, match="Guests have no keys"):
+        await create_key()
+    await say(harness, "in the dm", Trust.MEMBER, "discord", dm=True, stated=False)
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        assert await connection.fetchval("SELECT trust FROM messages WHERE text = 'in the dm'") == "guest"
+    finally:
+        await connection.close()
+    await say(harness, "hello again", Trust.MEMBER, "discord")
+    assert "Whoever has that key" in await create_key()
