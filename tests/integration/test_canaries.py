@@ -11,11 +11,12 @@ import shutil
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
+import httpx2
 import pytest
 import redis
 import typer
@@ -24,11 +25,14 @@ from pydantic import SecretStr
 from bot.commands.table import COMMANDS
 from bot.console import jobs
 from bot.console.command_line import cli
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
 from composer.errors import NexusError
 from composer.model import Agent
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
+from tests.support.api import bearer, key_of
 from tests.support.canaries import (
     KEY,
     OWN_RUN,
@@ -46,6 +50,7 @@ from tests.support.databases import database_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_office import Wiki, at, serving
 from tests.support.program import Program
+from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -508,6 +513,43 @@ async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_an
         assert listed or not told
         wrong[viewer.name] = problems + [f"missing: {words[token]}" for token in told - found]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+async def test_the_api_shows_people_their_own_and_their_tools_what_is_for_tools(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
+    """Every read of the document: a person sees what an export shows; a tool nothing of rooms, DMs and sessions."""
+    wrong: dict[str, list[str]] = {}
+    words = {canary.token: f"{canary.layer} of {canary.spot.name}, {canary.reach}" for canary in planted.world.all}
+    unlimited = harness.app.settings.model_copy(update={"requests_per_minute": 10**6})
+    served = web_app(replace(harness.app, settings=unlimited), Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        for user, workspace in sorted({(viewer.user, viewer.spot.workspace) for viewer in VIEWERS}):
+            mine = [v for v in VIEWERS if (v.user, v.spot.workspace) == (user, workspace)]
+            own = [c for c in planted.world.all if (c.spot.author, c.spot.workspace) == (user, workspace)]
+            kept = {c.token for c in own if c.reach == "everywhere" and c.layer in (*OWN_RUN, "remembered")}
+            projects = [name for name, owner in PROJECTS.items() if (owner, "acme") == (user, workspace)]
+            kept |= {c.token for c in planted.world.all if c.reach == "project" and c.spot.project in projects}
+            told = {c.token for c in own} | {token for each in mine for token in planted.world.expected(each)}
+            for vendor, allowed in ((None, told), ("claude", kept)):
+                key = await key_of(harness, user, vendor, workspace=None if workspace == "acme" else workspace)
+                shown = await _shown_over_api(client, key, projects)
+                wrong[f"{vendor} {user} {workspace}"] = [f"LEAKED: {words[token]}" for token in shown - allowed]
+                assert shown or not kept, f"{vendor} {user}: nothing is shown at all"
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+async def _shown_over_api(client: httpx2.AsyncClient, key: str, projects: Sequence[str]) -> set[str]:
+    """The secrets in all answers to the reads of the document that take no id, and to questions about them."""
+    document = (await client.get("/openapi.json")).json()
+    paths = [path for path, operations in document["paths"].items() if "get" in operations and "{" not in path]
+    asked = [*paths, *(f"{path}?project={name}" for path in paths for name in projects)]
+    answers = [await client.get(path, headers=bearer(key)) for path in asked]
+    for project in (None, *projects):
+        for question in (f"what of the {TOPIC}?", KEY.replace("_", " ")):
+            body = {"question": question, "project": project, "limit": 50, "budget": 16_000}
+            answers.append(await client.post("/v1/query", json=body, headers=bearer(key)))
+    return set().union(*(tokens(f"{answer.headers} {answer.text}") for answer in answers))
 
 
 async def test_a_catch_up_shows_what_is_said_in_its_room_and_nothing_else(
