@@ -21,9 +21,11 @@ from composer.errors import Misconfigured
 from composer.repositories.usage import Dimension
 from composer.scheduled.quotas import OF_API
 from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings, load_settings
+from composer.visibility import RECALL_IS_OFF
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
+from tests.support.mcp_clients import called, mcp_client
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -119,6 +121,21 @@ async def test_a_search_and_a_chat_are_refused_before_anything_is_asked(office: 
         said = [await client.post("/v1/chat", json={"content": "hello"}, headers=alice) for _ in range(2)]
         assert [answer.status_code for answer in said] == [200, 429]
         assert (await harness.ask("alice", "@nexus hello?", room="general")).text, "rooms have no such quota"
+
+
+async def test_tools_over_mcp_have_the_quotas_and_the_settings_of_their_person(office: Open) -> None:
+    async with office(searches=2, writes=1) as (harness, client):
+        alice, tool = bearer(await key_of(harness, "alice")), await key_of(harness, "alice", "claude")
+        async with mcp_client(str(client.base_url).rstrip("/"), tool) as claude:
+            assert (await called(claude, "write_entry", content="x"))["state"] == "written"
+            assert "1 of 1 writes" in await called(claude, "write_entry", content="y")
+            assert (await called(claude, "search", query="x?"))["results"] == []
+            await client.patch("/v1/settings", json={"recall": False}, headers=alice)
+            for name, asked in (("search", {"query": "x?"}), ("browse_entries", {})):
+                assert await called(claude, name, **asked) == RECALL_IS_OFF
+            await client.patch("/v1/settings", json={"recall": True}, headers=alice)
+            assert (await called(claude, "search", query="x?"))["results"] == [], "what was refused did not count"
+            assert "2 of 2 searches" in await called(claude, "search", query="x?")
 
 
 async def test_there_are_as_many_entries_as_the_plan_is_for_and_no_more(office: Open) -> None:
