@@ -68,8 +68,10 @@ async def _rounds(asked: argparse.Namespace, servers: Servers, home: Path) -> in
         seed += 1
         if asked.minutes == math.inf or time.monotonic() >= until:
             break
-    never = sorted(each for each in asked_at_all if each.split()[1].startswith("/v1/") and not succeeded[each])
-    print(f"\n{sum(asked_at_all.values()):,} requests, {found} findings. Never successful: {', '.join(never[:40])}")
+    never = sorted(each for each in asked_at_all if each and not succeeded[each])
+    print(
+        f"\n{sum(asked_at_all.values()):,} requests, {found} findings. Never successful: {', '.join(never) or 'none'}"
+    )
     return 1 if found else 0
 
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tests.support.documented import Document
+
 CANARY: Final = re.compile(rb"zq[0-9a-f]{12}")
 ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 BEARER: Final = b"bearer "
@@ -77,8 +79,8 @@ class Findings:
 class Watch:
     """The outermost layer of an app that is watched. `viewers` are names by the text of their keys."""
 
-    def __init__(self, app: ASGIApp, viewers: Mapping[str, str], findings: Findings) -> None:
-        self._app, self._findings = app, findings
+    def __init__(self, app: ASGIApp, viewers: Mapping[str, str], findings: Findings, document: Document) -> None:
+        self._app, self._findings, self._document = app, findings, document
         self._viewers = {key.encode(): name for key, name in viewers.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,12 +110,9 @@ class Watch:
             await self._app(scope, hear, watch)
         finally:
             asked = f"{scope['method']} {scope['path']}"
-            self._findings.asked[viewer, f"{scope['method']} {_template(scope['path'])}", status] += 1
+            operation = self._document.operation(scope["method"], scope["path"])
+            self._findings.asked[viewer, operation[0] if operation else "", status] += 1
             self._findings.judge(viewer, asked, b"\n".join(sent), status, b"\n".join(answer))
-
-
-def _template(path: str) -> str:
-    return ID.sub("*", path) if len(path) < 200 else "…"
 
 
 def _names(viewers: Collection[str]) -> str:

@@ -14,6 +14,7 @@ from composer.settings import AgentSettings, Settings
 from tests.fuzz.watch import Canary, Findings, Watch
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model
+from tests.support.documented import Document
 from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 
@@ -92,7 +93,8 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
         }
         findings = Findings({}, {name: who for name, (who, _, _) in KEYS.items()})
         served = web_app(harness.app, Metrics([]), {}, None)
-        served.add_middleware(Watch, viewers={key: name for name, key in keys.items()}, findings=findings)
+        viewers, document = {key: name for name, key in keys.items()}, Document.of(served)
+        served.add_middleware(Watch, viewers=viewers, findings=findings, document=document)
         async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
             world = World(harness, url, keys, findings)
             await _furnish(world, client)

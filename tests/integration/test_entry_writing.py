@@ -14,6 +14,7 @@ from composer.entries.entries import Written
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.memory import review
 from composer.model import Trust
+from composer.text.terms import terms
 from composer.visibility import Grants, readable_entries
 from jobs.work import TRASH_DAYS
 from tests.support.entries import OF_TOOL, Hub
@@ -183,7 +184,10 @@ async def test_a_person_changes_their_entry_with_its_version(hub: Hub) -> None:
     assert "zqafter" in await recalled(hub, "alice", "zqafter")
     assert "zqbefore" not in await recalled(hub, "alice", "zqbefore")
     await hub.change("alice", id, content="zqafter and zqmore")
-    assert "zqmore" in await recalled(hub, "alice", "zqmore"), "it has lost no word, and is found by the new one"
+    async with hub.request("alice") as (tx, _):
+        raw: Any = tx.recall._sql
+        found = await raw._connection.fetch("SELECT term FROM recall_terms WHERE item_id = $1", id)
+    assert set(terms("zqafter and zqmore")) == {row["term"] for row in found}, "it has lost no word, and has a new one"
 
 
 async def test_nobody_else_changes_an_entry_and_a_tool_changes_none(hub: Hub) -> None:

@@ -66,17 +66,17 @@ class Document:
         paths = sorted(self.told["paths"], key=lambda path: path.count("{"))
         return [(re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))), path) for path in paths]
 
-    def operation(self, answered: Answered) -> tuple[str, Mapping[str, Any]] | None:
-        """The operation that an answer is of, with its name; None for an address or a method without one."""
-        method = {"HEAD": "GET"}.get(answered.method, answered.method).lower()
+    def operation(self, method: str, asked: str) -> tuple[str, Mapping[str, Any]] | None:
+        """The operation of a request, with its name; None for a path or a method without one."""
+        method = {"HEAD": "GET"}.get(method, method).lower()
         for pattern, path in self._templates:
-            if pattern.fullmatch(answered.path) and method in self.told["paths"][path]:
+            if pattern.fullmatch(asked) and method in self.told["paths"][path]:
                 return f"{method.upper()} {path}", self.told["paths"][path][method]
         return None
 
     def violations(self, answered: Answered) -> Iterator[str]:
         """What an answer has that the document does not say, a sentence each."""
-        found = self.operation(answered)
+        found = self.operation(answered.method, answered.path)
         if found is None:
             if answered.headers.get("content-type") == "application/problem+json":
                 problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
