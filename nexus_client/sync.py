@@ -412,6 +412,10 @@ class Nexus:
         answer."""
         return cast(dict[str, Any], self.request("POST", "/v1/query", body={"question": question, **values}))
 
+    def agent_search(self, question: str, **values: Any) -> dict[str, Any]:
+        """GET /v1/agent/search: what fits a question. Values: project, limit, budget, strategy, kind, tag."""
+        return cast(dict[str, Any], self.request("GET", "/v1/agent/search", params={"q": question, **values}))
+
     def _items(self, path: str) -> list[dict[str, Any]]:
         return cast(list[dict[str, Any]], (self.request("GET", path))["items"])
 

@@ -44,6 +44,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("GET", "/v1/agent/team/{id}/entries"): _R,
     ("DELETE", "/v1/teams/{id}/entries/{entry}"): _X,
     ("POST", "/v1/query"): _S,
+    ("GET", "/v1/agent/search"): _S,
     ("POST", "/v1/chat"): _C,
     ("GET", "/v1/chat/turns/{turn}"): _R,
     ("GET", "/v1/chat/sessions"): _R,

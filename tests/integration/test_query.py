@@ -58,6 +58,34 @@ def texts(found: Mapping[str, Any]) -> str:
     return "\n".join(item["text"] for item in found["items"])
 
 
+async def test_a_search_by_address_finds_what_a_question_finds(
+    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient
+) -> None:
+    await hub.write("alice", "The vault is behind the zqorchid painting.", title="Where the vault is", tags=("safe",))
+    await hub.write("alice", "The vault is opened at noon.", kind="decision")
+    await hub.write("bob", "The vault of bob is zqhidden.")
+    for key in (await key_of(harness, "alice"), await key_of(harness, "alice", "claude")):
+        same: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            ({}, {}),
+            ({"limit": 1}, {"limit": 1}),
+            ({"budget": 5}, {"budget": 5}),
+            ({"strategy": "recent"}, {"strategy": "recent"}),
+            ({"kind": ["decision"]}, {"kinds": ["decision"]}),
+            ({"tag": ["safe"]}, {"tags": ["safe"]}),
+        ]
+        for given, options in same:
+            asked = {"q": "where is the vault?", **given}
+            answer = await client.get("/v1/agent/search", params=asked, headers=bearer(key))
+            assert answer.status_code == 200, answer.text
+            assert answer.json() == await query(client, key, "where is the vault?", **options)
+            assert "zqhidden" not in answer.text
+    refused: list[dict[str, Any]] = [{}, {"q": ""}, {"q": " "}, {"q": "x", "limit": 51}, {"q": "x", "kind": "secret"}]
+    for wrong in refused:
+        assert (await client.get("/v1/agent/search", params=wrong, headers=bearer(key))).status_code == 422
+    elsewhere = await client.get("/v1/agent/search", params={"q": "x", "project": "artemis"}, headers=bearer(key))
+    assert elsewhere.status_code == 404
+
+
 async def test_a_question_finds_entries_by_meaning_and_words(
     harness: AppHarness, hub: Hub, client: httpx2.AsyncClient
 ) -> None:

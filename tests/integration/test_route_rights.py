@@ -36,12 +36,13 @@ ADMINS: Final = "admins"
 
 @dataclass(frozen=True)
 class Route:
-    """Who may use a route. `body` is one that fits. `of`: what of alice's the path names, by its parameters; nobody
-    else may know that there is such a thing."""
+    """Who may use a route. `body` and `params` are ones that fit. `of`: what of alice's the path names, by its
+    parameters; nobody else may know that there is such a thing."""
 
     who: str
     body: dict[str, Any] | None = None
     of: dict[str, str] | None = None
+    params: dict[str, str] | None = None
 
 
 ENTRY: Final = {"id": "entry"}
@@ -62,6 +63,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("DELETE", "/v1/chat/session/{session:path}"): Route(PEOPLE, of={"session:path": "session"}),
     ("GET", "/v1/episodes"): Route(PEOPLE),
     ("POST", "/v1/query"): Route(TOOLS, {"question": "x"}),
+    ("GET", "/v1/agent/search"): Route(TOOLS, params={"q": "x"}),
     ("GET", "/v1/entries"): Route(PEOPLE),
     ("POST", "/v1/entries"): Route(PEOPLE, WRITE),
     ("GET", "/v1/entries/{id}"): Route(PEOPLE, of=ENTRY),
@@ -285,7 +287,7 @@ async def _ask(
     if body is not None:
         made = {f"<{name}>": value for name, value in things.items()}
         body = {name: made.get(v, str(uuid.uuid4())) if str(v).startswith("<") else v for name, v in body.items()}
-    return await client.request(method, path, json=body, headers=headers)
+    return await client.request(method, path, json=body, params=route.params, headers=headers)
 
 
 async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[str, str]) -> dict[str, str]:

@@ -5,27 +5,39 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 from bot.web.bodies import JsonRoute
+from bot.web.call import InProject
 from bot.web.dependencies import Nexus
+from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
 from bot.web.metering import metered_of
 from bot.web.principal import CHALLENGE, Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED
+from bot.web.shapes.entries import Kind
 from bot.web.shapes.values import Count, Flag
 from composer.credentials.principal import Principal
 from composer.entries import access as gathering
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
 from composer.entries.projects import named_project
-from composer.entries.search import DEFAULT_LIMIT, EntryQuestion, EntryReader, Hit, SearchResult
+from composer.entries.search import (
+    DEFAULT_LIMIT,
+    MAX_FILTERS,
+    MAX_LIMIT,
+    MAX_TOKENS,
+    EntryQuestion,
+    EntryReader,
+    Hit,
+    SearchResult,
+)
 from composer.errors import NexusError
 from composer.model import Agent, Usage
 from composer.prompt.sections import Prompt
@@ -158,6 +170,35 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
     return Response(_result(asked, text, usage).model_dump_json(), media_type="application/json")
+
+
+@router.get("/agent/search", response_model=Result, tags=["agent"], responses=documented(403, 404, 422, 429))
+async def search(
+    request: Request,
+    nexus: Nexus,
+    principal: Bearer,
+    q: Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or words.")],
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+    budget: Annotated[int | None, Query(ge=0, le=MAX_TOKENS, description="Tokens of all items together.")] = None,
+    strategy: Strategy | None = None,
+    kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.", max_length=MAX_FILTERS)] = None,
+    tag: Annotated[Words | None, Query(description="All of these tags.")] = None,
+    project: InProject = None,
+) -> Response:
+    """The same search by an address alone, without an answer: what fits, best first."""
+    body = Question(
+        question=q,
+        project=project,
+        limit=limit,
+        budget=budget,
+        strategy=strategy,
+        kinds=list(kind or ()),
+        tags=list(tag or ()),
+    )
+    asked = await _ask(nexus, principal, body)
+    if (metered := metered_of(request)) is not None:
+        metered.tokens = asked.found.tokens
+    return Response(_result(asked, None, _Used()).model_dump_json(), media_type="application/json")
 
 
 async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
