@@ -1,9 +1,10 @@
 """Pages of entries: what a request wants listed, and its answer as bytes."""
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import Query
@@ -17,7 +18,8 @@ from composer.entries import listing
 from composer.entries.listing import Page
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
-from composer.visibility import EntryAccess, may_see_teams
+from composer.repositories.operations import Operation
+from composer.visibility import EntryAccess, may_see_teams, owned_by_bearer
 
 MAX_LIMIT: Final = 100
 MAX_PAGE: Final = 1_000
@@ -104,8 +106,20 @@ async def entries_page(
             "total": sum(each.count for each in counts),
             "by_kind": {each.kind: each.count for each in counts},
             "tokens": sum(each.tokens for each in counts),
+            "hit_rate": await _hit_rate(tx, access, now),
         }
     return Response(to_json(body), media_type="application/json")
+
+
+async def _hit_rate(tx: Transaction, access: EntryAccess, now: datetime) -> float | None:
+    """The share of the person's searches that found something; see Stats."""
+    if not access.is_person:
+        return None
+    last_month = (now.date().replace(day=1) - timedelta(days=1)).replace(day=1)
+    done = Counter[Operation]()
+    for each in await tx.operations.of_owner(last_month, owned_by_bearer(access)):
+        done[each.operation] += each.count
+    return round(done[Operation.HITS] / done[Operation.SEARCHES], 4) if done[Operation.SEARCHES] else None
 
 
 async def page_values(tx: Transaction, access: EntryAccess, found: Page, *, snippets: bool) -> dict[str, Any]:

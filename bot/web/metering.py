@@ -3,6 +3,7 @@
 Counting a read costs no statement: it is stored in batches (composer/usage/operations.py).
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -56,13 +57,15 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
 @dataclass(slots=True)
 class Metered:
     """A request that counts as an operation, or as `times` of them. `tokens`: an estimate of what it stored or handed
-    out. `is_counted`: its own transaction has counted it, or it repeats one that was counted."""
+    out. `has_found`: it is a search that found something. `is_counted`: its own transaction has counted it, or it
+    repeats one that was counted."""
 
     meter: OperationMeter
     principal: Principal
     operation: Operation
     times: int = 1
     tokens: int = 0
+    has_found: bool = False
     is_counted: bool = False
 
     @property
@@ -99,4 +102,12 @@ async def count(request: Request, response: Response) -> None:
     if key is not None:
         address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
         digest = digest_of(metered.principal.id, key, address + await request.body())
+    count_now(metered, digest)
+
+
+def count_now(metered: Metered, digest: bytes | None) -> None:
+    """Count an operation that has succeeded. `digest` stands for its request, if it may be repeated."""
     metered.meter.count(metered.doer, metered.operation, metered.tokens, digest)
+    if metered.has_found:
+        of_hit = None if digest is None else hashlib.sha256(b"hit" + digest).digest()
+        metered.meter.count(metered.doer, Operation.HITS, request=of_hit)

@@ -14,11 +14,13 @@ from composer.visibility import Owned
 
 
 class Operation(StrEnum):
-    """The kinds of operations, by which they are counted and limited. Removals are never limited."""
+    """The kinds of operations, by which they are counted and limited. Hits are the searches that found something, and
+    counted as searches too. They and removals are never limited."""
 
     WRITES = "writes"
     READS = "reads"
     SEARCHES = "searches"
+    HITS = "hits"
     CHATS = "chats"
     REMOVALS = "removals"
 

@@ -43,6 +43,7 @@ SECRETS: Final = {
     "NEXUS_SLACK_SIGNING_SECRET": "zqsigning-SECRET",
     "NEXUS_AUDIT_KEY": "zqaudit-SECRET-of-32-characters-or-more",
     "NEXUS_OWNER_KEY": "zqmine-SECRET-of-32-characters-or-more",
+    "NEXUS_KEY": "zqown-SECRET-of-32-characters-or-more",
     "NEXUS_TOOL_KEYS": "claude=zqclaude-SECRET-of-32-characters-or-more",
     "NEXUS_OIDC_CLIENT_SECRET": "zqoidc-SECRET-of-16-characters",
 }

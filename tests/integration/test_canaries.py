@@ -441,6 +441,7 @@ PROGRAM: Final = {
     "keys list": {"json_lines"},  # shows names of people, of keys and of browsers
     "keys revoke": {"id", "json_lines"},  # shows a name
     "login": {"user", "workspace", "platform", "json_lines"},  # shows a new link
+    "mcp": set(),  # shows what a key opens (tests/integration/test_mcp_rights.py)
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
     "audit list": {"workspace", "since", "until", "act", "user", "limit", "json_lines"},  # shows ids; below

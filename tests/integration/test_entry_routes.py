@@ -149,7 +149,7 @@ async def test_a_list_is_filtered_counted_and_paged(harness: AppHarness, client:
         asked = {"limit": 3, "stats": True} | ({"cursor": cursor} if cursor else {})
         page = (await client.get("/v1/entries", params=asked, headers=bearer(key))).json()
         found += [item["content"] for item in page["items"]]
-        assert page["stats"] == {"total": 7, "by_kind": {"decision": 3, "note": 4}, "tokens": 13}
+        assert page["stats"] == {"total": 7, "by_kind": {"decision": 3, "note": 4}, "tokens": 13, "hit_rate": None}
         cursor = page["next"]
         if cursor is None:
             break

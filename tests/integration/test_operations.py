@@ -101,6 +101,7 @@ async def test_each_kind_is_counted_for_who_did_it(harness: AppHarness, client: 
         ("api", "reads"): 2,
         ("claude", "reads"): 1,
         ("claude", "searches"): 1,
+        ("claude", "hits"): 1,
         ("api", "chats"): 1,
         ("api", "removals"): 1,
     }
@@ -219,6 +220,7 @@ async def test_usage_shows_ones_own_by_month_with_the_tokens_and_the_models(
     assert totals == {
         ("writes", "api"): (1, 7),
         ("searches", "claude"): (1, found["tokens"]),
+        ("hits", "claude"): (1, 0),
         ("chats", "api"): (1, 0),
     }
     [answers] = [each for each in usage["models"] if each["kind"] == "answers"]
@@ -229,9 +231,34 @@ async def test_usage_shows_ones_own_by_month_with_the_tokens_and_the_models(
     harness.clock.set(datetime(2026, 7, 2, tzinfo=harness.clock.now().tzinfo))
     assert (await client.get("/v1/usage", headers=alice)).json()["operations"] == []
     back = (await client.get("/v1/usage", params={"months": 3}, headers=alice)).json()
-    assert (back["since"], len(back["operations"])) == ("2026-05-01", 3)
+    assert (back["since"], len(back["operations"])) == ("2026-05-01", 4)
     refused = await client.get("/v1/usage", headers=bearer(await key_of(harness, "alice", permissions=["chat"])))
     assert refused.status_code == 403
+
+
+async def test_the_hit_rate_is_the_share_of_searches_that_found_something(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice, tool = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "alice", "claude"))
+
+    async def rate(headers: dict[str, str] = alice, path: str = "/v1/entries") -> float | None:
+        await harness.app.operations.settle()
+        answer = await client.get(path, params={"stats": True}, headers=headers)
+        found: float | None = answer.json()["stats"]["hit_rate"]
+        return found
+
+    assert await rate() is None
+    await client.post("/v1/query", json={"question": "where do the bees live?"}, headers=alice)
+    assert await rate() == 0.0
+    await client.post("/v1/entries", json={"content": "The bees live in the garden."}, headers=alice)
+    once = {**tool, "Idempotency-Key": "k1"}
+    for _ in range(2):  # a repeat counts once
+        await client.post("/v1/query", json={"question": "where do the bees live?"}, headers=once)
+    assert await rate() == 0.5
+    await client.get("/v1/agent/search", params={"q": "where do the bees live?"}, headers=tool)
+    assert await rate() == 0.6667
+    assert await rate(bearer(await key_of(harness, "bob"))) is None
+    assert await rate(tool, "/v1/agent/entries") is None
 
 
 async def test_who_is_erased_is_named_by_no_total_and_the_figures_stay(

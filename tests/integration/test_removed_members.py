@@ -127,5 +127,6 @@ async def test_a_removal_waits_for_what_is_judged_before_it(
 def test_no_act_that_needs_a_role_is_judged_without_a_lock(act: Act) -> None:
     by_role = {Act.WRITE_PROJECT, Act.MOVE_TO_PROJECT, Act.ACCEPT_LANDMARK, Act.SETTLE_LANDMARK, Act.REVIEW}
     named = {Act.SEE_PROJECT, Act.ADD_MEMBER, Act.REMOVE_MEMBER, Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.ASSIGN_DM}
+    named |= {Act.RENAME_PROJECT, Act.DELETE_PROJECT}
     left = {Act.UNASSIGN_ROOM, Act.UNASSIGN_SESSION, Act.UNASSIGN_DM}
     assert by_project([act]) is (act in by_role | named | left)

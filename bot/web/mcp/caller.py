@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from bot.web.call import Call
-from bot.web.metering import Metered
+from bot.web.metering import Metered, count_now
 from bot.web.serving import Served
 from composer.credentials.principal import Principal
 from composer.repositories.operations import Operation
@@ -31,7 +31,7 @@ class Caller:
         metered = Metered(meter, principal, operation)
         yield Call(self.nexus, principal, b"", None, metered)
         if not metered.is_counted:
-            meter.count(metered.doer, operation, metered.tokens, None)
+            count_now(metered, None)
 
 
 async def principal_of_request(context: Any) -> Principal:

@@ -92,7 +92,7 @@ class MemoryTools:
         async with self._caller.call(context, Operation.SEARCHES) as call:
             question = EntryQuestion(query, limit, None, None, tuple(kinds or ()), tuple(tags or ()))
             found = await call.nexus.app.entry_search.search(await _reader(call, project), question)
-            _note_tokens(call, found.tokens)
+            _note_tokens(call, found.tokens, has_found=bool(found.hits))
             shown = [hit_values(hit, self._public_url) for hit in found.hits]
             whole = sum(0 if hit.entry is None else hit.entry.tokens for hit in found.hits)
             return text_of({"note": DATA, "results": shown, "total_tokens": whole} if shown else {"results": []})
@@ -299,10 +299,10 @@ class MemoryTools:
         return text_of({**answer, **({} if found.cursor is None else {"next": found.cursor})})
 
 
-def _note_tokens(call: Call, tokens: int) -> None:
-    """Note how many tokens a call hands out, for the figures of usage."""
+def _note_tokens(call: Call, tokens: int, *, has_found: bool = False) -> None:
+    """Note how many tokens a call hands out, and whether it is a search that found something, for the figures."""
     if call.metered is not None:
-        call.metered.tokens = tokens
+        call.metered.tokens, call.metered.has_found = tokens, has_found
 
 
 async def _reader(call: Call, project: str | None) -> EntryReader:

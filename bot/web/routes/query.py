@@ -158,7 +158,7 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
     sessions. Nothing of the question is stored."""
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
-        metered.tokens = asked.found.tokens
+        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
     stands = still_stands_for(request, nexus, principal)
     if wants_events(request, asked=body.stream):
         return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
@@ -197,7 +197,7 @@ async def search(
     )
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
-        metered.tokens = asked.found.tokens
+        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
     return Response(_result(asked, None, _Used()).model_dump_json(), media_type="application/json")
 
 

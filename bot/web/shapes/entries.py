@@ -190,11 +190,14 @@ class Written(EntryAnswer):
 
 
 class Stats(BaseModel):
-    """All entries that fit: how many, by kind, and an estimate of their tokens."""
+    """All entries that fit: how many, by kind, and an estimate of their tokens. `hit_rate`: the share of the person's
+    searches of this month and the last, by them and their tools, that found something; null without any, and for tools.
+    """
 
     total: int
     by_kind: dict[str, int]
     tokens: int
+    hit_rate: float | None
 
 
 class EntryList(BaseModel):
