@@ -34,6 +34,7 @@ from bot.platform.events import (
     MembersChanged,
     MessageChanged,
     MessageReceived,
+    PersonLeft,
     PlatformEvent,
     RoomDeleted,
     RoomPrivacyChanged,
@@ -241,6 +242,7 @@ class DiscordEvents:
         if guild is not None:
             rooms = [*guild.channels, *guild.threads]
             self._put(guild.id, MembersChanged({str(room.id): {str(event.user.id): False} for room in rooms}))
+            self._put(guild.id, PersonLeft(str(event.user.id)))
 
     def _on_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
         at = archived_at(event.data["thread_metadata"])

@@ -85,5 +85,12 @@ class RoomDeleted:
     thread: str | None = None
 
 
-RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted
+@dataclass(frozen=True, slots=True)
+class PersonLeft:
+    """Somebody has left the workspace, or their account there was closed."""
+
+    user: str
+
+
+RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft
 PlatformEvent = MessageReceived | MessageChanged | RoomEvent

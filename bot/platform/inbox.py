@@ -13,6 +13,7 @@ from bot.platform.events import (
     MembersChanged,
     MessageChanged,
     MessageReceived,
+    PersonLeft,
     PlatformEvent,
     RoomDeleted,
     RoomEvent,
@@ -22,6 +23,7 @@ from bot.platform.events import (
 )
 from bot.platform.retry import Backoff
 from composer.app import App
+from composer.credentials.leaving import end_access
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_room_shared, set_thread_archived
@@ -245,6 +247,8 @@ class PlatformInbox:
                 await set_room_shared(store, workspace, room, self._app.clock.now())
             case MembersChanged(rooms, at):
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
+            case PersonLeft(user):
+                await end_access(store, workspace, user)
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread):

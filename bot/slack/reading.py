@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged, RoomShared
+from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared
 from composer.model import ConversationKind, Place
 from composer.moments import moment_of_seconds
 
@@ -121,6 +121,7 @@ SlackEvent = (
     | RoomPrivacyChanged
     | RoomShared
     | MembersChanged
+    | PersonLeft
     | RoomDeleted
     | DirectoryChanged
     | ChannelLost
@@ -175,6 +176,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return RoomShared(event["channel"])
         case "channel_unshared":  # from one of several, perhaps: Slack is asked again
             return DirectoryChanged(channel=event["channel"])
+        case "user_change" if event["user"].get("deleted") is True:
+            return PersonLeft(event["user"]["id"])
         case "user_change" | "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":

@@ -118,6 +118,11 @@ class SlackServer:
     async def join(self, channel: str, user: str) -> None:
         self.world.enter(self.world.channels[channel], user)
 
+    async def close_account(self, team: Team, user: str) -> None:
+        """A person's account is deactivated: they are in no channel any more."""
+        self.world.users[user]["deleted"] = True
+        self.world.tell(team, {"type": "user_change", "user": self.world.users[user]}, scope="users:read")
+
     async def leave(self, channel: str, user: str) -> None:
         self.world.exit(self.world.channels[channel], user)
 
