@@ -7,19 +7,22 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import httpx2
 import pytest
 
 from bot.console import jobs as schedule
 from bot.script.places import incoming, place_of
-from composer.model import Agent, Attachment, Trust
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.model import Agent, Attachment
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from composer.stores.embedded.service_account import binaries
-from composer.visibility import Grants
+from tests.support.api import bearer, key_of
 from tests.support.embedder import HashedWords
-from tests.support.entries import OF_TOOL, Hub
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
+from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -60,6 +63,13 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         yield harness
 
 
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    app = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
 async def post(harness: AppHarness, user: str, room: str, texts: dict[str, str], file: str = "") -> list[str]:
     """Messages of a person in a room, by id, received together, with a long text file if `file`. Returns the ids."""
     at, place = harness.workspace(), place_of(room, None, None)
@@ -72,7 +82,16 @@ async def post(harness: AppHarness, user: str, room: str, texts: dict[str, str],
     return list(texts)
 
 
-async def plant(harness: AppHarness, markers: Markers, route: str, user: str, *, forget: bool, each: int) -> list[str]:
+async def plant(
+    harness: AppHarness,
+    client: httpx2.AsyncClient,
+    markers: Markers,
+    route: str,
+    user: str,
+    *,
+    forget: bool,
+    each: int,
+) -> list[str]:
     """What one person says and stores in the room of a route: `each` messages, long ones, files, facts, notes and
     landmarks, each with a marker. Returns the ids of the messages."""
     said = {f"{route}-{user}-{n}": f"the word is {markers.next('said', forget=forget)}" for n in range(each)}
@@ -88,38 +107,29 @@ async def plant(harness: AppHarness, markers: Markers, route: str, user: str, *,
         await harness.command(user, f'/nexus fact set {user} "{fact}"', room=route)
         await harness.command(user, f"/nexus landmark add we use {pin}", room=route)
     if route in ("words", "everything", "user"):  # entries are in no room
-        await plant_entry(harness, markers, user, forget=forget)
+        await plant_entry(harness, client, markers, user, forget=forget)
     return ids
 
 
-async def plant_entry(harness: AppHarness, markers: Markers, user: str, *, forget: bool) -> None:
-    """Entries of a person and of a tool of theirs, with a marker in each of their parts: one that waits to be
-    approved for a project among them."""
-    hub = Hub(harness, (Trust.TOOL,))
+async def plant_entry(
+    harness: AppHarness, client: httpx2.AsyncClient, markers: Markers, user: str, *, forget: bool
+) -> None:
+    """Entries that a person and their tools write over REST, with a marker in each of their parts: one that waits to
+    be approved for a project among them."""
     await harness.command(user, f"/nexus project create of-{user}", dm="nexus")
-    async with hub.request(user) as (_, access):
-        (project,) = (each.id for each in access.projects)
-    grants = OF_TOOL | {Grants.WRITE_PROJECTS}
-    places: dict[str | None, dict[str, Any]] = {
-        None: {},
-        "claude": {},
-        "cursor": {"project": project, "grants": grants},
-    }
-    for vendor, place in places.items():
+    writes = ["entries:read", "entries:write", "projects:write"]
+    for path, vendor, place in (
+        ("/v1/entries", None, {}),
+        ("/v1/agent/entries", "claude", {}),
+        ("/v1/agent/entries", "cursor", {"project": f"of-{user}"}),
+    ):
         kinds = ("content", "title", "tag", "key", "session", "name", "value")
         content, title, tag, key, session, name, value = (markers.next(kind, forget=forget) for kind in kinds)
-        written = await hub.write(
-            user,
-            f"I keep {content} in mind",
-            vendor,
-            title=title,
-            tags=[tag],
-            key=key,
-            session=session,
-            metadata={name: [value]},
-            **place,
-        )
-        assert written.pending == (vendor == "cursor")
+        sent = {"content": f"I keep {content} in mind", "title": title, "tags": [tag], "key": key, "session": session}
+        headers = bearer(await key_of(harness, user, vendor, writes))
+        answer = await client.post(path, json={**sent, "metadata": {name: [value]}, **place}, headers=headers)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["pending"] == (vendor == "cursor")
 
 
 async def forget(harness: AppHarness, markers: Markers, route: str, ids: list[str]) -> None:
@@ -155,15 +165,15 @@ def dumped(settings: Settings) -> str:
 
 
 async def test_of_a_thousand_markers_the_forgotten_half_is_nowhere_and_the_other_half_is_there(
-    harness: AppHarness, settings: Settings
+    harness: AppHarness, client: httpx2.AsyncClient, settings: Settings
 ) -> None:
     markers = Markers([], [], iter(range(10_000)))
     at = harness.workspace()
     each, said = COUNT // 2 // len(ROUTES) - 8, list[str]()
     for route in ROUTES:
         await harness.command("root", "/nexus help", room=route)
-        said += await plant(harness, markers, route, f"gus-{route}", forget=True, each=each)
-        await plant(harness, markers, route, f"ann-{route}", forget=route == "room", each=each)
+        said += await plant(harness, client, markers, route, f"gus-{route}", forget=True, each=each)
+        await plant(harness, client, markers, route, f"ann-{route}", forget=route == "room", each=each)
     while len(markers.retained) < COUNT // 2 or len(markers.forgotten) < COUNT // 2:
         forget_it = len(markers.forgotten) < COUNT // 2
         marker = markers.next("more", forget=forget_it)
