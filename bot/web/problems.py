@@ -112,19 +112,24 @@ def of_unexpected(error: BaseException, route: str) -> Response:
 
 
 def of_invalid(errors: Sequence[Any]) -> Response:
-    """The answer to input that fails validation: its first error, with the field's name and never its value."""
+    """The answer to input that fails validation."""
+    return problem(422, invalid_sentence(errors))
+
+
+def invalid_sentence(errors: Sequence[Any]) -> str:
+    """The sentence for input that fails validation: its first error, with the field's name and never its value."""
     first = errors[0]
     where = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]
     said = first["msg"].removeprefix("Value error, ").rstrip(".")
     if where and first["type"] == "missing":
-        return problem(422, f"`{where}` is missing.")
+        return f"`{where}` is missing."
     if where and first["type"] == "extra_forbidden":
-        return problem(422, f"`{where}` is not known here.")
+        return f"`{where}` is not known here."
     if first["type"] == "missing":
-        return problem(422, "The request needs a body.")
+        return "The request needs a body."
     if where:
-        return problem(422, f"`{where}` is wrong: {said[:1].lower()}{said[1:]}.")
-    return problem(422, f"The {first['loc'][0]} of the request is wrong: {said[:1].lower()}{said[1:]}.")
+        return f"`{where}` is wrong: {said[:1].lower()}{said[1:]}."
+    return f"The {first['loc'][0]} of the request is wrong: {said[:1].lower()}{said[1:]}."
 
 
 def add_problems(served: FastAPI) -> None:

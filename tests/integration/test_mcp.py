@@ -150,8 +150,12 @@ async def test_nothing_in_a_call_names_somebody_else(harness: AppHarness, url: s
     bobs = await Hub(harness).write("bob", "zqbob keeps this", title="his")
     others = {"user": str(bobs.entry.user_id), "owner": "bob", "vendor": "*", "tenant_id": str(uuid.uuid4())}
     async with mcp_client(url, claude) as client:
-        assert "zqbob" not in json.dumps(await called(client, "browse_entries", **others))
-        assert "zqbob" not in json.dumps(await called(client, "search", query="zqbob keeps", **others))
+        for name, value in others.items():
+            for tool in ("browse_entries", "search"):
+                said = await called(
+                    client, tool, **{"query": "zqbob keeps"} if tool == "search" else {}, **{name: value}
+                )
+                assert said.startswith(f"`{name}` is not known here. {tool} takes: ")
 
 
 async def test_teams_are_listed_read_and_shared_with_by_name(harness: AppHarness, url: str, claude: str) -> None:
@@ -186,11 +190,15 @@ async def test_a_tool_forgets_what_it_wrote_and_nothing_else(harness: AppHarness
         assert sorted(entry["snippet"] for entry in left["entries"]) == ["her own words", "the tool's decision"]
         await called(client, "forget_own", older_than="2000-01-01T00:00:00Z")
         assert len((await called(client, "browse_entries", limit=50))["entries"]) == 2
-        await called(client, "forget_own")
+        for unclear in ({}, {"kinds": ["note"]}, {"everything": True, "kind": "note"}):
+            said = await called(client, "forget_own", **unclear)
+            assert "not known" in said or said.startswith("Say what to forget")
+        assert len((await called(client, "browse_entries", limit=50))["entries"]) == 2
+        await called(client, "forget_own", everything=True)
         [entry] = (await called(client, "browse_entries", limit=50))["entries"]
         assert entry["id"] == str(mine.entry.id)
     async with mcp_client(url, await key_of(harness, "alice")) as client:
-        assert "for tools" in await called(client, "forget_own")
+        assert "for tools" in await called(client, "forget_own", everything=True)
 
 
 async def test_facts_are_those_that_a_tool_may_read(harness: AppHarness, url: str, claude: str) -> None:
@@ -304,9 +312,11 @@ async def test_what_an_entry_says_stays_within_its_text(
 async def test_bad_arguments_and_failures_are_sentences(harness: AppHarness, url: str, claude: str) -> None:
     async with mcp_client(url, claude) as client:
         assert await called(client, "search", query=" ") == "A question has 1 to 20,000 ordinary characters."
-        assert "limit" in await called(client, "search", query="x", limit=5_000)
+        said = await called(client, "search", query="x", limit=5_000)
+        assert said == "`limit` is wrong: input should be less than or equal to 50."
+        assert await called(client, "search") == "`query` is missing."
         assert await called(client, "browse_entries", cursor="nonsense") == (await _bad_cursor(url, claude))
-        assert "Unknown tool" in await called(client, "drop_tables")
+        assert (await called(client, "drop_tables")).startswith("There is no such tool. There are: search, fetch,")
         assert await called(client, "latest_entry") == "There is no such entry."
 
 

@@ -53,7 +53,8 @@ def keys_create(
         else:
             render.show(made.text)
             render.show(f"For {', '.join(made.entry.permissions)}. It is stored nowhere, and not shown again.")
-            render.next_step(f"give it to that tool; nexus keys revoke {made.entry.id.hex[:8]} ends it.")
+            whom = "tool" if vendor is not None else "person, and to no tool"
+            render.next_step(f"give it to that {whom}; nexus keys revoke {made.entry.id.hex[:8]} ends it.")
 
     run_in_app(settings, run, index=False)
 

@@ -5,13 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import ValidationError
 
 from bot.web.mcp.caller import Caller
 from bot.web.mcp.prompts import add_prompts
 from bot.web.mcp.resources import add_resources
 from bot.web.mcp.tools import MemoryTools
+from bot.web.problems import invalid_sentence
 from composer import __version__
 
 NAME: Final = "nexus"
@@ -40,12 +43,35 @@ def _logs_as_they_are() -> Iterator[None]:
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
 
 
+class _MemoryServer(MCPServer[Any]):
+    """The SDK's server, which ignores arguments that a tool does not have; here they are refused: what a model meant to
+    narrow would else reach everything."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Raises ToolError with one sentence for an unknown tool or arguments that don't fit it."""
+        known = {tool.name: tool for tool in await self.list_tools()}
+        if name not in known:
+            raise ToolError(f"There is no such tool. There are: {', '.join(known)}.")
+        taken = known[name].input_schema["properties"]
+        if unknown := [each for each in arguments if each not in taken]:
+            raise ToolError(f"`{unknown[0][:40]}` is not known here. {name} takes: {', '.join(taken)}.")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                found = error.__cause__.errors(include_url=False, include_input=False)
+                raise ToolError(
+                    invalid_sentence([{**each, "loc": ("call", *each["loc"])} for each in found])
+                ) from error
+            raise
+
+
 def memory_server(caller: Caller) -> "MCPServer[Any]":
     """A server whose tools act for whoever calls them. Nothing of a call is kept."""
     with _logs_as_they_are():
-        server: MCPServer[Any] = MCPServer(
-            NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
-        )
+        server = _MemoryServer(NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False)
     tools = MemoryTools(caller)
     for tool, title, annotations in (
         (tools.search, "Search the memory", _READS),

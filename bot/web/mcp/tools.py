@@ -239,9 +239,12 @@ class MemoryTools:
         context: Context[Any, Any],
         kind: Annotated[Kind | None, Field(description="Only this kind.")] = None,
         older_than: Annotated[AwareDatetime | None, Field(description="Only written before this time.")] = None,
+        everything: Annotated[bool, Field(description="All of it; say so where nothing narrows it down.")] = False,
     ) -> str:
-        """Erase for good what this tool itself wrote and what is shared with nobody: all of it, or of one kind, or
-        older than a time. It can't be undone. Only when the person has asked for it."""
+        """Erase for good what this tool itself wrote and what is shared with nobody: of one kind, older than a time,
+        or everything. It can't be undone. Only when the person has asked for it."""
+        if everything == (kind is not None or older_than is not None):
+            raise BadInput("Say what to forget: a kind, older_than, or everything=true alone.")
         async with self._caller.call(context, Operation.REMOVALS) as call:
             home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
             wanted = OldEntries(() if kind is None else (kind,), (), (), older_than)
