@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import Depends, Header, Query, Request
 
 from bot.web.dependencies import Nexus
-from bot.web.metering import Metered, metered_of
+from bot.web.metering import Metered, metered_of, whole_request
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
 from bot.web.serving import Served
@@ -165,10 +165,7 @@ async def _call(
         plain = idempotency_key.isascii() and idempotency_key.isprintable()
         if not plain or not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_CHARS:
             raise RequestRefused(400, f"An idempotency key has 1 to {MAX_IDEMPOTENCY_CHARS} visible ASCII characters.")
-    whole = b""
-    if idempotency_key is not None:
-        address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
-        whole = address + await request.body()
+    whole = b"" if idempotency_key is None else await whole_request(request)
     return Call(nexus, principal, whole, idempotency_key, metered_of(request))
 
 
@@ -183,4 +180,3 @@ InProject = Annotated[
         "requests alone that name it.",
     ),
 ]
-Document = dict[int | str, dict[str, Any]]

@@ -98,11 +98,14 @@ async def count(request: Request, response: Response) -> None:
     metered = metered_of(request)
     if metered is None or metered.is_counted or response.status_code >= 400:
         return
-    key, digest = request.headers.get("idempotency-key"), None
-    if key is not None:
-        address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
-        digest = digest_of(metered.principal.id, key, address + await request.body())
-    count_now(metered, digest)
+    key = request.headers.get("idempotency-key")
+    count_now(metered, None if key is None else digest_of(metered.principal.id, key, await whole_request(request)))
+
+
+async def whole_request(request: Request) -> bytes:
+    """The method, the address and the body of a request: the same for one that repeats it."""
+    address = f"{request.method} {request.url.path}?{request.url.query}\n".encode("utf-8", "surrogateescape")
+    return address + await request.body()
 
 
 def count_now(metered: Metered, digest: bytes | None) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from composer.ingest.receive import unnumbered_seq
 from composer.ingest.recording import Recording, decide_recording
+from composer.memory.reminding import new_dm
 from composer.model import QUOTING_POST_PREFIX, Agent, Message, Turn, Usage, derived_id
 from composer.repositories.conversations import ConversationRow
 from composer.repositories.database import Transaction
@@ -30,6 +31,24 @@ class Post:
     adapter: str
     sources: tuple[tuple[str, uuid.UUID], ...]
     quoting: bool = False
+
+
+async def store_dm_post(
+    tx: Transaction,
+    tenant: uuid.UUID,
+    user: uuid.UUID,
+    workspace: str,
+    agent: Agent,
+    post: Post,
+    process: int,
+    now: datetime,
+) -> Turn:
+    """Store a post in somebody's DM with an agent, in a workspace of the platform of `post.adapter`; the rest is as for
+    `store_post`."""
+    dm = new_dm(tenant, user, agent)
+    await tx.conversations.ensure(post.adapter, workspace, [dm], now)
+    row = (await tx.conversations.lock([dm.id]))[dm.id]
+    return await store_post(tx, row, agent, post, process, now)
 
 
 async def store_post(

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.memory.reminding import new_dm
 from composer.model import Agent, Turn
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.operations import DueNotice
 from composer.repositories.reminders import Position
 from composer.repositories.scheduled import PostKind
-from composer.scheduled.posts import Post, store_post
+from composer.scheduled.posts import Post, store_dm_post
 from composer.usage.plans import ENTRIES, TOKENS
 
 OF_API: Final = "Beyond that, the API refuses them until the first of the next month."
@@ -49,13 +48,10 @@ class QuotaNotices:
 
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: DueNotice, now: datetime) -> Turn | None:
         """Store the sentence as a post in the admin's DM with the first agent."""
-        agent = self._agents(tenant)[0]
-        dm = new_dm(tenant, due.user, agent)
-        await tx.conversations.ensure(due.platform, due.workspace, [dm], now)
-        row = (await tx.conversations.lock([dm.id]))[dm.id]
+        agent, number = self._agents(tenant)[0], self._locks.number
         await tx.operations.mark_told(due, now)
         post = Post(f"quota:{due.quota}:{due.month.isoformat()}", notice_text(due), due.platform, ())
-        return await store_post(tx, row, agent, post, self._locks.number, now)
+        return await store_dm_post(tx, tenant, due.user, due.workspace, agent, post, number, now)
 
 
 def notice_text(due: DueNotice) -> str:

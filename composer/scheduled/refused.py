@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.memory.reminding import new_dm
 from composer.model import Agent, Turn
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Position, RefusedReminder
 from composer.repositories.scheduled import PostKind
-from composer.scheduled.posts import Post, store_post
+from composer.scheduled.posts import Post, store_dm_post
 from composer.text.names import in_quotes
 
 WHAT_NEXT: Final = "Ask somebody to add me there or to open it, and then set the reminder again."
@@ -49,12 +48,10 @@ class RefusedReminders:
         await tx.reminders.mark_told(reminder.id)
         if due.opted_out:
             return None
-        dm = new_dm(tenant, reminder.user_id, agent)
-        await tx.conversations.ensure(due.platform, due.workspace, [dm], now)
-        row = (await tx.conversations.lock([dm.id]))[dm.id]
         name = f"refused:{reminder.id.hex}:{reminder.due_at.isoformat()}"
         post = Post(name, refusal_text(due), due.platform, (("reminder", reminder.id),), quoting=True)
-        return await store_post(tx, row, agent, post, self._locks.number, now)
+        number = self._locks.number
+        return await store_dm_post(tx, tenant, reminder.user_id, due.workspace, agent, post, number, now)
 
 
 def refusal_text(due: RefusedReminder) -> str:

@@ -7,7 +7,9 @@ from pydantic_core import to_json
 
 from bot.web.shapes.entries import Names, entry_values
 from composer.entries.search import Hit
+from composer.errors import NotFound
 from composer.repositories.entries import Entry
+from composer.visibility import UNKNOWN_ENTRY
 
 SNIPPET_CHARS: Final = 300
 # Says what the texts are, wherever there are some: people and other tools wrote them.
@@ -22,6 +24,14 @@ def text_of(values: Any) -> str:
 def url_of(public_url: str | None, id: uuid.UUID | str) -> str:
     """The address of an entry: where its person reads it when signed in, else its resource."""
     return f"nexus://entries/{id}" if public_url is None else f"{public_url.rstrip('/')}/v1/entries/{id}"
+
+
+def entry_id(text: str) -> uuid.UUID:
+    """The id of an entry, also where a client gives its address. Raises NotFound for a text that is none."""
+    try:
+        return uuid.UUID(text.rpartition("/")[2])
+    except ValueError:
+        raise NotFound(UNKNOWN_ENTRY) from None
 
 
 def snippet(text: str, title: str) -> str:
@@ -47,6 +57,13 @@ def hit_values(hit: Hit, public_url: str | None) -> dict[str, Any]:
         "origin": entry.origin,
         "tokens": entry.tokens,
     }
+
+
+def whole_values(entry: Entry, names: Names) -> dict[str, Any]:
+    """An entry with its whole text."""
+    values = listed_values(entry, names)
+    values.pop("snippet", None)
+    return {**values, "text": entry.content}
 
 
 def listed_values(entry: Entry, names: Names) -> dict[str, Any]:

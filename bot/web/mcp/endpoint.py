@@ -25,10 +25,15 @@ class McpEndpoint:
         self._manager: StreamableHTTPSessionManager | None = None
         self._running: asyncio.Task[None] | None = None
 
+    @property
+    def is_known_to_be_on(self) -> bool:
+        """Whether it is on, as far as is known without asking the database."""
+        settings = self._app.settings
+        return settings.public_url is not None or bool(settings.tool_keys) or self._tool_key_seen
+
     async def is_on(self) -> bool:
         """Whether there is anybody to serve: an address for clients is set, or some tool has a key."""
-        settings = self._app.settings
-        if settings.public_url is not None or settings.tool_keys or self._tool_key_seen:
+        if self.is_known_to_be_on:
             return True
         for tenant, _ in await self._app.database.tenants():
             async with self._app.database.transaction(tenant, snapshot=True) as tx:

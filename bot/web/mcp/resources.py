@@ -1,7 +1,6 @@
 """What a client may attach to a conversation by its address: an entry, a project's landmarks, what a day brought."""
 
 import functools
-import uuid
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, ParamSpec
@@ -11,7 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from bot.web.entry_pages import names_for
-from bot.web.mcp.answers import DATA, listed_values, text_of
+from bot.web.mcp.answers import DATA, entry_id, listed_values, text_of, whole_values
 from bot.web.mcp.caller import Caller
 from bot.web.problems import RequestRefused
 from composer import visibility
@@ -22,7 +21,6 @@ from composer.layers import structured
 from composer.model import project_namespace
 from composer.repositories.entries import EntryFilter
 from composer.repositories.operations import Operation
-from composer.visibility import UNKNOWN_ENTRY
 
 P = ParamSpec("P")
 logger = structlog.get_logger()
@@ -72,18 +70,16 @@ class MemoryResources:
         """One entry, whole."""
         async with self._caller.call(context, Operation.READS) as call:
             async with call.reading() as (tx, access):
-                entry = await listing.get(tx, access, _id(id), call.now)
-                listed = listed_values(entry, await names_for(tx, access, [entry]))
-            listed.pop("snippet", None)
-            return text_of({"note": DATA, **listed, "text": entry.content})
+                entry = await listing.get(tx, access, entry_id(id), call.now)
+                shown = whole_values(entry, await names_for(tx, access, [entry]))
+            return text_of({"note": DATA, **shown})
 
     @in_sentences
     async def landmarks(self, project: str, context: Context[Any, Any]) -> str:
         """What a project has settled: its landmarks, oldest first. `project`: its id or name."""
         async with self._caller.call(context, Operation.READS) as call:
-            async with call.reading() as (tx, access):
+            async with call.reading(project) as (tx, access):
                 found = named_project(access, project)
-            async with call.reading(str(found.id)) as (tx, access):
                 readable = visibility.readable_entries(access).within([project_namespace(found.id)])
                 stored = await structured.read(tx.structured, readable, call.now)
             shown = [
@@ -112,13 +108,6 @@ class MemoryResources:
                 names = await names_for(tx, access, found.entries)
             shown = [listed_values(entry, names) for entry in found.entries]
             return text_of({"note": DATA, "day": day, "entries": shown, "more": found.cursor is not None})
-
-
-def _id(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise NotFound(UNKNOWN_ENTRY) from None
 
 
 def _date(text: str) -> date:

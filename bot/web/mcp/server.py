@@ -1,7 +1,7 @@
 """The MCP server over one memory: its tools, resources and prompts, for any transport."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -47,14 +47,17 @@ class _MemoryServer(MCPServer[Any]):
     """The SDK's server, which ignores arguments that a tool does not have; here they are refused: what a model meant to
     narrow would else reach everything."""
 
+    _parameters: Mapping[str, Sequence[str]] = {}  # of each tool, once one was called
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises ToolError with one sentence for an unknown tool or arguments that don't fit it."""
-        known = {tool.name: tool for tool in await self.list_tools()}
-        if name not in known:
-            raise ToolError(f"There is no such tool. There are: {', '.join(known)}.")
-        taken = known[name].input_schema["properties"]
+        if not self._parameters:
+            self._parameters = {tool.name: tuple(tool.input_schema["properties"]) for tool in await self.list_tools()}
+        if name not in self._parameters:
+            raise ToolError(f"There is no such tool. There are: {', '.join(self._parameters)}.")
+        taken = self._parameters[name]
         if unknown := [each for each in arguments if each not in taken]:
             raise ToolError(f"`{unknown[0][:40]}` is not known here. {name} takes: {', '.join(taken)}.")
         try:

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from bot.web.call import Call
 from bot.web.entry_pages import names_for
-from bot.web.mcp.answers import DATA, hit_values, listed_values, text_of, url_of
+from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_of, url_of, whole_values
 from bot.web.mcp.caller import Caller
 from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import written
@@ -102,20 +102,12 @@ class MemoryTools:
         """Get the whole text of one entry that search or a list has shown."""
         async with self._caller.call(context, Operation.READS) as call:
             async with call.reading(project) as (tx, access):
-                entry = await listing.get(tx, access, _id(id), call.now)
-                listed = listed_values(entry, await names_for(tx, access, [entry]))
+                entry = await listing.get(tx, access, entry_id(id), call.now)
+                values = whole_values(entry, await names_for(tx, access, [entry]))
             _note_tokens(call, entry.tokens)
-            rest = {name: value for name, value in listed.items() if name not in ("id", "title", "snippet")}
-            return text_of(
-                {
-                    "note": DATA,
-                    "id": str(entry.id),
-                    "title": entry.title,
-                    "text": entry.content,
-                    "url": url_of(self._public_url, entry.id),
-                    "metadata": {**dict(entry.values.metadata), **rest},
-                }
-            )
+            shown = {name: values.pop(name) for name in ("id", "title", "text")}
+            metadata = {**entry.values.metadata, **values}
+            return text_of({"note": DATA, **shown, "url": url_of(self._public_url, entry.id), "metadata": metadata})
 
     @in_sentences
     async def write_entry(
@@ -198,9 +190,8 @@ class MemoryTools:
                 if not found.entries:
                     raise NotFound(UNKNOWN_ENTRY)
                 entry = found.entries[0]
-                listed = listed_values(entry, await names_for(tx, access, [entry]))
-            shown = {name: value for name, value in listed.items() if name != "snippet"}
-            return text_of({"note": DATA, **shown, "text": entry.content})
+                shown = whole_values(entry, await names_for(tx, access, [entry]))
+            return text_of({"note": DATA, **shown})
 
     @in_sentences
     async def team_entries(
@@ -230,7 +221,7 @@ class MemoryTools:
         async with self._caller.call(context, Operation.WRITES) as call:
             async with call.writing() as (tx, access):
                 found = _team_named(await teams.teams(tx, access), team)
-                entry = await entries.share(tx, access, _id(id), found, call.now)
+                entry = await entries.share(tx, access, entry_id(id), found, call.now)
             return text_of({"id": str(entry.id), "title": entry.title, "state": "shared"})
 
     @in_sentences
@@ -320,14 +311,6 @@ async def _reader(call: Call, project: str | None) -> EntryReader:
 
 def _words_of(fact: Fact) -> str:
     return f"{fact.key} {fact.value} {fact.subject or ''}".casefold()
-
-
-def _id(text: str) -> uuid.UUID:
-    """The id of an entry, also where a client gives its address. Raises NotFound for a text that is none."""
-    try:
-        return uuid.UUID(text.rpartition("/")[2])
-    except ValueError:
-        raise NotFound(UNKNOWN_ENTRY) from None
 
 
 def _team_named(of_person: Sequence[Team], text: str) -> uuid.UUID:

@@ -19,6 +19,8 @@ from bot.web.principal import Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED, Asked, Event, EventKind, TurnView
+from bot.web.shapes.entries import Named
+from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
 from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
@@ -68,22 +70,6 @@ class Source(BaseModel):
     cited: bool
 
 
-class TokenUsage(BaseModel):
-    """The tokens of an answer, as the model's API reports them. Zeros: no model was asked."""
-
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-
-
-class Project(BaseModel):
-    """A project."""
-
-    id: uuid.UUID
-    name: str
-
-
 class Answer(BaseModel):
     """A turn. `text` is the answer, or the sentence that says why there is none (failed); null while it is queued.
     `opens` says what is read by whom from now on, where a session was made in a project. `turn` finds it again."""
@@ -92,7 +78,7 @@ class Answer(BaseModel):
     state: TurnStatus
     session: str
     agent: str
-    project: Project | None
+    project: Named | None
     opens: str = ""
     text: str | None
     sources: list[Source]
@@ -105,7 +91,7 @@ class Session(BaseModel):
 
     session: str
     agent: str
-    project: Project | None
+    project: Named | None
     last_at: datetime
 
 
@@ -124,7 +110,7 @@ class Episode(BaseModel):
     said_at: datetime
     session: str
     agent: str
-    project: Project | None
+    project: Named | None
     content: str
     posted: bool
     turn: uuid.UUID | None
@@ -268,7 +254,7 @@ async def _stream(nexus: Served, asked: Asked, stands: Callable[[], Awaitable[bo
 
 def _begun(asked: Asked) -> Answer:
     session = asked.session
-    project = None if session.project is None else Project(id=session.project.id, name=session.project.slug)
+    project = None if session.project is None else Named(id=session.project.id, name=session.project.slug)
     return Answer(
         turn=asked.turn,
         state=TurnStatus.QUEUED,
@@ -343,10 +329,10 @@ def _episode(said: Exchange) -> Episode:
     )
 
 
-def _project(session: SessionName) -> Project | None:
+def _project(session: SessionName) -> Named | None:
     if session.project_id is None or session.project is None:
         return None
-    return Project(id=session.project_id, name=session.project)
+    return Named(id=session.project_id, name=session.project)
 
 
 def _status(state: TurnState, *, failed: bool) -> TurnStatus:

@@ -17,8 +17,10 @@ PATH: Final = "/mcp"
 
 async def _require_on(request: Request, nexus: Nexus) -> None:
     """Return if MCP is served here; else 404, as for an address where there is nothing."""
+    if nexus.mcp.is_known_to_be_on:
+        return
+    await nexus.fair_use.admit(address_of(request))  # before the database is asked for it
     if not await nexus.mcp.is_on():
-        await nexus.fair_use.admit(address_of(request))
         raise RequestRefused(404)
 
 

@@ -23,6 +23,7 @@ from bot.web.problems import RequestRefused, documented
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED
 from bot.web.shapes.entries import Kind
+from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Count, Flag
 from composer.credentials.principal import Principal
 from composer.entries import access as gathering
@@ -107,15 +108,6 @@ class Found(BaseModel):
     tokens: int
     mark: str = ""
     cited: bool = False
-
-
-class TokenUsage(BaseModel):
-    """The tokens of an answer, as the model's API reports them. No model (empty): none was asked."""
-
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
 
 
 class Result(BaseModel):
