@@ -1,12 +1,14 @@
-"""What a request's body may be: so many bytes, within so many seconds, and JSON of some depth."""
+"""What a request may hold: a body of so many bytes, within so many seconds, JSON of some depth, and no unknown
+parameters."""
 
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from fastapi import params
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
@@ -15,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.metering import count
-from bot.web.problems import RequestRefused, problem
+from bot.web.problems import MAX_FIELD_CHARS, RequestRefused, problem
 
 MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
 DROPPED_BYTES: Final = 16 * 2**20  # of a body that nobody reads
@@ -133,8 +135,12 @@ class JsonRoute(APIRoute):
     """A route whose body is JSON, or 415. An answer without a body has no type. What it answers is counted as its
     operation (bot/web/metering.py)."""
 
+    query_names: Sequence[str] = ()
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with our request in place of FastAPI's."""
+        taken_here = (each for each in get_flat_params(self.dependant) if isinstance(each.field_info, params.Query))
+        self.query_names = tuple(dict.fromkeys(each.alias for each in taken_here))
         handle, field = super().get_route_handler(), self.body_field
         takes_json = field is not None and not isinstance(field.field_info, params.Form)
 
@@ -151,3 +157,15 @@ class JsonRoute(APIRoute):
             return answer
 
         return handler
+
+
+def require_known_parameters(request: Request) -> None:
+    """Return if the route takes every parameter in the address of a request. Raises RequestRefused for another one:
+    what a misspelt one was meant to narrow down would else be all of it."""
+    route = request.scope["route"]
+    if not isinstance(route, JsonRoute):
+        return
+    for name in request.query_params:
+        if name not in route.query_names:
+            taken = f"takes: {', '.join(route.query_names)}" if route.query_names else "takes no parameters"
+            raise RequestRefused(422, f"`{name[:MAX_FIELD_CHARS]}` is not known here. This address {taken}.")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
+from bot.web.bodies import require_known_parameters
 from bot.web.dependencies import Nexus
 from bot.web.limits import address_of
 from bot.web.metering import admit
@@ -35,7 +36,8 @@ _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a perso
 
 async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
     """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
-    is not for tools with 403; what the tenant's plan has nothing left of with 429."""
+    is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has nothing
+    left of with 429."""
     found = await _resolved(request, nexus)
     if found is None:
         await nexus.fair_use.admit(address_of(request))
@@ -45,6 +47,7 @@ async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Securi
     path: str = request.scope["path"]
     if found.vendor is not None and not any(_is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
+    require_known_parameters(request)
     await admit(request, nexus.app.operations, found)
     return found
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from composer.credentials.issuing import delete_credentials
 from composer.entries import listing
-from composer.errors import Conflict, NotFound, Refused, Unavailable
+from composer.errors import BadInput, Conflict, NotFound, Refused, Unavailable
 from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
@@ -94,6 +94,15 @@ class OldEntries:
     tags: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     before: datetime | None = None
+
+
+def entries_of_tool(kind: str | None, before: datetime | None, *, everything: bool) -> OldEntries:
+    """Which of the entries that a tool wrote are to be erased: of one kind, older than a time, or everything. Raises
+    BadInput where nothing is said, or `everything` and something that narrows it down: what a tool forgot to say would
+    else erase all of it."""
+    if everything == (kind is not None or before is not None):
+        raise BadInput("Say what to forget: a kind, older_than, or everything=true alone.")
+    return OldEntries(kinds=() if kind is None else (kind,), before=before)
 
 
 async def erase_entries(

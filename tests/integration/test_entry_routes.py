@@ -257,7 +257,7 @@ async def test_a_tool_forgets_nothing_that_is_shared_by_now(harness: AppHarness,
     team = (await client.post("/v1/teams", json={"name": "Ops"}, headers=bearer(alice))).json()["id"]
     await client.put(f"/v1/entries/{id}/team", json={"team": team}, headers=bearer(alice))
     assert (await client.post(f"/v1/agent/entries/{id}/forget", headers=bearer(claude))).status_code == 403
-    many = await client.post("/v1/agent/forget", json={}, headers=bearer(claude))
+    many = await client.post("/v1/agent/forget", json={"everything": True}, headers=bearer(claude))
     assert many.json() == {"id": None, "counts": {}}
     assert await listed(client, alice) == ["from claude"]
 

@@ -86,7 +86,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "/v1/agent/entries/by-tag/{name:path}"): Route(TOOLS),
     ("GET", "/v1/agent/entries/{id}"): Route(TOOLS, of=ENTRY),
     ("POST", "/v1/agent/entries/{id}/forget"): Route(TOOLS, of=ENTRY),
-    ("POST", "/v1/agent/forget"): Route(TOOLS, {}),
+    ("POST", "/v1/agent/forget"): Route(TOOLS, {"everything": True}),
     ("GET", "/v1/agent/team/{id}/entries"): Route(TOOLS, of=TEAM),
     ("GET", "/v1/agent/teams"): Route(TOOLS),
     ("GET", "/v1/agent/projects"): Route(TOOLS),

@@ -29,7 +29,7 @@ from composer.entries.search import DEFAULT_LIMIT, MAX_LIMIT, EntryQuestion, Ent
 from composer.errors import BadInput, NexusError, NotFound, where_raised
 from composer.layers import structured
 from composer.memory.forget import RECEIPT_KEY_BYTES
-from composer.people.erasing import OldEntries, erase_entries
+from composer.people.erasing import entries_of_tool, erase_entries
 from composer.repositories.entries import EntryFilter
 from composer.repositories.facts import Fact
 from composer.repositories.operations import Operation
@@ -234,11 +234,9 @@ class MemoryTools:
     ) -> str:
         """Erase for good what this tool itself wrote and what is shared with nobody: of one kind, older than a time,
         or everything. It can't be undone. Only when the person has asked for it."""
-        if everything == (kind is not None or older_than is not None):
-            raise BadInput("Say what to forget: a kind, older_than, or everything=true alone.")
+        wanted = entries_of_tool(kind, older_than, everything=everything)
         async with self._caller.call(context, Operation.REMOVALS) as call:
             home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-            wanted = OldEntries(() if kind is None else (kind,), (), (), older_than)
             async with call.writing() as (tx, access):
                 if access.is_person:
                     raise BadInput("This is for tools. A person forgets entries by /v1/entries/forget or in a chat.")

@@ -20,7 +20,7 @@ from bot.web.shapes.forgetting import (
 )
 from composer.entries import listing
 from composer.memory.forget import RECEIPT_KEY_BYTES
-from composer.people.erasing import OldEntries, erase_entries, erase_entry
+from composer.people.erasing import OldEntries, entries_of_tool, erase_entries, erase_entry
 
 router = APIRouter(route_class=JsonRoute)
 _RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
@@ -36,7 +36,7 @@ _DECIDED: Final = documented(401, 403, 404, 422)
 async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
-    wanted = _wanted(sent, tags=_tuple(sent.tag), origins=_tuple(sent.vendor))
+    wanted = OldEntries(_tuple(sent.kind), _tuple(sent.tag), _tuple(sent.vendor), sent.older_than)
     return await _forget_many(call, wanted, sent.confirm, sent.project)
 
 
@@ -57,9 +57,10 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     responses=_RECEIPT,
 )
 async def forget_of_tool(call: Calling, sent: ToolsOwn) -> Response:
-    """Erase for good what the tool itself wrote, where that is shared with nobody. A person forgets many by
-    /v1/entries/forget."""
-    return await _forget_many(call, _wanted(sent), None)
+    """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
+    everything. A person forgets many by /v1/entries/forget."""
+    wanted = entries_of_tool(sent.kind, sent.older_than, everything=sent.everything)
+    return await _forget_many(call, wanted, None)
 
 
 @router.post(
@@ -107,10 +108,6 @@ async def reject_pending(call: Calling, id: uuid.UUID, project: InProject = None
 
 def _tuple(text: str | None) -> tuple[str, ...]:
     return () if text is None else (text,)
-
-
-def _wanted(sent: ToolsOwn, *, tags: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> OldEntries:
-    return OldEntries(_tuple(sent.kind), tags, origins, sent.older_than)
 
 
 async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None, project: str | None = None) -> Response:

@@ -8,20 +8,26 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from bot.web.shapes.entries import Kind, Named, Tags, Taken
-from bot.web.shapes.values import Count, Moment
+from bot.web.shapes.values import Count, Flag, Moment
 from composer.memory.forget import Receipt
 from composer.repositories.entries import values_from_json
 from composer.repositories.quarantine import PendingItem
 
 
-class ToolsOwn(Taken):
-    """Which of the entries that a tool wrote to forget: those that fit all of it."""
+class Fitting(Taken):
+    """Which entries to forget, by what they are: those that fit all of it."""
 
     kind: Kind | None = None
     older_than: Annotated[Moment, Field(description="Written before this time.")] | None = None
 
 
-class OnesOwn(ToolsOwn):
+class ToolsOwn(Fitting):
+    """Which of the entries that a tool wrote to forget: those that fit all of it, or everything."""
+
+    everything: Annotated[Flag, Field(description="All of it. Needed where nothing narrows it down.")] = False
+
+
+class OnesOwn(Fitting):
     """Which of one's own entries to forget, also in the trash and expired: those that fit all of it."""
 
     tag: Annotated[str, Field(min_length=1, max_length=64)] | None = None
