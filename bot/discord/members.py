@@ -23,6 +23,7 @@ from composer.workspace import Workspace
 logger = structlog.get_logger()
 
 BATCH: Final = 100  # people in one request over the gateway, which is Discord's maximum
+UNKNOWN_PERSON: Final = (10_007, 10_013)  # Discord's codes of a member and of a user
 AGAIN_SECONDS: Final = 1.0  # before a room is read again that changed meanwhile
 
 
@@ -38,7 +39,7 @@ class DiscordMembers:
         self._app = app
         self._inbox = inbox
         self.guild = guild  # of the present session
-        self.reader = MembershipReader(app, self._workspace, self._read, backoff)
+        self.reader = MembershipReader(app, self._workspace, self._read, self._has_left, backoff)
 
     async def _workspace(self) -> Workspace:
         return self._app.directory.workspace(PLATFORM, str(self.guild.id))
@@ -90,6 +91,17 @@ class DiscordMembers:
 
             self._inbox.put(partial(self._confirm, room, present, people, at, since))
         return ()  # `_confirm` says what must be read again
+
+    async def _has_left(self, person: str) -> bool:
+        """Whether somebody is not in the guild. Raises Unavailable."""
+        if not person.isdigit() or self.guild.get_member(int(person)) is not None:
+            return False
+        with translate_discord_errors():
+            try:
+                await self.guild.fetch_member(int(person))
+            except discord.NotFound as error:
+                return error.code in UNKNOWN_PERSON  # and not, say, an unknown guild: Nexus was taken out of it
+        return False
 
     async def _confirm(
         self, room: str, present: Collection[str], people: Sequence[int], at: datetime, since: Moment

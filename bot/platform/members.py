@@ -1,4 +1,5 @@
-"""Reads anew who is in the private rooms of a workspace, after each connection to its platform."""
+"""Reads anew who is in the private rooms of a workspace, and who has left the workspace, after each connection to its
+platform."""
 
 import asyncio
 import uuid
@@ -11,6 +12,7 @@ import structlog
 
 from bot.platform.retry import Backoff
 from composer.app import App
+from composer.credentials.leaving import end_access, holders
 from composer.errors import NexusError, Unavailable
 from composer.ingest.members import begin_connection, confirm_members, doubt_members, end_connection, unread_rooms
 from composer.workspace import Workspace
@@ -34,15 +36,19 @@ class MembershipReader:
         app: App,
         workspace: Callable[[], Awaitable[Workspace]],
         read: Callable[[Sequence[str]], Awaitable[Collection[str]]],
+        has_left: Callable[[str], Awaitable[bool]],
         backoff: Backoff,
     ) -> None:
         """`read` reads the members of rooms, given by their ids on the platform, calls `confirm` or `unreadable` for
-        each, and returns those that must be read again."""
+        each, and returns those that must be read again. `has_left` says whether somebody, by their id there, is surely
+        not in the workspace any more; both raise Unavailable."""
         self._app = app
         self._workspace = workspace
         self._read = read
+        self._has_left = has_left
         self._backoff = backoff
         self._is_connected = self._is_ready = False
+        self._leavers_unread = True  # of this connection
         self._connection: uuid.UUID | None = None
         self._wake = asyncio.Event()
         self._begun = asyncio.Event()
@@ -63,6 +69,7 @@ class MembershipReader:
     def _change(self, *, connected: bool) -> None:
         self._is_connected, self._is_ready, self._connection = connected, False, None
         self._unreadable.clear()
+        self._leavers_unread = True
         self._begun.clear()
         self._wake.set()
 
@@ -82,9 +89,10 @@ class MembershipReader:
         self._wake.set()
 
     async def all_again(self) -> None:
-        """Read every private room again, while what was read counts on. Raises Unavailable."""
+        """Read every private room again, and who has left, while what was read counts on. Raises Unavailable."""
         rooms = await unread_rooms(self._app.database, await self._workspace(), EVERY_ROOM)
         self._unreadable.clear()
+        self._leavers_unread = True
         self._again.update(rooms)
         self._wake.set()
 
@@ -115,6 +123,7 @@ class MembershipReader:
         connection = self._connection
         if connection is None or not self._is_ready:
             return
+        await self._end_access_of_leavers()
         unread = await unread_rooms(self._app.database, await self._workspace(), connection)
         rooms = sorted({*unread, *self._again} - self._unreadable)
         self._again.clear()
@@ -127,6 +136,21 @@ class MembershipReader:
             if changed:
                 self._again.update(changed)
                 raise Unavailable("The members of a room changed while they were read.")
+
+    async def _end_access_of_leavers(self) -> None:
+        """Take what opens their memory from outside away from those who left while nobody was connected."""
+        if not self._leavers_unread:
+            return
+        self._leavers_unread = False
+        store, workspace = self._app.database, await self._workspace()
+        try:
+            for person in await holders(store, workspace):
+                if await self._has_left(person):
+                    ended = await end_access(store, workspace, person)
+                    logger.info("members.left_meanwhile", platform=workspace.platform, credentials=ended)
+        except NexusError:
+            self._leavers_unread = True
+            raise
 
     async def _begin(self) -> None:
         """Store that the connection began or ended. What changes meanwhile is stored by the next call."""

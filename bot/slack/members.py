@@ -16,6 +16,7 @@ from composer.ingest.members import known_people
 logger = structlog.get_logger()
 
 PAGE_SIZE: Final = 200
+UNKNOWN_USER: Final = "user_not_found"
 KINDS: Final = ("private_channel", "mpim")  # each needs a scope of its own: groups:read, mpim:read
 _BOT: Final = "B"  # begins the id of an app that posts without a user, whom Slack lists in no channel
 
@@ -28,7 +29,7 @@ class SlackMembers:
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
-        self.reader = MembershipReader(app, inbox.workspace, self._read, backoff)
+        self.reader = MembershipReader(app, inbox.workspace, self._read, self._has_left, backoff)
 
     async def _read(self, rooms: Sequence[str]) -> list[str]:
         """Read the members of channels, and return those that changed meanwhile. One that is archived, or that we are
@@ -46,6 +47,16 @@ class SlackMembers:
             elif not await self.reader.confirm(room, present, at, since, bots=bots):
                 changed.append(room)
         return changed
+
+    async def _has_left(self, person: str) -> bool:
+        """Whether an account is closed, or unknown to Slack. Raises Unavailable."""
+        try:
+            return bool((await self._slack.call("users.info", user=person))["user"].get("deleted"))
+        except SlackRefused as error:
+            if error.code == UNKNOWN_USER:
+                return True
+            logger.warning("slack.members_refused", user=person, error=str(error))
+            return False
 
     async def _channels(self, kind: str) -> list[str]:
         """The channels of a kind that we are in and that are not archived; none if we lack the scope."""

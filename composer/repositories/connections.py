@@ -32,6 +32,12 @@ class Connections:
         rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace)
         return tuple(row["external_id"] for row in rows)
 
+    async def holders(self, platform: str, workspace: str) -> tuple[str, ...]:
+        """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login or a
+        login link opens."""
+        rows = await self._sql.fetch("holders_of_workspace", platform=platform, workspace=workspace)
+        return tuple(row["external_id"] for row in rows)
+
     async def recorded_members(self, room: uuid.UUID) -> dict[str, uuid.UUID]:
         """The recorded members of a room, by their ids on the platform."""
         rows = await self._sql.fetch("membership_recorded", room_id=room)

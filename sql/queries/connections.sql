@@ -52,3 +52,19 @@ DELETE FROM membership_readings WHERE tenant_id = :tenant_id AND room_id = ANY (
 SELECT external_id FROM identities
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace
 ORDER BY external_id
+
+-- name: holders_of_workspace
+-- List the ids on a platform of everybody known in a workspace whose memory something opens from outside a chat: a key,
+-- a web session, a login or a login link, of theirs or of a user linked with them.
+WITH opened AS (
+    SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
+    UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM login_links WHERE tenant_id = :tenant_id
+), people AS (
+    SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
+)
+SELECT i.external_id FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+      AND coalesce(u.person_id, u.id) IN (SELECT id FROM people)
+ORDER BY i.external_id

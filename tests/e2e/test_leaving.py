@@ -65,5 +65,56 @@ async def test_whose_slack_account_is_closed_loses_their_keys(settings: Settings
         assert await opens(running.app, alices)
 
 
+async def test_who_left_a_discord_server_while_nexus_was_away_loses_their_keys(
+    settings: Settings, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    bob = await server.add_member(guild, "Bob")
+    general = await server.add_channel(guild, "talk")
+    async with on_discord(settings, server, guild) as here:
+        for person in (ada, bob):
+            await server.post(general, person, f"hello from {person.name}")
+            await here.stored(f"hello from {person.name}")
+        keys = [await key_of(here.app, here.workspace, str(bob.id), vendor) for vendor in (None, "claude")]
+        adas = await key_of(here.app, here.workspace, str(ada.id))
+    await server.remove_member(guild, bob)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: _none_opens(here.app, keys))
+        assert await opens(here.app, adas)
+
+
+async def test_whose_slack_account_was_closed_while_nexus_was_away_loses_their_keys(settings: Settings) -> None:
+    async with office_on(settings) as office:
+        async with office.socket() as running:
+            for user in (office.alice, office.bob):
+                await office.slack.post(office.general, user, "hello")
+            await running.settle()
+            workspace = await running.adapter.inbox.workspace()
+            keys = [await key_of(running.app, workspace, office.bob, vendor) for vendor in (None, "claude")]
+            alices = await key_of(running.app, workspace, office.alice)
+        await office.slack.close_account(office.team, office.bob)
+        async with office.socket() as running:
+            await until(lambda: _none_opens(running.app, keys))
+            assert await opens(running.app, alices)
+
+
+async def test_an_answer_that_does_not_say_so_takes_nobodys_key(
+    settings: Settings, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    bob = await server.add_member(guild, "Bob")
+    general = await server.add_channel(guild, "talk")
+    async with on_discord(settings, server, guild) as here:
+        await server.post(general, bob, "hello")
+        await here.stored("hello")
+        key = await key_of(here.app, here.workspace, str(bob.id))
+    await server.remove_member(guild, bob)
+    route = "GET /guilds/{guild_id}/members/{user_id}"
+    server.fail(route, 404)  # as of a server that Nexus was taken out of
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: not server.rest.faults)
+        assert await opens(here.app, key)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: _none_opens(here.app, [key]))
+
+
 async def _none_opens(app: App, keys: list[str]) -> bool:
     return not any([await opens(app, key) for key in keys])

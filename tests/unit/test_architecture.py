@@ -53,6 +53,7 @@ JUSTIFIED = {
     "SpeechModel.name": "the name of a model",
     "Database.tenants": "slugs of tenants, for the workers",
     "Deliveries.parts": "ids of messages on the platform",
+    "Connections.holders": "ids of people on the platform, which is asked whether they are still there",
     "Connections.known_people": "ids of people on the platform, which is asked for their roles",
     "Connections.recorded_members": "ids of people, compared with those whom the platform lists",
     "Connections.unread_rooms": "ids of rooms on the platform, whose members are read there",
