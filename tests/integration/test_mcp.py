@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
@@ -318,6 +319,19 @@ async def test_bad_arguments_and_failures_are_sentences(harness: AppHarness, url
         assert await called(client, "browse_entries", cursor="nonsense") == (await _bad_cursor(url, claude))
         assert (await called(client, "drop_tables")).startswith("There is no such tool. There are: search, fetch,")
         assert await called(client, "latest_entry") == "There is no such entry."
+
+
+async def test_a_prompt_that_is_asked_for_wrongly_is_refused_by_a_sentence(url: str, claude: str) -> None:
+    async with mcp_client(url, claude) as client:
+        for name, given, said in (
+            ("zqnone", {}, "There is no such prompt. There are: recall, remember."),
+            ("recall", {}, "`topic` is missing. recall takes: topic."),
+            ("recall", {"topic": "x", "user": "bob"}, "`user` is not known here. recall takes: topic."),
+            ("remember", {"context": "x"}, "`context` is not known here. remember takes nothing."),
+        ):
+            with pytest.raises(MCPError) as refused:
+                await client.get_prompt(name, given)
+            assert (refused.value.code, str(refused.value)) == (INVALID_PARAMS, said)
 
 
 async def _bad_cursor(url: str, key: str) -> str:

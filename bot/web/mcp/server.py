@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
 from bot.web.mcp.caller import Caller
@@ -45,9 +46,24 @@ def _logs_as_they_are() -> Iterator[None]:
 
 class _MemoryServer(MCPServer[Any]):
     """The SDK's server, which ignores arguments that a tool does not have; here they are refused: what a model meant to
-    narrow would else reach everything."""
+    narrow would else reach everything. A prompt that is asked for wrongly would be answered as a failure of ours."""
 
     _parameters: Mapping[str, Sequence[str]] = {}  # of each tool, once one was called
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Get a prompt. Raises MCPError with one sentence for an unknown prompt or arguments that don't fit it."""
+        taken = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
+        if name not in taken:
+            raise MCPError(INVALID_PARAMS, f"There is no such prompt. There are: {', '.join(taken)}.")
+        names, given = [each.name for each in taken[name]], arguments or {}
+        takes = f"{name} takes{': ' + ', '.join(names) if names else ' nothing'}."
+        if unknown := [each for each in given if each not in names]:
+            raise MCPError(INVALID_PARAMS, f"`{unknown[0][:40]}` is not known here. {takes}")
+        if missing := [each.name for each in taken[name] if each.required and each.name not in given]:
+            raise MCPError(INVALID_PARAMS, f"`{missing[0]}` is missing. {takes}")
+        return await super().get_prompt(name, arguments, context)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

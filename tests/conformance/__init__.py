@@ -1,0 +1,1 @@
+"""Programs of others that speak MCP, run against the real web port: the protocol's conformance tests, the inspector."""
