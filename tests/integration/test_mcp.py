@@ -4,6 +4,7 @@ import json
 import logging
 import uuid
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -319,6 +320,19 @@ async def test_bad_arguments_and_failures_are_sentences(harness: AppHarness, url
         assert await called(client, "browse_entries", cursor="nonsense") == (await _bad_cursor(url, claude))
         assert (await called(client, "drop_tables")).startswith("There is no such tool. There are: search, fetch,")
         assert await called(client, "latest_entry") == "There is no such entry."
+
+
+async def test_what_is_written_for_a_time_is_recalled_until_then(harness: AppHarness, url: str, claude: str) -> None:
+    async with mcp_client(url, claude) as client:
+        until = (harness.clock.now() + timedelta(hours=1)).isoformat()
+        assert (await called(client, "write_entry", content="for an hour", expires_at=until))["state"] == "written"
+        assert (await called(client, "latest_entry"))["text"] == "for an hour"
+        harness.clock.tick(3_601)
+        assert await called(client, "latest_entry") == "There is no such entry."
+        for tool, name in (("write_entry", "expires_at"), ("forget_own", "older_than")):
+            for wrong in (0, "tomorrow", "2027-01-01T09:00:00"):
+                given = {"content": "x", name: wrong} if tool == "write_entry" else {name: wrong}
+                assert (await called(client, tool, **given)).startswith(f"`{name}` is wrong: "), wrong
 
 
 async def test_a_prompt_that_is_asked_for_wrongly_is_refused_by_a_sentence(url: str, claude: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any, Final
 import httpx2
 from fastapi import FastAPI
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.credentials.issuing import KeyRequest, create_key
@@ -34,6 +36,7 @@ from tests.property.entry_worlds import (
     Event,
     Grouped,
     Said,
+    Stated,
     Written,
     secret_words,
 )
@@ -80,6 +83,9 @@ class Hub:
             # Two worlds have other events in between, and the same ones at the same time.
             self.product.harness.clock.set(START + timedelta(days=1 + (event.n >= 1_000), minutes=event.n))
             await self._play(event)
+        for stated in world.stated:
+            self.product.harness.clock.set(START + timedelta(days=1 + (stated.n >= 1_000), minutes=stated.n))
+            await self._state(stated)
         self.product.harness.clock.set(END)
         await self._index()
 
@@ -110,6 +116,9 @@ class Hub:
             for other in others:
                 at = f"/v1/projects/{self.ids[project]}/members/{self.ids[other]}"
                 await self._ask(Asker(admin), "PUT", at, "", role="read" if project == READ_ONLY else "write")
+            await self._tell(
+                Asker(admin), f"/nexus project assign {project} --yes", f"r {project}", {"room": f"of {project}"}
+            )
 
     async def _play(self, event: Event) -> None:
         if isinstance(event, Grouped):
@@ -124,6 +133,21 @@ class Hub:
             await self.product.harness.app.turns.settle()
             return
         await self._write(event)
+
+    async def _state(self, stated: Stated) -> None:
+        name = f"s{stated.n}"
+        said = f"fact set {name} {json.dumps(stated.text)}" if stated.kind == "fact" else f"landmark add {stated.text}"
+        scope = "everywhere" if stated.project is None else "project"
+        where = {"dm": "nexus"} if stated.project is None else {"room": f"of {stated.project}"}
+        await self._tell(stated.by, f"/nexus {said} --{scope} --yes", name, where)
+
+    async def _tell(self, by: Asker, line: str, id: str, where: Mapping[str, str]) -> None:
+        """Give a command, which has the same id in both products."""
+        here = self.product.workspace(self.name, "main")
+        place = place_of(where.get("room"), where.get("dm"), None)
+        given = incoming(here, place, by.person, line, self.product.harness.clock.now(), id=id)
+        answer = await run_command(self.product.harness.app, here, given)
+        assert not answer.confirm, answer.text
 
     async def _write(self, event: Written) -> None:
         body: dict[str, Any] = {"content": event.text, "kind": event.kind, "tags": list(event.tags)}

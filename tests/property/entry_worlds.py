@@ -100,15 +100,27 @@ class Grouped:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What somebody states in a chat: a fact, which is their own or a project's, or a landmark of a project."""
+
+    n: int
+    by: Asker
+    text: str
+    kind: str
+    project: str | None = None
+
+
 Event = Written | Said | Grouped
 
 
 @dataclass(frozen=True)
 class EntryWorld:
-    """A history. Teams and projects are the same in all of them."""
+    """A history. Teams and projects are the same in all of them. What is `stated` comes last."""
 
     seed: int
     events: tuple[Event, ...]
+    stated: tuple[Stated, ...] = ()
     entries: tuple[Written, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,6 +155,14 @@ def ever_reads(viewer: Asker, event: Event) -> bool:
     return any(may_read(viewer, event, project, in_trash=True) for project in (None, *PROJECTS))
 
 
+def may_know(viewer: Asker, stated: Stated, project: str | None = None) -> bool:
+    """Whether a viewer is shown what was stated, by a request that names a project, or none."""
+    if stated.project is None:
+        return stated.by.person == viewer.person and viewer.may("entries:read") and project != ISOLATED
+    member = viewer.person in PROJECTS[stated.project] and viewer.may("projects:read")
+    return member and project in ((stated.project,) if stated.project == ISOLATED else (None, stated.project))
+
+
 def make(seed: int) -> EntryWorld:
     """The world of a seed."""
     rng = random.Random(f"entries {seed}")
@@ -151,7 +171,17 @@ def make(seed: int) -> EntryWorld:
     for n in range(1, rng.randint(10, 18)):
         kind = rng.choices((_written, _said, _grouped), weights=(16, 4, 1))[0]
         events.append(kind(n, rng.choice(WRITERS), words, rng))
-    return EntryWorld(seed, tuple(events))
+    return EntryWorld(seed, tuple(events), _stated(words, 501, random.Random(f"stated {seed}")))
+
+
+def _stated(words: Words, first: int, rng: random.Random) -> tuple[Stated, ...]:
+    made = []
+    for n in range(first, first + 6):
+        project = rng.choice((None, *PROJECTS))
+        by = Asker(rng.choice(PEOPLE) if project is None else PROJECTS[project][0])
+        kind = "fact" if project is None else rng.choice(("fact", "landmark"))
+        made.append(Stated(n, by, words.line().strip(), kind, project))
+    return tuple(made)
 
 
 def _written(n: int, by: Asker, words: Words, rng: random.Random) -> Written:
@@ -201,7 +231,21 @@ def twin_of(world: EntryWorld, viewer: Asker, counts: Counter[str]) -> EntryWorl
         if not ever_reads(viewer, event):
             counts[f"added: {why_secret(viewer, event)}"] += 1
             events.insert(rng.randint(0, len(events)), event)
-    return replace(world, events=tuple(events))
+    return replace(world, events=tuple(events), stated=_stated_in_twin(world, viewer, words, counts))
+
+
+def _stated_in_twin(world: EntryWorld, viewer: Asker, words: Words, counts: Counter[str]) -> tuple[Stated, ...]:
+    rng = random.Random(f"stated in twin {world.seed}")
+    added = _stated(words, EXTRA + 501, rng)
+    kept: list[Stated] = []
+    for stated in (*world.stated, *added):
+        if any(may_know(viewer, stated, project) for project in (None, *PROJECTS)):
+            kept += [] if stated in added else [stated]
+            continue
+        counts[f"secret: a {stated.kind}"] += 1
+        if rng.random() < 0.7:
+            kept.append(replace(stated, text=words.line().strip()))
+    return tuple(kept)
 
 
 def _said(n: int, by: Asker, words: Words, rng: random.Random) -> Said:
@@ -231,7 +275,9 @@ def why_secret(viewer: Asker, event: Event) -> str:
 
 def secret_words(world: EntryWorld, viewer: Asker) -> list[str]:
     """A word of each text that a viewer may not read."""
-    return [event.text.split()[-1] for event in world.events if event.text and not ever_reads(viewer, event)]
+    texts = [event.text for event in world.events if event.text and not ever_reads(viewer, event)]
+    texts += [each.text for each in world.stated if not any(may_know(viewer, each, p) for p in (None, *PROJECTS))]
+    return [text.split()[-1] for text in texts]
 
 
 def listed(world: EntryWorld, viewer: Asker, project: str | None = None) -> list[Written]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, ParamSpec
 import structlog
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from pydantic_core import from_json
 
 from bot.web.call import Call
@@ -21,6 +21,7 @@ from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import written
 from bot.web.shapes.entries import Content, EntryToWrite, Kind, Metadata, Tags, Title, Vendors
 from bot.web.shapes.forgetting import receipt_values
+from bot.web.shapes.values import Moment
 from composer import visibility
 from composer.entries import entries, listing, teams
 from composer.entries.draft import MAX_KEY_CHARS, MAX_SESSION_CHARS
@@ -124,7 +125,7 @@ class MemoryTools:
         session: Annotated[str | None, Field(min_length=1, max_length=MAX_SESSION_CHARS)] = None,
         metadata: Metadata | None = None,
         allowed_vendors: Vendors | None = None,
-        expires_at: Annotated[AwareDatetime | None, Field(description="From then on it is recalled no more.")] = None,
+        expires_at: Annotated[Moment | None, Field(description="From then on it is recalled no more.")] = None,
         project: Project = None,
     ) -> str:
         """Remember something for the person: a decision, a preference, a fact, how something is done. Write one thing
@@ -229,7 +230,7 @@ class MemoryTools:
         self,
         context: Context[Any, Any],
         kind: Annotated[Kind | None, Field(description="Only this kind.")] = None,
-        older_than: Annotated[AwareDatetime | None, Field(description="Only written before this time.")] = None,
+        older_than: Annotated[Moment | None, Field(description="Only written before this time.")] = None,
         everything: Annotated[bool, Field(description="All of it; say so where nothing narrows it down.")] = False,
     ) -> str:
         """Erase for good what this tool itself wrote and what is shared with nobody: of one kind, older than a time,

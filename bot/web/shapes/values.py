@@ -1,6 +1,7 @@
 """Values that a request holds, taken as they are written: no number stands for a time, and no text for a number."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BeforeValidator, StrictBool, StrictInt
@@ -9,7 +10,7 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]", re.ASCII)
 
 
 def _written(value: Any) -> Any:
-    if isinstance(value, str) and _DAY.match(value):
+    if isinstance(value, datetime) or (isinstance(value, str) and _DAY.match(value)):
         return value
     raise ValueError("a time is written with its zone, as in 2026-01-31T09:00:00Z")
 
