@@ -17,6 +17,7 @@ from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
+from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory, configured_prices
@@ -113,6 +114,7 @@ class App:
     due_posts: DuePosts
     entry_search: EntrySearch
     entry_answerer: EntryAnswerer
+    gateway_meter: GatewayMeter
     operations: OperationMeter
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -309,6 +311,7 @@ async def open_app(
             ),
             entry_search=EntrySearch(database, embedding, directory.retrieval, directory.zone, time),
             entry_answerer=EntryAnswerer(meter, tokenizer),
+            gateway_meter=GatewayMeter(calls, tokenizer_for),
             operations=operations,
             indexer=indexer,
             locks=locks,

@@ -11,6 +11,8 @@ from bot.slack.signed_http import MAX_REQUEST_BYTES, PATH, SlackHttp
 from bot.web.bodies import BodyLimits, JsonRoute
 from bot.web.document import document
 from bot.web.edge import Edge
+from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
+from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
@@ -23,6 +25,7 @@ from bot.web.routes import (
     entries,
     exchange,
     forgetting,
+    gateway,
     health,
     keys,
     login,
@@ -48,6 +51,7 @@ BODY_BYTES: Final[Mapping[str, int]] = {
     PATH: MAX_REQUEST_BYTES,
     login.PATH: login.MAX_BYTES,
     exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
+    **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_BYTES),
 }
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -56,6 +60,7 @@ NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "
 # path with a parameter comes before that.
 ROUTERS: Final = (
     query.router,
+    gateway.router,
     agent.router,
     forgetting.router,
     exchange.router,
@@ -81,12 +86,13 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
     per_minute = app.settings.requests_per_minute
     fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
 
-    mcp_endpoint = McpEndpoint(app)
+    mcp_endpoint, passing = McpEndpoint(app), Gateway(app)
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
         yield
         await mcp_endpoint.close()
+        await passing.close()
         await fair_use.close()
 
     served = FastAPI(
@@ -106,7 +112,9 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
     )
     found = app.settings.openid
     provider = None if found is None else OpenIdProvider(found)
-    served.state.nexus = Served(app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, slack_http, provider)
+    served.state.nexus = Served(
+        app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, passing, slack_http, provider
+    )
     served.router.route_class = JsonRoute
     add_problems(served)
     for router in ROUTERS:

@@ -20,7 +20,7 @@ from bot.web.metering import count
 from bot.web.problems import MAX_FIELD_CHARS, RequestRefused, problem
 
 MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
-DROPPED_BYTES: Final = 16 * 2**20  # of a body that nobody reads
+DROPPED_BYTES: Final = 32 * 2**20  # of a body that nobody reads
 PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
 BODY_SECONDS: Final = 60.0  # for all of it
 CLOSING: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request

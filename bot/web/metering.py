@@ -47,6 +47,8 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("POST", "/v1/query"): _S,
     ("GET", "/v1/agent/search"): _S,
     ("POST", "/v1/chat"): _C,
+    ("POST", "/v1/chat/completions"): _C,
+    ("POST", "/v1/responses"): _C,
     ("GET", "/v1/chat/turns/{turn}"): _R,
     ("GET", "/v1/chat/sessions"): _R,
     ("DELETE", "/v1/chat/session/{session:path}"): _X,

@@ -13,15 +13,16 @@ from fastapi.security import HTTPBearer
 
 from bot.web.bodies import require_known_parameters
 from bot.web.dependencies import Nexus
+from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
 from bot.web.limits import address_of
 from bot.web.metering import admit
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
-from composer.credentials.principal import Permission, Principal, Source
+from composer.credentials.principal import GatewayKey, Permission, Principal, Source
 from composer.errors import Unavailable
 
 # What tools use. Everything else is their person's own.
-PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", "/mcp")
+PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", "/mcp", *GATEWAY_PATHS)
 COOKIE: Final = "__Host-nexus"
 COOKIE_ON_LOCALHOST: Final = "nexus"  # browsers take the other one by https alone
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
@@ -34,7 +35,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a person or of a tool.", auto_error=False)
 
 
-async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
+async def principal_of(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
     """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
     is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has nothing
     left of with 429."""
@@ -52,7 +53,17 @@ async def _principal(request: Request, nexus: Nexus, _: Annotated[object, Securi
     return found
 
 
-async def _admin(principal: Annotated[Principal, Depends(_principal)], nexus: Nexus) -> Principal:
+async def gateway_key_of(request: Request, nexus: Served) -> GatewayKey | None:
+    """The key without an owner that a request has, if it has one, within its limit of requests."""
+    bearer = bearer_of(request)
+    found = None if bearer is None else nexus.app.credentials.gateway_key(bearer)
+    if found is not None:
+        request.state.key = str(found.id)
+        await nexus.fair_use.admit(f"key:{found.id}")
+    return found
+
+
+async def _admin(principal: Annotated[Principal, Depends(principal_of)], nexus: Nexus) -> Principal:
     """An admin of the tenant, by a credential that has the permission. Such requests have a lower limit."""
     principal.require(Permission.ADMIN)
     await nexus.fair_use.admit(_caller(principal), admin=True)
@@ -65,7 +76,7 @@ def _caller(principal: Principal) -> str:
 
 async def _resolved(request: Request, nexus: Served) -> Principal | None:
     """Whom the credentials of a request stand for now."""
-    bearer = _bearer(request)
+    bearer = bearer_of(request)
     cookie = _cookie(request, nexus.app.settings.public_url)
     if bearer is None and cookie is None:
         return None
@@ -102,7 +113,7 @@ def _is_within(path: str, allowed: str) -> bool:
     return path == allowed or path.startswith(allowed if allowed.endswith("/") else f"{allowed}/")
 
 
-def _bearer(request: Request) -> str | None:
+def bearer_of(request: Request) -> str | None:
     """The text of the bearer token. Two headers name nobody."""
     given = request.headers.getlist("authorization")
     if len(given) != 1:
@@ -154,5 +165,5 @@ def _origin(url: str) -> tuple[str, str, int] | None:
     return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
-Bearer = Annotated[Principal, Depends(_principal)]
+Bearer = Annotated[Principal, Depends(principal_of)]
 Admin = Annotated[Principal, Depends(_admin)]

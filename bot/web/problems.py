@@ -14,7 +14,9 @@ from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
+from bot.web.gateway.errors import USED_UP, error_body, is_of_gateway
 from composer.errors import (
     BadInput,
     BudgetUsedUp,
@@ -69,10 +71,14 @@ SENTENCES: Final[Mapping[int, str]] = {
 
 
 class RequestRefused(HTTPException):
-    """A request that is refused before a use case sees it: with a status, one sentence, and headers."""
+    """A request that is refused before a use case sees it: with a status, one sentence, and headers. `code` is what
+    clients of the gateway tell errors apart by."""
 
-    def __init__(self, status: int, sentence: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, sentence: str = "", headers: Mapping[str, str] | None = None, *, code: str | None = None
+    ) -> None:
         super().__init__(status, sentence or SENTENCES[status], dict(headers or {}))
+        self.code = code
 
 
 class TooManyRequests(RequestRefused):
@@ -82,15 +88,37 @@ class TooManyRequests(RequestRefused):
         super().__init__(429, headers={"Retry-After": str(max(1, seconds))})
 
 
-def problem(status: int, detail: str = "", headers: Mapping[str, str] | None = None) -> Response:
+class Problem(Response):
+    """The answer to a request that failed: a problem, or at an address of the gateway what clients of the OpenAI API
+    read."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str], code: str | None) -> None:
+        body = {
+            "type": "about:blank",
+            "title": HTTPStatus(status).phrase,
+            "status": status,
+            "detail": detail,
+        }
+        super().__init__(to_json(body), status, dict(headers), MEDIA_TYPE)
+        self._detail, self._given, self._code = detail, headers, code
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, in the shape of the address."""
+        if not is_of_gateway(scope["path"]):
+            return await super().__call__(scope, receive, send)
+        body = error_body(self.status_code, self._detail, self._code)
+        headers = dict(self._given)
+        if self._code == USED_UP:
+            headers["X-Should-Retry"] = "false"
+        return await Response(to_json(body), self.status_code, headers, "application/json")(scope, receive, send)
+
+
+def problem(
+    status: int, detail: str = "", headers: Mapping[str, str] | None = None, *, code: str | None = None
+) -> Response:
     """The answer to a request that failed; `detail` is one sentence."""
-    body = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail or SENTENCES.get(status, f"{HTTPStatus(status).phrase}."),
-    }
-    return Response(to_json(body), status, dict(headers or {}), MEDIA_TYPE)
+    sentence = detail or SENTENCES.get(status, f"{HTTPStatus(status).phrase}.")
+    return Problem(status, sentence, headers or {}, code)
 
 
 def status_of(error: NexusError) -> int:
@@ -102,7 +130,8 @@ def of_error(error: NexusError) -> Response:
     """The answer to one of our errors: its own sentence, which is safe to show."""
     status = status_of(error)
     seconds = error.seconds if isinstance(error, QuotaUsedUp) else RETRY_SECONDS if status == 503 else None
-    return problem(status, str(error), None if seconds is None else {"Retry-After": str(seconds)})
+    code = USED_UP if isinstance(error, BudgetUsedUp | QuotaUsedUp) else None
+    return problem(status, str(error), None if seconds is None else {"Retry-After": str(seconds)}, code=code)
 
 
 def of_unexpected(error: BaseException, route: str) -> Response:
@@ -144,7 +173,9 @@ def add_problems(served: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers["Allow"] = ", ".join(allowed(served, request))
-        return problem(error.status_code, error.detail if isinstance(error, RequestRefused) else "", headers)
+        if isinstance(error, RequestRefused):
+            return problem(error.status_code, error.detail, headers, code=error.code)
+        return problem(error.status_code, "", headers)
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)

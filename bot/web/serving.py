@@ -11,6 +11,7 @@ from bot.web.sessions import ApiSessions
 from composer.app import App
 
 if TYPE_CHECKING:
+    from bot.web.gateway.gateway import Gateway
     from bot.web.limits import FairUse
     from bot.web.openid import OpenIdProvider
 
@@ -20,8 +21,9 @@ Connected = Callable[[], Awaitable[bool]]  # of a platform
 @dataclass(frozen=True, slots=True)
 class Served:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
-    `fair_use` counts requests; `sessions` answers what people say; `mcp` serves MCP clients; `slack` takes Slack's
-    events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set."""
+    `fair_use` counts requests; `sessions` answers what people say; `mcp` serves MCP clients; `gateway` passes requests
+    on to model servers; `slack` takes Slack's events, where they come by HTTP; `openid` signs people in by their
+    accounts at a provider, where one is set."""
 
     app: App
     metrics: Metrics
@@ -29,5 +31,6 @@ class Served:
     fair_use: "FairUse"
     sessions: ApiSessions
     mcp: McpEndpoint
+    gateway: "Gateway"
     slack: SlackHttp | None = None
     openid: "OpenIdProvider | None" = None

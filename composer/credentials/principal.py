@@ -27,13 +27,23 @@ class Permission(StrEnum):
     PROJECTS_READ = Grants.READ_PROJECTS
     PROJECTS_WRITE = Grants.WRITE_PROJECTS
     CHAT = "chat"
+    GATEWAY = "gateway"  # models, through the gateway
     MANAGE = "manage"  # keys, web sessions and settings of the person
     ADMIN = "admin"  # what admins of the tenant may, while the person is one
 
 
 EVERY_PERMISSION: Final = frozenset(map(str, Permission))
 TOOL_PERMISSIONS: Final = frozenset(
-    map(str, (Permission.ENTRIES_READ, Permission.ENTRIES_WRITE, Permission.TEAMS_READ, Permission.PROJECTS_READ))
+    map(
+        str,
+        (
+            Permission.ENTRIES_READ,
+            Permission.ENTRIES_WRITE,
+            Permission.TEAMS_READ,
+            Permission.PROJECTS_READ,
+            Permission.GATEWAY,
+        ),
+    )
 )
 NEVER_OF_TOOLS: Final = frozenset(map(str, (Permission.CHAT, Permission.MANAGE, Permission.ADMIN)))
 _OF_PROJECT: Final = re.compile(
@@ -118,3 +128,14 @@ class Principal:
         if permission == Permission.ADMIN:
             raise AdminNeeded("Only an admin of the workspace may do this, with a key that has the permission admin.")
         raise Refused(f"This needs a key with the permission {permission}.")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayKey:
+    """A key of the settings that passes requests of a tenant through the gateway, and stands for nobody: it opens no
+    memory. `name` is its own, `tenant` the slug of the tenant."""
+
+    tenant_id: uuid.UUID
+    tenant: str
+    name: str
+    id: uuid.UUID

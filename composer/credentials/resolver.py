@@ -14,7 +14,14 @@ from typing import Final
 from composer.credentials import keys
 from composer.credentials.keys import Kind
 from composer.credentials.last_use import LastUse
-from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, Principal, Source, effective
+from composer.credentials.principal import (
+    EVERY_PERMISSION,
+    TOOL_PERMISSIONS,
+    GatewayKey,
+    Principal,
+    Source,
+    effective,
+)
 from composer.ingest.tenants import TenantDirectory
 from composer.model import derived_id
 from composer.ports.clock import Clock
@@ -56,12 +63,21 @@ class Resolver:
         self._last_use = last_use
         self._owner = _owner_of(settings, directory)
         self._settings_keys = _settings_keys(settings)
+        self._gateway_keys = _gateway_keys(settings)
 
     async def resolve(self, bearer: str | None, cookie: str | None = None) -> Principal | None:
         """Whom a request's credentials stand for: the text of its bearer token, and that of its cookie, which counts
         first. None if neither stands for anybody. Raises Unavailable."""
         found = None if cookie is None else await self._web_session(cookie)
         return await self._key(bearer) if found is None and bearer is not None else found
+
+    def gateway_key(self, bearer: str) -> GatewayKey | None:
+        """The key without an owner that a text is, if it is one. All are compared, however early one fits."""
+        digest, found = keys.digest(bearer), None
+        for stored, key in self._gateway_keys:
+            if hmac.compare_digest(stored, digest):
+                found = key
+        return found
 
     async def _web_session(self, text: str) -> Principal | None:
         parsed, digest = keys.parse(text, Kind.WEB_SESSION), keys.digest(text)
@@ -132,3 +148,17 @@ def _settings_keys(settings: Settings) -> Sequence[_SettingsKey]:
     texts = {vendor: secret.get_secret_value() for vendor, secret in settings.tool_keys.items()}
     own = [] if settings.owner_key is None else [_SettingsKey(None, keys.digest(settings.owner_key.get_secret_value()))]
     return [*own, *(_SettingsKey(vendor, keys.digest(text)) for vendor, text in texts.items())]
+
+
+def _gateway_keys(settings: Settings) -> Sequence[tuple[bytes, GatewayKey]]:
+    slug = settings.gateway_tenant
+    if slug is None:
+        return ()
+    tenant = tenant_id(slug)
+    return [
+        (
+            keys.digest(key.get_secret_value()),
+            GatewayKey(tenant, slug, name, derived_id("gateway key", str(tenant), name)),
+        )
+        for name, key in settings.gateway_keys.items()
+    ]

@@ -176,13 +176,15 @@ class ToolModel(ChatModel, Protocol):
 
 class WorkKind(StrEnum):
     """What models are asked for. Compactions are summaries; embeddings are recorded where an API makes them;
-    transcription is of voice notes; probes are the questions of `nexus doctor`."""
+    transcription is of voice notes; gateway is what people's tools ask for themselves; probes are the questions of
+    `nexus doctor`."""
 
     ANSWER = "answers"
     EXTRACTION = "extraction"
     SUMMARY = "summaries"
     EMBEDDING = "embeddings"
     TRANSCRIPTION = "transcription"
+    GATEWAY = "gateway"
     PROBE = "probes"
 
 

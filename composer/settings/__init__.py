@@ -1,8 +1,8 @@
 """Settings, each in the file of its noun. What others use is imported from here.
 
 - `installation`: `Settings`, with all that is set once for an installation.
-- `agents`, `retrieval`, `tenants`, `costs`, `tool_servers`: the tables of nexus.toml. `credentials`: keys to a memory.
-  `openid`: the provider whose accounts sign people in. `values`: what they are made of.
+- `agents`, `retrieval`, `tenants`, `costs`, `tool_servers`, `gateway`: the tables of nexus.toml. `credentials`: keys to
+  a memory. `openid`: the provider whose accounts sign people in. `values`: what they are made of.
 - `loading` reads the environment, `secrets.env` and nexus.toml. What it says of them: `refusals`, `load_warnings`.
 - `libraries`: the variables that libraries read when they are imported.
 """
@@ -15,6 +15,7 @@ from composer.settings.credentials import (
     is_vendor,
     owner_place,
 )
+from composer.settings.gateway import GatewaySettings, MemoryRole, TenantGatewaySettings, Upstream
 from composer.settings.installation import (
     FILE_ONLY_FIELDS,
     KNOWN_VARIABLES,
@@ -50,13 +51,17 @@ __all__ = [
     "VENDOR_RULE",
     "AgentSettings",
     "BudgetSettings",
+    "GatewaySettings",
     "McpSettings",
+    "MemoryRole",
     "OpenIdSettings",
     "PlanSettings",
     "PriceSettings",
     "RetrievalSettings",
     "Settings",
+    "TenantGatewaySettings",
     "TenantSettings",
+    "Upstream",
     "configure_mem0",
     "configure_onnxruntime",
     "environment",

@@ -39,7 +39,7 @@ class BudgetSettings(Table):
     money: Decimal | None = Field(default=None, ge=0, le=10**12)
     tenant: str | None = None
     agent: str | None = None
-    kind: Literal["answers", "extraction", "summaries", "embeddings", "transcription"] | None = None
+    kind: Literal["answers", "extraction", "summaries", "embeddings", "transcription", "gateway"] | None = None
 
     @model_validator(mode="after")
     def _check_limit(self) -> "BudgetSettings":

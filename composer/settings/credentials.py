@@ -13,7 +13,7 @@ MAX_KEY_CHARS = 1_024
 # The bot itself, and words that say where something comes from which no tool wrote.
 # Origins that mean something else: the bot, people, and the ways by which memories come.
 RESERVED_VENDORS = frozenset(
-    {"nexus", "api", "person", "extracted", "explicit", "imported", "all", "any", "none"}
+    {"nexus", "api", "gateway", "person", "extracted", "explicit", "imported", "all", "any", "none"}
     | {"console", "discord", "slack", "rest", "script", "test"}
 )
 VENDOR_RULE = (

@@ -10,6 +10,14 @@ from composer.server_urls import ServerUrl
 from composer.settings.agents import AgentSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
+from composer.settings.gateway import (
+    DEFAULT_UPSTREAM,
+    CommonUpstream,
+    GatewaySettings,
+    TenantGatewaySettings,
+    Upstream,
+    upstream_of,
+)
 from composer.settings.openid import CALLBACK, ClaimName, ClientSecret, EmailDomains, Issuer, OpenIdSettings
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
@@ -20,6 +28,7 @@ from composer.settings.values import (
     PREFIX,
     DatabaseUrl,
     Effort,
+    HttpUrl,
     Proxies,
     PublicUrl,
     RedisUrl,
@@ -43,7 +52,9 @@ class Settings(Table):
     work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
     `transcription_model` writes down voice notes, at its own API or, without one, at the chat model's. `prices` are by
     model, in `currency`. `owner` is whose memory `owner_key` opens to them, and `tool_keys`, by name, to their AI
-    tools. `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
+    tools. `gateway_base_url` and `gateway_api_key` are the server that the gateway passes requests on to, without them
+    that of the chat model; `gateway_keys`, by name, pass through it for `gateway_tenant` and open nobody's memory.
+    `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
     `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
     those that may say who asks; `requests_per_minute` is how much each key, or each address without one, may ask of it.
     `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
@@ -79,6 +90,10 @@ class Settings(Table):
     owner_key: SettingsKey | None = None
     key: SecretStr | None = None
     tool_keys: ToolKeys = Field(default_factory=dict)
+    gateway_base_url: HttpUrl | None = None
+    gateway_api_key: SecretStr | None = None
+    gateway_keys: ToolKeys = Field(default_factory=dict)
+    gateway_tenant: str | None = None
     oidc_issuer: Issuer | None = None
     oidc_client_id: str | None = Field(default=None, max_length=500)
     oidc_client_secret: ClientSecret | None = None
@@ -106,6 +121,7 @@ class Settings(Table):
     budgets: tuple[BudgetSettings, ...] = ()
     plans: dict[str, PlanSettings] = Field(default_factory=dict)
     mcp: dict[ServerName, McpSettings] = Field(default_factory=dict)
+    gateway: GatewaySettings = GatewaySettings()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -176,7 +192,9 @@ class Settings(Table):
                     found.add(secret.get_secret_value())
                 case ServerUrl() as url:
                     found |= url.secrets()
-        found |= {key.get_secret_value() for key in self.tool_keys.values()}
+        found |= {key.get_secret_value() for key in (*self.tool_keys.values(), *self.gateway_keys.values())}
+        for tenant in self.tenants.values():
+            found |= set() if tenant.gateway.api_key is None else {tenant.gateway.api_key.get_secret_value()}
         for server in self.mcp.values():
             found |= server.secrets
         return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
@@ -185,6 +203,30 @@ class Settings(Table):
         """The retrieval settings of the tenant of this slug."""
         found = self.tenants.get(tenant)
         return self.retrieval if found is None else found.retrieval
+
+    def upstream_of(self, tenant: str) -> Upstream | None:
+        """The server that the gateway passes requests of the tenant of this slug on to; None where it is off."""
+        found = self.tenants.get(tenant)
+        return upstream_of(
+            self._common_upstream, self.gateway, TenantGatewaySettings() if found is None else found.gateway
+        )
+
+    @property
+    def _common_upstream(self) -> CommonUpstream | None:
+        refusing = tuple(agent.model for agent in self.agents if agent.model and not agent.system_role)
+        if self.gateway_base_url is not None:
+            key = self.gateway_api_key
+            return CommonUpstream(self.gateway_base_url, "" if key is None else key.get_secret_value(), None, refusing)
+        if not self.has_model_api:
+            return None
+        key = self.openai_api_key if self.gateway_api_key is None else self.gateway_api_key
+        embedders = () if self.embedder == LOCAL_EMBEDDER else (self.embedder,)
+        return CommonUpstream(
+            self.openai_base_url or DEFAULT_UPSTREAM,
+            "" if key is None else key.get_secret_value(),
+            (*self.named_models, *embedders),
+            refusing,
+        )
 
     def zone_of(self, tenant: str) -> ZoneInfo:
         """The time zone of the tenant of this slug."""
@@ -253,6 +295,6 @@ def variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
-FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "mcp")
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "mcp", "gateway")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from composer.settings.costs import BudgetSettings
+from composer.settings.gateway import gateway_key_variable
 from composer.settings.installation import KNOWN_VARIABLES, Settings
 from composer.settings.refusals import nearest_hint
 from composer.settings.tool_servers import token_variable
@@ -22,7 +23,7 @@ def warnings_of(settings: Settings, variables: Mapping[str, str]) -> tuple[str, 
 
 
 def _unknown_variables(variables: Mapping[str, str], settings: Settings) -> list[str]:
-    known = (*KNOWN_VARIABLES, *map(token_variable, settings.mcp))
+    known = (*KNOWN_VARIABLES, *map(token_variable, settings.mcp), *map(gateway_key_variable, settings.tenants))
     unknown = [key for key in sorted(variables) if key not in known]
     return [f"{key} is not a setting of Nexus{nearest_hint(key, known) or '.'}" for key in unknown]
 

@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from composer.errors import Misconfigured
 from composer.secrets_file import read_secrets
 from composer.settings.agents import PERSONA, AgentSettings
+from composer.settings.gateway import gateway_key_variable
 from composer.settings.installation import ENVIRONMENT_FIELDS, Settings
 from composer.settings.load_warnings import warnings_of
 from composer.settings.refusals import (
+    check_gateway,
     check_keys,
     check_keys_of_credentials,
     check_openid,
@@ -59,6 +61,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
             values[name] = values[name].lower()
     _inherit_retrieval(values)
     _add_tokens(values, variables)
+    _add_gateway_keys(values, variables)
     try:
         settings = Settings.model_validate(values | {"home": home, "config": config})
     except ValidationError as error:
@@ -67,6 +70,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     check_plans(settings, config)
     check_keys_of_credentials(settings, config)
     check_openid(settings, config)
+    check_gateway(settings, config)
     return settings.model_copy(
         update={
             "agents": tuple(_with_defaults(agent, settings) for agent in settings.agents),
@@ -143,6 +147,18 @@ def _add_tokens(values: dict[str, Any], variables: Mapping[str, str]) -> None:
             else table
             for name, table in servers.items()
         }
+
+
+def _add_gateway_keys(values: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Add the keys of tenants' own upstreams that the variables hold. What is not a table is left to validation."""
+    tenants = values.get("tenants")
+    if not isinstance(tenants, dict):
+        return
+    for slug, tenant in tenants.items():
+        variable = gateway_key_variable(str(slug))
+        gateway = tenant.get("gateway", {}) if isinstance(tenant, dict) else None
+        if variable in variables and isinstance(gateway, dict):
+            tenants[slug] = tenant | {"gateway": gateway | {"api_key": variables[variable]}}
 
 
 def _with_defaults(agent: AgentSettings, settings: Settings) -> AgentSettings:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from composer.errors import Misconfigured
 from composer.settings.agents import AgentSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
+from composer.settings.gateway import GatewaySettings, TenantGatewaySettings, gateway_key_variable
 from composer.settings.installation import ENVIRONMENT_FIELDS, FILE_ONLY_FIELDS, Settings, variable_or_key
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
@@ -64,8 +65,30 @@ def check_keys_of_credentials(settings: Settings, config: Path | None) -> None:
         raise Misconfigured(
             f"{name} is set, but not whose memory it opens: set NEXUS_OWNER, such as slack:T0123ABCD/U0456EFGH."
         )
+    keys += [key.get_secret_value() for key in settings.gateway_keys.values()]
     if len(set(keys)) < len(keys):
-        raise Misconfigured("Two of NEXUS_OWNER_KEY and NEXUS_TOOL_KEYS are the same: give each tool a key of its own.")
+        raise Misconfigured(
+            "Two of NEXUS_OWNER_KEY, NEXUS_TOOL_KEYS and NEXUS_GATEWAY_KEYS are the same: give each tool a key of its "
+            "own."
+        )
+
+
+def check_gateway(settings: Settings, config: Path | None) -> None:
+    """Refuse keys of the gateway without a tenant or an upstream, and one without its server. Raises Misconfigured."""
+    name = variable_or_key("gateway_keys", config)
+    if settings.gateway_keys and settings.gateway_tenant is None:
+        raise Misconfigured(
+            f"{name} is set, but not whose budgets and models its keys use: set NEXUS_GATEWAY_TENANT to the name of a "
+            "tenant, such as default."
+        )
+    if settings.gateway_keys and settings.upstream_of(settings.gateway_tenant or "") is None:
+        raise Misconfigured(f"{name} is set, but the gateway is off: set NEXUS_GATEWAY_BASE_URL.")
+    for slug, tenant in settings.tenants.items():
+        if tenant.gateway.api_key is not None and tenant.gateway.base_url is None:
+            raise Misconfigured(
+                f"tenants.{slug}.gateway has api_key, but no base_url: name the server that the key is for, or remove "
+                "it."
+            )
 
 
 def check_openid(settings: Settings, config: Path | None) -> None:
@@ -95,6 +118,8 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
     variable = PREFIX + str(location[0]).upper()
     if location[0] == "mcp" and location[-1] == "token":
         variable = token_variable(str(location[1]))
+    if location[0] == "tenants" and location[-2:] == ("gateway", "api_key"):
+        variable = gateway_key_variable(str(location[1]))
     if variable in variables:
         return f"{variable} is wrong: {reason}."
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
@@ -106,8 +131,10 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
             "budgets": BudgetSettings,
             "plans": PlanSettings,
             "mcp": McpSettings,
+            "gateway": GatewaySettings,
         }
-        tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
+        of_tenants: dict[str, type[BaseModel]] = {"retrieval": RetrievalSettings, "gateway": TenantGatewaySettings}
+        tables["tenants"] = of_tenants.get(str(location[-2]), TenantSettings)
         return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)
     return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from composer.settings.gateway import TenantGatewaySettings
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.values import MAX_DAYS, MIN_USAGE_DAYS, Table, Zone
 
@@ -16,7 +17,7 @@ class TenantSettings(Table):
     good; `retention_days`, a retrieval setting, only hides them from recall. Stored prompts are emptied after
     `prompt_days`, rows of the audit log are deleted after `audit_days`, and what models used is forgotten after
     `usage_days` (defaults: the common ones). `plan` is the one of `plans` that says what it may use. What those in
-    `quarantine` write waits for approval.
+    `quarantine` write waits for approval. `gateway` is where its gateway differs from `[gateway]`.
     """
 
     workspaces: tuple[str, ...] = ()
@@ -27,4 +28,5 @@ class TenantSettings(Table):
     audit_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     usage_days: int | None = Field(default=None, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
     plan: str | None = None
+    gateway: TenantGatewaySettings = TenantGatewaySettings()
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")

@@ -83,6 +83,7 @@ _DEGRADED: Final = {
     WorkKind.SUMMARY: "summarised without a model",
     WorkKind.EMBEDDING: "done by words alone",
     WorkKind.TRANSCRIPTION: "not transcribed",
+    WorkKind.GATEWAY: "not passed on",
 }
 
 

@@ -46,6 +46,8 @@ SECRETS: Final = {
     "NEXUS_KEY": "zqown-SECRET-of-32-characters-or-more",
     "NEXUS_TOOL_KEYS": "claude=zqclaude-SECRET-of-32-characters-or-more",
     "NEXUS_OIDC_CLIENT_SECRET": "zqoidc-SECRET-of-16-characters",
+    "NEXUS_GATEWAY_API_KEY": "zqgateway-SECRET",
+    "NEXUS_GATEWAY_KEYS": "ci=zqpass-SECRET-of-32-characters-or-more",
 }
 OIDC: Final = {
     "NEXUS_OIDC_ISSUER": "http://127.0.0.1:1",
@@ -53,7 +55,7 @@ OIDC: Final = {
     "NEXUS_OIDC_TENANT": "acme",
     "NEXUS_PUBLIC_URL": "http://localhost:8080",
 }
-ENVIRON: Final = {**SECRETS, **OIDC, "NEXUS_OWNER": "alice"}
+ENVIRON: Final = {**SECRETS, **OIDC, "NEXUS_OWNER": "alice", "NEXUS_GATEWAY_TENANT": "acme"}
 DATABASES: Final = (
     "postgresql:///nexus?user=nexus&password=hunter2SECRET&host=127.0.0.1&port=1",
     "postgresql://nexus:hunter2SECRET@127.0.0.1:1/nexus",
@@ -106,6 +108,7 @@ def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
         "CONCURRENT_ANSWERS",
     }
     plain |= {f"OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "TENANT", "NAME_CLAIM", "EMAIL_DOMAINS")}
+    plain |= {"GATEWAY_BASE_URL", "GATEWAY_TENANT"}  # an address with a login is refused
     plain |= {"PLAN", "PUBLIC_URL", "WEB_PROXIES", "REQUESTS_PER_MINUTE", "ADMIN_REQUESTS_PER_MINUTE"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 

@@ -14,9 +14,9 @@ from aiohttp import web
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Streams `pieces`; `finish` None leaves the stream without an end, `drop` cuts the connection after them. With
-    `reasoning`, so many hidden tokens come first: a request with a lower limit gets no text. `calls` are functions with
-    their arguments (a text as it stands), streamed in pieces."""
+    """Streams `pieces`, under `headers`; `finish` None leaves the stream without an end, `drop` cuts the connection
+    after them. With `reasoning`, so many hidden tokens come first: a request with a lower limit gets no text. `calls`
+    are functions with their arguments (a text as it stands), streamed in pieces."""
 
     pieces: Sequence[str] = ("Hello", " there.")
     finish: str | None = "stop"
@@ -24,6 +24,7 @@ class Say:
     drop: bool = False
     reasoning: int = 0
     error_event: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
     calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
 
 
@@ -63,6 +64,7 @@ class Recorded:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    raw: bytes = b""
 
 
 class ModelServer:
@@ -71,6 +73,8 @@ class ModelServer:
     `script` holds the next answers; when it is empty, `default` answers. `key` None takes any key,
     `models` None any model. The `refuses_*` flags answer 400 as real servers of that kind do.
     """
+
+    notices_leaving = False  # a handler is cancelled when its client leaves
 
     def __init__(self, *, key: str | None = None, models: set[str] | None = None, width: int = 8) -> None:
         self.key, self.models, self.width = key, models, width
@@ -96,7 +100,8 @@ class ModelServer:
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._list)
         app.router.add_post("/v1/audio/transcriptions", self._transcribe)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self.add_routes(app)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=self.notices_leaving)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -108,6 +113,9 @@ class ModelServer:
         self._stopped.set()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    def add_routes(self, app: web.Application) -> None:
+        """Add what a kind of server has besides."""
 
     def reply(self, body: Mapping[str, Any]) -> Reply:
         """The answer to a request for a chat completion that nothing refuses."""
@@ -140,7 +148,7 @@ class ModelServer:
 
     async def _received(self, request: web.Request) -> tuple[dict[str, Any], Fail | None]:
         body: dict[str, Any] = await request.json()
-        self.requests.append(Recorded(request.path, dict(request.headers), body))
+        self.requests.append(Recorded(request.path, dict(request.headers), body, await request.read()))
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.key is not None and key != self.key:
             return body, Fail(401, f"Incorrect API key provided: {key}.", code="invalid_api_key")
@@ -160,12 +168,12 @@ class ModelServer:
             return Fail(400, "Unsupported parameter: 'reasoning_effort'.", "unsupported_parameter", "reasoning_effort")
         if self.refuses_tools and "tools" in body:
             return Fail(400, f"{body['model']} does not support tools")
-        words = sum(len(_text(message["content"]).split()) for message in body["messages"])
+        words = sum(len(_text(message.get("content")).split()) for message in body["messages"])
         if self.max_words and words > self.max_words:
             return Fail(
                 400, f"This model's maximum context length is {self.max_words} tokens.", "context_length_exceeded"
             )
-        if self.refuses_images and any(isinstance(message["content"], list) for message in body["messages"]):
+        if self.refuses_images and any(isinstance(message.get("content"), list) for message in body["messages"]):
             return Fail(400, "Invalid content type. image_url is only supported by certain models.")
         if self.refuses_system and "system" in roles:
             return Fail(400, "System role not supported")
@@ -185,14 +193,17 @@ class ModelServer:
             await self._stopped.wait()
             return web.Response(status=503)
         if not body.get("stream"):
-            return web.json_response(_completion(body, reply))
+            headers = reply.headers if isinstance(reply, Say) else {}
+            return web.json_response(_completion(body, reply), headers=headers)
         return await self._streamed(request, body, reply)
 
     async def _streamed(self, request: web.Request, body: Mapping[str, Any], reply: Say | Hang) -> web.StreamResponse:
         limit: int = body.get("max_completion_tokens") or body.get("max_tokens") or 10**9
         if isinstance(reply, Say) and reply.reasoning > limit:
             reply = replace(reply, pieces=(), finish="length", reasoning=limit)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        more = reply.headers if isinstance(reply, Say) else {}
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", **more}
+        response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         await _event(response, _chunk(body, {"role": "assistant", "content": ""}))
         for piece in reply.pieces:
@@ -277,7 +288,7 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _usage(body: Mapping[str, Any], reply: Say) -> dict[str, Any]:
-    prompt = sum(len(_text(message["content"]).split()) for message in body["messages"])
+    prompt = sum(len(_text(message.get("content")).split()) for message in body["messages"])
     return {
         "prompt_tokens": prompt,
         "completion_tokens": len(reply.pieces) + reply.reasoning,
@@ -300,6 +311,16 @@ def _chunk(body: Mapping[str, Any], delta: Mapping[str, Any] | None, finish: str
 
 def _completion(body: Mapping[str, Any], reply: Say | Hang) -> dict[str, Any]:
     said = reply if isinstance(reply, Say) else Say(reply.pieces)
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(said.pieces)}
+    if said.calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call-{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": args if isinstance(args, str) else json.dumps(args)},
+            }
+            for index, (name, args) in enumerate(said.calls)
+        ]
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -308,8 +329,8 @@ def _completion(body: Mapping[str, Any], reply: Say | Hang) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": "".join(said.pieces)},
-                "finish_reason": said.finish or "stop",
+                "message": message,
+                "finish_reason": "tool_calls" if said.calls else said.finish or "stop",
             }
         ],
         "usage": _usage(body, said),

@@ -16,6 +16,7 @@ from composer.settings import (
     KNOWN_VARIABLES,
     AgentSettings,
     BudgetSettings,
+    GatewaySettings,
     McpSettings,
     PlanSettings,
     PriceSettings,
@@ -36,6 +37,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "budgets": BudgetSettings,
     "plans": PlanSettings,
     "mcp": McpSettings,
+    "gateway": GatewaySettings,
 }
 EVENTS: dict[str, type[BaseModel]] = {
     "message": events.MessageEvent,

@@ -48,6 +48,7 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_OWNER NEXUS_OWNER_KEY NEXUS_TOOL_KEYS NEXUS_KEY NEXUS_OIDC_ISSUER NEXUS_OIDC_CLIENT_ID
         NEXUS_OIDC_CLIENT_SECRET NEXUS_OIDC_TENANT NEXUS_OIDC_NAME_CLAIM NEXUS_OIDC_EMAIL_DOMAINS
         NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
+        NEXUS_GATEWAY_BASE_URL NEXUS_GATEWAY_API_KEY NEXUS_GATEWAY_KEYS NEXUS_GATEWAY_TENANT
         NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
@@ -270,13 +271,14 @@ def test_secrets_are_not_shown(folder: Path) -> None:
         ("NEXUS_DATABASE_URL", "NEXUS_OWNER_DATABASE_URL"), "postgresql://u:hush-hush@db:5432/nexus"
     )
     of_tools = {"NEXUS_OWNER": "alice", "NEXUS_TOOL_KEYS": "claude=" + "hush-tool" * 4}
+    of_tools |= {"NEXUS_GATEWAY_KEYS": "ci=" + "hush-pass" * 4, "NEXUS_GATEWAY_TENANT": "acme"}
     provider = {"NEXUS_OIDC_ISSUER": "https://a.example", "NEXUS_OIDC_CLIENT_ID": "n", "NEXUS_OIDC_TENANT": "t"}
     of_tools |= provider | {"NEXUS_PUBLIC_URL": "https://b.example"}
     settings = load_settings(values | of_tools | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
-    assert len(secret) == 14
+    assert len(secret) == 16
     assert "hush" not in repr(settings)
     assert "hush" not in f"{settings.database_url} {settings.redis_url!s} {settings.owner_database_url!r}"
-    assert {"hush-hush", "hush-hush" * 4, "hush-tool" * 4, "hush%2Dhush"} <= settings.secrets
+    assert {"hush-hush", "hush-hush" * 4, "hush-tool" * 4, "hush-pass" * 4, "hush%2Dhush"} <= settings.secrets
     assert settings.discord_token is not None
     assert settings.discord_token.get_secret_value() == "hush-hush" * 4
 

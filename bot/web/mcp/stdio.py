@@ -4,6 +4,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any, Final
 
+from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.caller import Caller
 from bot.web.mcp.endpoint import McpEndpoint
@@ -33,7 +34,7 @@ async def serve(app: App, key: str) -> None:
 
     try:
         await principal()
-        nexus = Served(app, Metrics([]), {}, fair_use, ApiSessions(app), McpEndpoint(app))
+        nexus = Served(app, Metrics([]), {}, fair_use, ApiSessions(app), McpEndpoint(app), Gateway(app))
         with redirect_stdout(sys.__stdout__):  # the SDK takes it, and lets what else is printed go to standard error
             await memory_server(Caller(nexus, principal)).run_stdio_async()
     finally:

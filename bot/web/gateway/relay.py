@@ -1,0 +1,178 @@
+"""A request of a tool on its way: passed on to the upstream, and the answer passed back as it comes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+import structlog
+from fastapi.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from bot.web.event_stream import EVENT_STREAM, LOOK_SECONDS
+from bot.web.gateway.upstreams import Upstreams, masked, relayed_headers
+from bot.web.principal import CHALLENGE
+from bot.web.problems import RequestRefused
+from bot.web.sessions import REVOKED
+from composer.gateway.answers import UsageFilter
+from composer.gateway.metering import Passage
+from composer.settings import Upstream
+from composer.signals import end_tasks
+
+logger = structlog.get_logger()
+
+MAX_ERROR_BYTES: Final = 2**20
+SERVER_ERROR: Final = 500
+
+
+class CutOff(Exception):
+    """An answer that ends before its end: the connection is broken, so that nobody takes it for a whole one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request as it is sent to the upstream. `without_usage` is its body without what asks for the use of a stream;
+    None where its sender asked for that, or it is no stream."""
+
+    path: str
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+    without_usage: bytes | None = None
+    hidden: str = ""
+
+
+class Relay(Response):
+    """The answer of an upstream. It is asked when this is sent, and no more once the client has left, or its credential
+    has ended."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        upstream: Upstream,
+        outgoing: Outgoing,
+        passage: Passage,
+        metered: AbstractAsyncContextManager[None],
+        stands: Callable[[], Awaitable[bool]],
+        extra: Sequence[tuple[bytes, bytes]] = (),
+        ended: Callable[[int, Passage], Awaitable[None]] | None = None,
+    ) -> None:
+        """`metered` surrounds the request; `stands` says whether the credential is still valid; `extra` are headers of
+        the answer; `ended` is called with the status once the answer has been passed back whole."""
+        super().__init__()
+        self._upstreams, self._upstream, self._outgoing, self._passage = upstreams, upstream, outgoing, passage
+        self._metered, self._stands, self._extra, self._ended = metered, stands, extra, ended
+        self._begun = self._passed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the upstream, and pass its answer back."""
+        passing = asyncio.create_task(self._pass(send))
+        gone = asyncio.create_task(_has_left(receive))
+        ended = asyncio.create_task(_has_ended(self._stands))
+        try:
+            await asyncio.wait((passing, gone, ended), return_when=asyncio.FIRST_COMPLETED)
+            if self._passed:  # what is left is to write down what came of it
+                await asyncio.wait((passing,))
+        finally:
+            was_passed = passing.done()
+            await end_tasks([passing, gone, ended])
+        if was_passed:
+            passing.result()
+        elif ended.done() and not ended.cancelled() and not gone.done():
+            if not self._begun:
+                raise RequestRefused(401, REVOKED, CHALLENGE)
+            raise CutOff
+
+    async def _pass(self, send: Send) -> None:
+        async with self._metered:
+            answer = await self._asked()
+            try:
+                await self._passed_back(answer, send)
+            finally:
+                await answer.aclose()
+        if self._ended is not None:
+            await self._ended(answer.status_code, self._passage)
+
+    async def _asked(self) -> httpx2.Response:
+        """The upstream's answer, of which the head has come. Raises RequestRefused."""
+        sent, seconds = self._outgoing, self._upstream.timeout
+        try:
+            answer = await self._sent(sent.body)
+            if answer.status_code in (400, 422) and sent.without_usage is not None:
+                refusal = (await answer.aread())[:MAX_ERROR_BYTES]
+                if b"stream_options" in refusal or b"include_usage" in refusal:  # so we can't know what it uses
+                    answer = await self._sent(sent.without_usage)
+        except httpx2.TimeoutException:
+            sentence = f"The model server did not answer within {seconds:g} seconds."
+            raise RequestRefused(504, sentence, code="upstream_timeout") from None
+        except httpx2.HTTPError as error:
+            logger.warning("gateway.unreachable", upstream=str(self._upstream.url), error=type(error).__name__)
+            raise RequestRefused(502, "The model server can't be reached.", code="upstream_unreachable") from None
+        if answer.status_code in (401, 403):
+            logger.warning("gateway.refused_key", upstream=str(self._upstream.url), status=answer.status_code)
+        return answer
+
+    async def _sent(self, body: bytes) -> httpx2.Response:
+        sent = self._outgoing
+        request = self._upstreams.request(self._upstream, "POST", sent.path, sent.headers, body, sent.hidden)
+        return await self._upstreams.client(self._upstream).send(request, stream=True)
+
+    async def _passed_back(self, answer: httpx2.Response, send: Send) -> None:
+        is_error = answer.status_code >= 400
+        body = None
+        if is_error:
+            body = masked(await _whole(answer), self._upstream.key)
+        headers = [*relayed_headers(answer.headers.raw, self._upstream.key), *self._extra]
+        self._begun = True
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+        if body is not None:
+            self._passed = True
+            await send({"type": "http.response.body", "body": body})
+            return
+        self._passage.failed = False
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._passage.events = kind == EVENT_STREAM
+        dropped = UsageFilter() if self._passage.events and self._outgoing.without_usage is not None else None
+        try:
+            async for piece in answer.aiter_bytes():
+                self._passage.copy.add(piece)
+                shown = piece if dropped is None else dropped.feed(piece)
+                if shown:
+                    await send({"type": "http.response.body", "body": shown, "more_body": True})
+        except httpx2.HTTPError as error:
+            logger.warning("gateway.cut_off", upstream=str(self._upstream.url), error=type(error).__name__)
+            raise CutOff from None
+        rest = b"" if dropped is None else dropped.rest()
+        self._passed = True
+        await send({"type": "http.response.body", "body": rest, "more_body": False})
+
+
+async def _whole(answer: httpx2.Response) -> bytes:
+    """The body of an error. Raises RequestRefused where it does not come whole."""
+    if answer.is_stream_consumed:
+        return answer.content
+    pieces, size = list[bytes](), 0
+    try:
+        async for piece in answer.aiter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_ERROR_BYTES:
+                break
+    except httpx2.HTTPError:
+        raise RequestRefused(502, "The model server broke off.", code="upstream_unreachable") from None
+    return b"".join(pieces)
+
+
+async def _has_left(receive: Receive) -> None:
+    """Return once the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _has_ended(stands: Callable[[], Awaitable[bool]]) -> None:
+    """Return once the credential is not valid any more."""
+    valid = True
+    while valid:
+        await asyncio.sleep(LOOK_SECONDS)
+        valid = await stands()

@@ -1,0 +1,98 @@
+"""The model servers that the gateway passes requests on to: one client each, and which headers go where."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final
+
+import httpx2
+
+from composer.settings import Upstream
+
+CONNECT_SECONDS: Final = 10.0
+MAX_CONNECTIONS: Final = 1_000  # streams are open for minutes
+MAX_IDLE_CONNECTIONS: Final = 50
+MASKED: Final = b"[masked]"
+
+# Of a client's request. What says who asks, and what a proxy or a browser adds, stays here.
+SENT_ON: Final = frozenset(
+    {"accept", "content-type", "user-agent", "openai-beta", "idempotency-key", "x-client-request-id", "x-title"}
+)
+SENT_ON_PREFIX: Final = "x-stainless-"
+# Of an upstream's answer: what is about its connection to us or its body's coding, and what is between us and it.
+KEPT_BACK: Final = frozenset(
+    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "trailers"}
+    | {"transfer-encoding", "upgrade", "proxy-connection", "content-length", "content-encoding", "date", "server"}
+    | {"set-cookie", "set-cookie2", "alt-svc", "strict-transport-security", "www-authenticate"}
+    | {"openai-organization", "openai-project", "access-control-allow-origin", "access-control-allow-credentials"}
+    | {"x-nexus-memory", "x-nexus-quota"}
+)
+
+
+class Upstreams:
+    """The clients, each made when it is first needed. `close` them at the end."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, str, float], httpx2.AsyncClient] = {}
+
+    def client(self, upstream: Upstream) -> httpx2.AsyncClient:
+        """The client of an upstream."""
+        url = str.__str__(upstream.url)
+        place = (url, upstream.key, upstream.timeout)
+        if place not in self._clients:
+            self._clients[place] = httpx2.AsyncClient(
+                base_url=url,
+                headers={"Accept-Encoding": "identity", "User-Agent": "nexus"},
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # one person's would reach the next
+                timeout=httpx2.Timeout(upstream.timeout, connect=min(CONNECT_SECONDS, upstream.timeout)),
+                limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
+                follow_redirects=False,  # a key goes nowhere but to the server of the settings
+            )
+        return self._clients[place]
+
+    def request(
+        self,
+        upstream: Upstream,
+        method: str,
+        path: str,
+        headers: Iterable[tuple[bytes, bytes]] = (),
+        body: bytes | None = None,
+        hidden: str = "",
+    ) -> httpx2.Request:
+        """A request to a path below the upstream's URL. `headers` are a client's; none that holds `hidden` goes on."""
+        sent = _sent_on(headers, hidden)
+        if upstream.key:
+            sent.append((b"authorization", b"Bearer " + upstream.key.encode()))
+        client = self.client(upstream)
+        return client.build_request(method, path, headers=sent, content=body)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await asyncio.gather(*(client.aclose() for client in self._clients.values()))
+
+
+def relayed_headers(headers: Sequence[tuple[bytes, bytes]], key: str) -> list[tuple[bytes, bytes]]:
+    """What a client gets of an upstream's headers; `key` is the upstream's."""
+    named = b",".join(value for name, value in headers if name.lower() == b"connection").decode("latin-1")
+    of_connection = {each.strip().lower() for each in named.split(",")}
+    secret = key.encode()
+    return [
+        (name.lower(), value)
+        for name, value in headers
+        if name.lower().decode("latin-1") not in KEPT_BACK | of_connection and not (secret and secret in value)
+    ]
+
+
+def masked(body: bytes, key: str) -> bytes:
+    """A body without the upstream's key: some servers repeat a key that they refuse."""
+    return body.replace(key.encode(), MASKED) if key else body
+
+
+def _sent_on(headers: Iterable[tuple[bytes, bytes]], hidden: str) -> list[tuple[bytes, bytes]]:
+    secret = hidden.encode("utf-8", "surrogateescape")
+    found: list[tuple[bytes, bytes]] = []
+    for name, value in headers:
+        text = name.lower().decode("latin-1")
+        if (text in SENT_ON or text.startswith(SENT_ON_PREFIX)) and not (secret and secret in value):
+            found.append((name, value))
+    return found

@@ -1,0 +1,141 @@
+"""Change parts of a JSON text, and leave every other character of it as it was sent. Pure.
+
+A value that is parsed and written again loses what the sender chose: the order and repetition of names, how a number
+is written, white space. So only the places of values are looked up, and text is put in there.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from composer.errors import BadInput
+
+NO_JSON: Final = "The request's body is not valid JSON in UTF-8."
+TOO_DEEP: Final = "The request's body is nested too deeply."
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def _no_constant(_: str) -> Any:
+    raise ValueError(NO_JSON)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value with its place: `text[start:end]`. Numbers are texts. `name` is that of a member of an object, whose
+    text begins at `name_start`."""
+
+    value: Any
+    start: int
+    end: int
+    name: str = ""
+    name_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Puts `text` in place of `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def decoded(body: bytes) -> str:
+    """The text of a body. Raises BadInput."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise BadInput(NO_JSON) from None
+
+
+def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:
+    """The members of the object that begins at `start`, in order, each as often as it is there. `whole`: nothing
+    follows it. Raises BadInput for what is no JSON object."""
+    found: list[Part] = []
+    at = _expect(text, _skip(text, start), "{")
+    while text[at : at + 1] != "}":
+        if found:
+            at = _skip(text, _expect(text, at, ","))
+        name_start, (name, at) = at, _value(text, at)
+        if not isinstance(name, str) or isinstance(name, _Number):
+            raise BadInput(NO_JSON)
+        value_start = _skip(text, _expect(text, _skip(text, at), ":"))
+        value, end = _value(text, value_start)
+        found.append(Part(value, value_start, end, name, name_start))
+        at = _skip(text, end)
+    if whole and _skip(text, at + 1) != len(text):
+        raise BadInput(NO_JSON)
+    return found
+
+
+def elements(text: str, start: int) -> list[Part]:
+    """The elements of the array that begins at `start`. Raises BadInput for what is none."""
+    found: list[Part] = []
+    at = _skip(text, _expect(text, _skip(text, start), "["))
+    while text[at : at + 1] != "]":
+        if found:
+            at = _skip(text, _expect(text, at, ","))
+        value, end = _value(text, at)
+        found.append(Part(value, at, end))
+        at = _skip(text, end)
+    return found
+
+
+def applied(text: str, edits: Iterable[Edit]) -> str:
+    """A text with edits that do not overlap; those at one place in their order."""
+    pieces, at = list[str](), 0
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        pieces += (text[at : edit.start], edit.text)
+        at = edit.end
+    return "".join((*pieces, text[at:]))
+
+
+def add_member(text: str, start: int, name: str, value: str, found: Sequence[Part]) -> Edit:
+    """Add a member to the front of the object that begins at `start`, and has the members `found`."""
+    at = _skip(text, start) + 1
+    return Edit(at, at, f"{json.dumps(name)}:{value}{',' if found else ''}")
+
+
+def insert_element(array: Part, found: Sequence[Part], place: int, value: str) -> Edit:
+    """Insert a value before the element of that place, or at the end."""
+    if place < len(found):
+        return Edit(found[place].start, found[place].start, f"{value},")
+    at = array.end - 1
+    return Edit(at, at, f",{value}" if found else value)
+
+
+def quoted(text: str) -> str:
+    """A text as JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None, "it matches nothing, too"
+    return found.end()
+
+
+def _expect(text: str, at: int, char: str) -> int:
+    if text[at : at + 1] != char:
+        raise BadInput(NO_JSON)
+    return at + 1 if char != "{" else _skip(text, at + 1)
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except ValueError:
+        raise BadInput(NO_JSON) from None
+    except RecursionError:
+        raise BadInput(TOO_DEEP) from None
