@@ -161,9 +161,10 @@ class JsonRoute(APIRoute):
 
 def require_known_parameters(request: Request) -> None:
     """Return if the route takes every parameter in the address of a request. Raises RequestRefused for another one:
-    what a misspelt one was meant to narrow down would else be all of it."""
+    what a misspelt one was meant to narrow down would else be all of it. An address that is not in the document of the
+    API takes what its clients send."""
     route = request.scope["route"]
-    if not isinstance(route, JsonRoute):
+    if not isinstance(route, JsonRoute) or not route.include_in_schema:
         return
     for name in request.query_params:
         if name not in route.query_names:

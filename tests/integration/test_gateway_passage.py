@@ -118,6 +118,8 @@ async def test_responses_embeddings_and_models_pass(stage: GatewayStage) -> None
     assert len(vectors.data) == 2
     stage.upstream.models = {MODEL, "other/model"}
     assert [model.id async for model in client.models.list()] == [MODEL, "other/model"]
+    said_by_clients = {"client_version": "0.99.0"}  # Codex says it; no parameter is refused here
+    assert len((await client.models.list(extra_query=said_by_clients)).data) == 2
     assert (await client.models.retrieve("other/model")).id == "other/model"
     with pytest.raises(openai.NotFoundError):
         await client.models.retrieve("../secrets")
