@@ -17,6 +17,7 @@ from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
+from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
@@ -115,6 +116,7 @@ class App:
     entry_search: EntrySearch
     entry_answerer: EntryAnswerer
     gateway_meter: GatewayMeter
+    gateway_memory: GatewayMemory
     operations: OperationMeter
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -287,6 +289,7 @@ async def open_app(
         stack.push_async_callback(last_use.settle)
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
         owner_known = where.owner is not None or database_url != where.database
+        entry_search = EntrySearch(database, embedding, directory.retrieval, directory.zone, time)
         app = App(
             settings=settings,
             clock=time,
@@ -309,9 +312,10 @@ async def open_app(
                 DueDigests(locks, directory.agents, directory.zone),
                 QuotaNotices(locks, directory.agents),
             ),
-            entry_search=EntrySearch(database, embedding, directory.retrieval, directory.zone, time),
+            entry_search=entry_search,
             entry_answerer=EntryAnswerer(meter, tokenizer),
             gateway_meter=GatewayMeter(calls, tokenizer_for),
+            gateway_memory=GatewayMemory(database, entry_search, time),
             operations=operations,
             indexer=indexer,
             locks=locks,

@@ -13,6 +13,7 @@ from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REPEATED_FOR
 from composer.repositories.database import Transaction
+from composer.repositories.gateway_turns import TURN_LASTS
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
 from composer.text.counts import counted
@@ -115,7 +116,7 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 async def expire(run: JobRun) -> None:
     """Erase expired memories and prompts, unused codes, invitations and login links, keys and web sessions that have
-    ended, and old records of commands and of writes over the API."""
+    ended, and old records of commands, of writes over the API and of turns of the gateway."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
@@ -126,6 +127,7 @@ async def expire(run: JobRun) -> None:
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
             await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
+            await tx.gateway_turns.delete_before(run.now - TURN_LASTS)
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 

@@ -472,6 +472,18 @@ CREATE TABLE public.facts (
 
 ALTER TABLE ONLY public.facts FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.gateway_turns (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    digest bytea NOT NULL,
+    standing uuid[] NOT NULL,
+    recalled uuid[] NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.gateway_turns FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.identities (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -1106,6 +1118,9 @@ ALTER TABLE ONLY public.extraction_queue
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.gateway_turns
+    ADD CONSTRAINT gateway_turns_pkey PRIMARY KEY (tenant_id, user_id, vendor, digest);
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
 
@@ -1270,6 +1285,8 @@ CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, namespace, key
 CREATE INDEX facts_by_user ON public.facts USING btree (tenant_id, user_id, id);
 
 CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, namespace, visibility, key) WHERE (valid_to IS NULL);
+
+CREATE INDEX gateway_turns_by_age ON public.gateway_turns USING btree (tenant_id, created_at);
 
 CREATE INDEX identities_by_user ON public.identities USING btree (tenant_id, user_id);
 
@@ -1449,6 +1466,9 @@ ALTER TABLE ONLY public.extraction_queue
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.gateway_turns
+    ADD CONSTRAINT gateway_turns_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
@@ -1596,6 +1616,8 @@ ALTER TABLE public.extraction_queue ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.gateway_turns ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.imports ENABLE ROW LEVEL SECURITY;
@@ -1693,6 +1715,8 @@ CREATE POLICY tenant ON public.extraction_batches USING ((tenant_id = public.cur
 CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.gateway_turns USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.identities USING ((tenant_id = public.current_tenant()));
 
@@ -1866,6 +1890,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_se
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_turns TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
 

@@ -59,7 +59,7 @@ class EntryReader:
 class EntryQuestion:
     """What to search for: at most `limit` items with at most `tokens` tokens together. `tokens` and `strategy` None: as
     the person has set it, and else the tenant's strategy. `kinds` and `tags`: only items of one of these kinds, and
-    with all of these tags."""
+    with all of these tags. `exact` False: no facts and landmarks."""
 
     text: str
     limit: int = DEFAULT_LIMIT
@@ -67,6 +67,7 @@ class EntryQuestion:
     strategy: str | None = None
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,11 @@ class EntrySearch:
                 str(entry.id): entry
                 for entry in await tx.entries.find_by_ids(readable, [uuid.UUID(item.id) for item in found], now)
             }
-            exact = [] if strategy == "semantic" else await _exact(tx, readable, question, words, self._clock)
+            exact = (
+                []
+                if strategy == "semantic" or not question.exact
+                else await _exact(tx, readable, question, words, self._clock)
+            )
         hits = [_entry_hit(item, entries[item.id]) for item in found if item.id in entries]
         wanted = [hit for hit in hits if _is_wanted(hit.entry, question)]
         tokens = access.settings.budget if question.tokens is None else question.tokens

@@ -10,14 +10,18 @@ from bot.web.gateway.caller import Caller
 from bot.web.gateway.models import ModelLists
 from bot.web.gateway.relay import Outgoing, Relay
 from bot.web.gateway.upstreams import Upstreams
-from bot.web.metering import count_now, metered_of
+from bot.web.metering import Metered, count_now, metered_of
 from bot.web.principal import bearer_of, still_stands_for
 from bot.web.problems import RequestRefused
-from composer.errors import BadInput
-from composer.gateway.json_text import applied
+from composer.entries.search import EntryReader
+from composer.errors import BadInput, QuotaUsedUp
+from composer.gateway.json_text import Edit, applied
+from composer.gateway.memory import NOTHING, Memory
 from composer.gateway.metering import Passage
 from composer.gateway.requests import Api, GatewayRequest, parsed, usage_edits
+from composer.gateway.turns import placed, turn_of
 from composer.ports.models import Account, WorkKind
+from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from bot.web.serving import Served
     from composer.app import App
 
+OFF: Final = "off"
 MEMORY: Final = b"x-nexus-memory"
 UNKNOWN_MODEL: Final = "model_not_found"
 
@@ -65,25 +70,61 @@ class Gateway:
             raise RequestRefused(
                 404, f"The model '{name}' can't be asked here; GET /v1/models lists those that can.", code=UNKNOWN_MODEL
             )
-        return self._relay(_Taken(request, nexus, caller, asked))
+        taken = _Taken(request, nexus, caller, asked)
+        memory = await self._memory(taken)
+        return self._relay(taken, memory)
 
-    def _relay(self, taken: _Taken) -> Relay:
+    async def _memory(self, taken: _Taken) -> tuple[list[Edit], Memory | None]:
+        """What to put into a request, and the memory that it is; None where it gets none: its sender does not want it,
+        or it is nobody's."""
+        principal, asked, app = taken.caller.principal, taken.asked, self._app
+        wanted = taken.request.headers.get("x-nexus-memory", "").strip().lower() != OFF
+        turn = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: turn_of(asked)) if wanted else None
+        if principal is None or not wanted or asked.api is Api.EMBEDDINGS:
+            return [], None
+        if turn is None:
+            return [], NOTHING
+        reader = EntryReader(principal.tenant_id, principal.user, principal.reads_as, principal.permissions)
+        keep = bool(asked.value("tools") or asked.value("functions"))
+        searches = Metered(app.operations, principal, Operation.SEARCHES)
+        try:
+            await app.operations.admit(principal.tenant_id, Operation.SEARCHES)
+            may_search = True
+        except QuotaUsedUp:
+            may_search = False
+        memory = await app.gateway_memory.for_turn(reader, turn, keep=keep, search=may_search)
+        if memory.searched:
+            searches.tokens, searches.has_found = memory.tokens, memory.has_found
+            count_now(searches, None)
+        role = taken.caller.upstream.role_for(asked.model)
+        return placed(asked, turn, memory.stable, memory.recalled, role), memory
+
+    def _relay(self, taken: _Taken, put: tuple[list[Edit], Memory | None]) -> Relay:
         asked, caller, request = taken.asked, taken.caller, taken.request
-        usage = usage_edits(asked)
-        body = applied(asked.text, usage).encode() if usage else asked.text.encode()
+        usage, (edits, memory) = usage_edits(asked), put
+        body = applied(asked.text, [*usage, *edits]).encode()
         outgoing = Outgoing(
             asked.api,
             request.headers.raw,
             body,
-            asked.text.encode() if usage else None,
+            applied(asked.text, edits).encode() if usage else None,
             bearer_of(request) or "",
         )
         user = None if caller.principal is None else caller.principal.user
         account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
+        passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
+        said = OFF if memory is None else memory.words
         ended = self._counted(request)
         metered = self._app.gateway_meter.passage(account, passage)
         return Relay(
-            self.upstreams, caller.upstream, outgoing, passage, metered, _stands(taken), [(MEMORY, b"off")], ended
+            self.upstreams,
+            caller.upstream,
+            outgoing,
+            passage,
+            metered,
+            _stands(taken),
+            [(MEMORY, said.encode())],
+            ended,
         )
 
     def _counted(self, request: Request) -> Callable[[int, Passage], Awaitable[None]]:

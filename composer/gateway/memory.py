@@ -1,0 +1,228 @@
+"""What is put into a request of a person's tool: of what the same credential may read over the API, and no more.
+
+Two parts: what holds whatever is asked (facts, decisions, standing notes of the person's own), the same until it
+changes; and what the question recalls. Together they have the tokens that the person has set.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from composer import visibility
+from composer.entries import access as gathering
+from composer.entries import listing
+from composer.entries.search import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MAX_QUESTION_CHARS,
+    MAX_TOKENS,
+    EntryQuestion,
+    EntryReader,
+    EntrySearch,
+)
+from composer.errors import Refused
+from composer.gateway.frames import (
+    RECALLED,
+    STANDING,
+    entry_line,
+    exact_line,
+    recalled_text,
+    standing_text,
+    tokens_of_text,
+)
+from composer.gateway.turns import Turn
+from composer.layers import structured
+from composer.memory.index import without_mentions
+from composer.ports.clock import Clock
+from composer.repositories.database import Database, Transaction
+from composer.repositories.entries import Entry, EntryFilter
+from composer.repositories.gateway_turns import Injected, TurnKey
+from composer.text.cleaning import clean_text
+from composer.text.excerpts import excerpt
+from composer.text.masking import mask
+from composer.text.terms import query_terms
+from composer.text.work import off_loop
+from composer.visibility import EntryAccess
+
+STANDING_KINDS: Final = ("preference", "habit", "procedural")  # of entries that hold whatever is asked
+MAX_STANDING: Final = 50  # entries
+STANDING_SHARE: Final = 2  # the stable part has at most this part of the tokens
+_FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + 40
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What to put into a request. `has_found`: the question recalled something; `searched`: it was looked for now."""
+
+    stable: str = ""
+    recalled: str = ""
+    entries: int = 0
+    searched: bool = False
+    has_found: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of all of it."""
+        return tokens_of_text(self.stable) + tokens_of_text(self.recalled)
+
+    @property
+    def words(self) -> str:
+        """What was put in, as the header says it."""
+        return f"{self.entries} {'entry' if self.entries == 1 else 'entries'}, {self.tokens} tokens"
+
+
+NOTHING: Final = Memory()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    id: uuid.UUID
+    text: str
+
+    @property
+    def tokens(self) -> int:
+        return tokens_of_text(self.text) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The stable part as it can be read now. `notes` newest first."""
+
+    budget: int
+    facts: Sequence[_Line] = ()
+    landmarks: Sequence[_Line] = ()
+    notes: Sequence[_Line] = ()
+    injected: Injected | None = None
+    again: Sequence[Entry] = ()
+
+    def fitting(self, only: frozenset[uuid.UUID] | None) -> tuple[list[_Line], list[_Line], list[_Line]]:
+        """The lines that fit, oldest note first; `only` those of some ids."""
+        left = (self.budget - _FRAMES) // STANDING_SHARE
+        taken: list[list[_Line]] = []
+        for lines in (self.facts, self.landmarks[::-1], self.notes):
+            chosen: list[_Line] = []
+            for line in lines:
+                if only is not None and line.id not in only:
+                    continue
+                if line.tokens > left:
+                    break
+                chosen.append(line)
+                left -= line.tokens
+            taken.append(chosen)
+        facts, landmarks, notes = taken
+        return facts, landmarks[::-1], notes[::-1]
+
+
+class GatewayMemory:
+    """Reads memory for requests. It keeps nothing but the ids of what a turn was given."""
+
+    def __init__(self, database: Database, search: EntrySearch, clock: Clock) -> None:
+        self._database, self._search, self._clock = database, search, clock
+
+    async def for_turn(self, reader: EntryReader, turn: Turn, *, keep: bool, search: bool = True) -> Memory:
+        """What to put into a request of a turn. `keep`: functions are offered, so that further requests of the turn may
+        come. `search` False: only what needs no search. Nothing where the person has switched recall off. Raises
+        NotFound for a user who does not exist, and Unavailable."""
+        key = TurnKey(reader.user, reader.vendor, turn.digest)
+        try:
+            found = await self._standing(reader, None if turn.is_new else key)
+            if found.injected is not None:
+                return await self._again(found, turn)
+            return await self._first(reader, turn, found, key if keep else None, search=search)
+        except Refused:
+            return NOTHING
+
+    async def _standing(self, reader: EntryReader, key: TurnKey | None) -> _Standing:
+        now = self._clock.now()
+        async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+            access = await gathering.reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
+            visibility.require_recall(access)
+            injected = None if key is None else await tx.gateway_turns.get(key, now)
+            again: Sequence[Entry] = ()
+            if injected is not None and injected.recalled:
+                again = await _still_readable(tx, access, injected, now)
+            readable = visibility.readable_entries(access)
+            exact = await structured.read(tx.structured, readable, now)
+            notes = await _notes(tx, access, now)
+        return _Standing(
+            access.settings.budget,
+            [_Line(fact.id, exact_line(structured.fact_item(fact))) for fact in exact.facts],
+            [_Line(each.id, exact_line(structured.landmark_item(each))) for each in exact.landmarks],
+            [_Line(each.id, entry_line(each, mask(each.values.text))) for each in notes],
+            injected,
+            again,
+        )
+
+    async def _again(self, found: _Standing, turn: Turn) -> Memory:
+        """What the turn's first request was given, without what may not be read any more."""
+        assert found.injected is not None, "the turn is known"
+        facts, landmarks, notes = found.fitting(frozenset(found.injected.standing))
+        wanted = query_terms(without_mentions(_question(turn.text)), ())
+        chars = sum(len(entry.values.text) for entry in found.again)
+        lines = await off_loop(chars, lambda: [entry_line(each, _shown(each, wanted)) for each in found.again])
+        stable = standing_text(_texts(facts), _texts(landmarks), _texts(notes))
+        return Memory(stable, recalled_text(lines), len(facts) + len(landmarks) + len(notes) + len(lines))
+
+    async def _first(
+        self, reader: EntryReader, turn: Turn, found: _Standing, keep: TurnKey | None, *, search: bool
+    ) -> Memory:
+        facts, landmarks, notes = found.fitting(None)
+        stable = standing_text(_texts(facts), _texts(landmarks), _texts(notes))
+        shown = [line.id for line in (*facts, *landmarks, *notes)]
+        recalled = await self._recalled(reader, turn, found, stable, shown) if search else []
+        if keep is not None:
+            injected = Injected(tuple(shown), tuple(line.id for line in recalled))
+            async with self._database.transaction(reader.tenant_id) as tx:
+                await tx.erasure.block()
+                await tx.gateway_turns.put(keep, injected, self._clock.now())
+        return Memory(stable, recalled_text(_texts(recalled)), len(shown) + len(recalled), search, bool(recalled))
+
+    async def _recalled(
+        self, reader: EntryReader, turn: Turn, found: _Standing, stable: str, shown: Sequence[uuid.UUID]
+    ) -> list[_Line]:
+        """The entries that fit the question, best first. One that is too long for what is left of the tokens is left
+        out."""
+        question, left = _question(turn.text), found.budget - tokens_of_text(stable) - _FRAMES
+        if not question or left <= 0:
+            return []
+        wanted = EntryQuestion(question, min(DEFAULT_LIMIT + len(shown), MAX_LIMIT), MAX_TOKENS, exact=False)
+        result = await self._search.search(reader, wanted)
+        chosen: list[_Line] = []
+        for hit in result.hits:
+            if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_LIMIT:
+                continue
+            line = _Line(hit.entry.id, entry_line(hit.entry, hit.item.text))
+            if line.tokens <= left:
+                chosen.append(line)
+                left -= line.tokens
+        return chosen
+
+
+async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:
+    """The standing notes of the person's own, newest first."""
+    wanted = EntryFilter(kinds=STANDING_KINDS, authors=access.users)
+    found = await listing.page(tx, access, wanted, now, limit=MAX_STANDING, whole=True)
+    return [entry for entry in found.entries if entry.user_id in access.users]
+
+
+async def _still_readable(tx: Transaction, access: EntryAccess, injected: Injected, now: datetime) -> Sequence[Entry]:
+    """Those of the recalled entries that may still be read, in their order."""
+    readable = visibility.readable_entries(access)
+    by_id = {entry.id: entry for entry in await tx.entries.find_by_ids(readable, injected.recalled, now)}
+    return [by_id[id] for id in injected.recalled if id in by_id]
+
+
+def _question(text: str) -> str:
+    """What to search for: the end of a long message."""
+    return clean_text(text).strip()[-MAX_QUESTION_CHARS:].strip()
+
+
+def _shown(entry: Entry, wanted: Sequence[str]) -> str:
+    """The text of an entry as a search shows it: of a long one the part that belongs to the question."""
+    return mask(excerpt(entry.values.text, wanted))
+
+
+def _texts(lines: Sequence[_Line]) -> list[str]:
+    return [line.text for line in lines]

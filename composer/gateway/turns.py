@@ -1,0 +1,176 @@
+"""The turn that a request belongs to, and where memory goes into it. Pure.
+
+A turn begins with the user's message and lasts while the model calls functions for it: the requests that bring their
+results are the same turn, and get the very same memory, or the beginning would change under the model.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from composer.gateway.json_text import Edit, Part, elements, insert_element, members, quoted
+from composer.gateway.requests import Api, GatewayRequest, is_text, said_in
+from composer.settings import MemoryRole
+
+_TEXTS: Final = ("text", "input_text")
+_SYSTEM: Final = ("system", "developer")
+_CHAINED: Final = ("previous_response_id", "conversation")  # the server has what was said before
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
+    request ends in it. `digest` stands for what was said up to it, without system texts."""
+
+    question: int
+    text: str
+    is_new: bool
+    digest: bytes
+
+
+def turn_of(request: GatewayRequest) -> Turn | None:
+    """The turn of a request; None where the user says nothing in it."""
+    said, chained = request.part(request.api.said), [str(request.value(name)) for name in _CHAINED]
+    if said is None or request.api is Api.EMBEDDINGS:
+        return None
+    if request.api is Api.RESPONSES and is_text(said.value):
+        return Turn(0, said.value, True, _digest(request, chained, [request.text[said.start : said.end]]))
+    items = said_in(request)
+    found = [place for place, item in enumerate(items) if _role(item.value) == "user"]
+    if not found:
+        return None
+    before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
+    digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
+    return Turn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest)
+
+
+def placed(request: GatewayRequest, turn: Turn, stable: str, recalled: str, role: MemoryRole) -> list[Edit]:
+    """Put memory into a request: what is `stable` behind the client's own system text, and what was `recalled` right
+    before the user's last message, never between calls of functions and their results. An empty text is left out."""
+    said = request.part(request.api.said)
+    assert said is not None, "there is a turn in it"
+    if request.api is Api.RESPONSES:
+        return _placed_in_input(request, said, turn, stable, recalled, role)
+    items = said_in(request)
+    lead = next((n for n, item in enumerate(items) if _role(item.value) not in _SYSTEM), len(items))
+    edits: list[Edit] = []
+    if stable:
+        edits += _stable_edits(request.text, said, items, lead, stable, role)
+    if recalled:
+        merged = _in_front(request.text, items[turn.question], recalled) if role == "user" else None
+        of_recall = "developer" if role == "developer" else "user"
+        place = _before(items, turn.question)
+        edits.append(merged or insert_element(said, items, place, _message(of_recall, recalled)))
+    return edits
+
+
+def text_of(item: Mapping[str, Any]) -> str:
+    """The words of a message."""
+    content = item.get("content")
+    if is_text(content):
+        return str(content)
+    parts = content if isinstance(content, list) else []
+    texts = [each.get("text") for each in parts if isinstance(each, Mapping) and each.get("type") in _TEXTS]
+    return "\n".join(text for text in texts if isinstance(text, str) and is_text(text))
+
+
+def _stable_edits(text: str, said: Part, items: Sequence[Part], lead: int, stable: str, role: MemoryRole) -> list[Edit]:
+    if role == "system":
+        merged = _behind(text, items[lead - 1], stable) if lead else None
+        return [merged or insert_element(said, items, lead, _message("system", stable))]
+    if role == "developer":
+        return [insert_element(said, items, lead, _message("developer", stable))]
+    first = items[lead] if lead < len(items) and _role(items[lead].value) == "user" else None
+    merged = None if first is None else _in_front(text, first, stable)
+    return [merged or insert_element(said, items, lead, _message("user", stable))]
+
+
+def _placed_in_input(
+    request: GatewayRequest, said: Part, turn: Turn, stable: str, recalled: str, role: MemoryRole
+) -> list[Edit]:
+    of_memory = "user" if role == "user" else "developer"
+    if any(request.value(name) is not None for name in _CHAINED):
+        stable = ""  # the server keeps it with what was said before
+    put = [_message(of_memory, text) for text in (stable, recalled)]
+    if is_text(said.value):
+        given = request.text[said.start : said.end]
+        shown = [each for each, text in zip(put, (stable, recalled), strict=True) if text]
+        return [Edit(said.start, said.end, f'[{",".join(shown)},{{"role":"user","content":{given}}}]')] if shown else []
+    items = said_in(request)
+    edits = [insert_element(said, items, 0, put[0])] if stable else []
+    return edits + ([insert_element(said, items, _before(items, turn.question), put[1])] if recalled else [])
+
+
+def _before(items: Sequence[Part], question: int) -> int:
+    """The place right before a message, or before the calls of functions whose results come only after it."""
+    made = {id: place for place, item in enumerate(items[:question]) for id in _calls(item.value)}
+    for item in items[:question]:
+        made.pop(_result(item.value) or "", None)
+    later = {_result(item.value) for item in items[question:]}
+    return min((place for id, place in made.items() if id in later), default=question)
+
+
+def _calls(item: Any) -> Iterator[str]:
+    """The ids of the functions that an item calls."""
+    if not isinstance(item, Mapping):
+        return
+    calls = item.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, Mapping):
+            yield str(call.get("id"))
+    if str(item.get("type", "")).endswith("_call"):
+        yield str(item.get("call_id"))
+
+
+def _result(item: Any) -> str | None:
+    """The id of the call whose result an item is."""
+    if not isinstance(item, Mapping):
+        return None
+    if item.get("role") == "tool":
+        return str(item.get("tool_call_id"))
+    return str(item.get("call_id")) if str(item.get("type", "")).endswith("_call_output") else None
+
+
+def _role(item: Any) -> str | None:
+    role = item.get("role") if isinstance(item, Mapping) and item.get("type") in (None, "message") else None
+    return role if isinstance(role, str) else None
+
+
+def _message(role: str, text: str) -> str:
+    return f'{{"role":"{role}","content":{quoted(text)}}}'
+
+
+def _behind(text: str, item: Part, added: str) -> Edit | None:
+    """Add a text to the end of a message; None where its content is neither a text nor parts."""
+    content = _content(text, item)
+    if content is None:
+        return None
+    if is_text(content.value):
+        return Edit(content.end - 1, content.end - 1, quoted(f"\n\n{added}" if content.value else added)[1:-1])
+    parts = elements(text, content.start)
+    return insert_element(content, parts, len(parts), _part(added))
+
+
+def _in_front(text: str, item: Part, added: str) -> Edit | None:
+    """Add a text to the beginning of a message; None as above, and where it has no part."""
+    content = _content(text, item)
+    if content is None or content.value == []:
+        return None
+    if is_text(content.value):
+        return Edit(content.start + 1, content.start + 1, quoted(f"{added}\n\n")[1:-1])
+    return insert_element(content, elements(text, content.start), 0, _part(added))
+
+
+def _content(text: str, item: Part) -> Part | None:
+    found = [each for each in members(text, item.start, whole=False) if each.name == "content"]
+    return found[-1] if found and (is_text(found[-1].value) or isinstance(found[-1].value, list)) else None
+
+
+def _part(text: str) -> str:
+    return f'{{"type":"text","text":{quoted(text)}}}'
+
+
+def _digest(request: GatewayRequest, chained: Sequence[str], said: Sequence[str]) -> bytes:
+    whole = "\x00".join((request.api, *chained, *said))
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()

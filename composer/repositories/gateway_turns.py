@@ -1,0 +1,67 @@
+"""What the gateway has put into the requests of people's tools: ids alone, for as long as a turn may last."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer.ports.database import Statements
+
+TURN_LASTS: Final = timedelta(hours=6)  # after which a tool loop gets what is recalled then
+MAX_TURNS: Final = 200  # of one user; the oldest go
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKey:
+    """A turn: whose it is, through which tool (`vendor`; EVERY_VENDOR: the person's own key), and what stands for its
+    words."""
+
+    user: uuid.UUID
+    vendor: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """What was put in, by ids: what held whatever was asked, and what was recalled, best first."""
+
+    standing: tuple[uuid.UUID, ...] = ()
+    recalled: tuple[uuid.UUID, ...] = ()
+
+
+class GatewayTurns:
+    """Records of turns."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def put(self, key: TurnKey, injected: Injected, now: datetime) -> None:
+        """Record what was put into a turn's request."""
+        await self._sql.execute(
+            "gateway_turn_put",
+            user_id=key.user,
+            vendor=key.vendor,
+            digest=key.digest,
+            standing=list(injected.standing),
+            recalled=list(injected.recalled),
+            now=now,
+        )
+        await self._sql.execute("gateway_turns_bound", user_id=key.user, most=MAX_TURNS)
+
+    async def get(self, key: TurnKey, now: datetime) -> Injected | None:
+        """What was put into a turn's request; None where that is not known any more."""
+        row = await self._sql.fetch_one(
+            "gateway_turn_get", user_id=key.user, vendor=key.vendor, digest=key.digest, since=now - TURN_LASTS
+        )
+        if row is None:
+            return None
+        return Injected(tuple(row["standing"]), tuple(row["recalled"]))
+
+    async def delete_before(self, before: datetime) -> None:
+        """Delete records from before a time."""
+        await self._sql.execute("gateway_turns_delete_before", before=before)
+
+    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
+        """Delete the records of people who are erased."""
+        await self._sql.execute("gateway_turns_delete_of", user_ids=list(users))
