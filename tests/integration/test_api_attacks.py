@@ -14,8 +14,9 @@ import yaml
 
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
+from tests.support.api_answers import Leaked
 from tests.support.api_attack_cases import FAMILIES, Case, all_cases, read_cases
-from tests.support.api_stage import ApiStage, Broken, Leaked, open_api_stage
+from tests.support.api_stage import ApiStage, Broken, open_api_stage
 from tests.support.attack_cases import BadCase
 from tests.support.databases import clone
 

@@ -1,18 +1,22 @@
 """Every tool, resource and prompt of MCP by every kind of viewer: whoever adds one says here what it is called with."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from bot.web.app import web_app
+from bot.web.mcp.caller import principal_of_request
 from bot.web.metrics import Metrics
+from composer.credentials.principal import Principal
 from composer.entries import teams
 from composer.settings import AgentSettings, Settings
-from tests.support.api import key_of
+from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
@@ -136,3 +140,108 @@ async def test_what_is_hers_is_shown_to_nobody_else(harness: AppHarness, url: st
     async with mcp_client(url, await OTHERS[viewer](harness)) as client:
         said = await _everything(client, things)
     assert {name: secret for name, text in said.items() for secret in SECRETS if secret in text} == {}
+
+
+# What each sees of hers, over all that can be asked, and nothing else of it.
+READ_ENTRIES: Final = {"zqcanary", "zqtag", "zqkeyed", "zqfactvalue", "zqmeta"}
+SOME: Final[dict[str, tuple[Callable[[AppHarness], Any], set[str]]]] = {
+    "her tool that may read entries alone": (
+        lambda harness: key_of(harness, "alice", "claude", ["entries:read"]),
+        READ_ENTRIES,
+    ),
+    "her tool that may read teams alone": (
+        lambda harness: key_of(harness, "alice", "claude", ["teams:read"]),
+        {"zqcanary", "zqteam"},
+    ),
+    "her tool that may read projects alone": (
+        lambda harness: key_of(harness, "alice", "claude", ["projects:read"]),
+        {"zqproject", "zqmark"},
+    ),
+    "a tool of somebody of her team": (lambda harness: key_of(harness, "carol", "claude"), {"zqcanary", "zqteam"}),
+    "a tool of somebody of her project": (lambda harness: key_of(harness, "dave", "claude"), {"zqproject", "zqmark"}),
+}
+
+
+async def _let_others_in(harness: AppHarness, url: str, things: dict[str, str]) -> None:
+    """Carol is in her team, and dave in her project."""
+    own = bearer(await key_of(harness, "alice"))
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        users = {}
+        for name in ("carol", "dave"):
+            key = bearer(await key_of(harness, name))
+            users[name] = (await http.get("/v1/whoami", headers=key)).json()["user"], key
+        team, [project] = things["<team>"], (await http.get("/v1/projects", headers=own)).json()["items"]
+        user, key = users["carol"]
+        await http.post(f"/v1/teams/{team}/invites", headers=own, json={"user": user})
+        assert (await http.post(f"/v1/teams/{team}/accept", headers=key)).status_code == 204
+        at = f"/v1/projects/{project['id']}/members/{users['dave'][0]}"
+        assert (await http.put(at, headers=own, json={"role": "read"})).status_code < 300
+
+
+@pytest.mark.parametrize("viewer", SOME)
+async def test_some_of_hers_is_shown_to_whom_it_is_for(harness: AppHarness, url: str, viewer: str) -> None:
+    await key_of(harness, "alice", "cursor")
+    things = await _things(harness)
+    await _let_others_in(harness, url, things)
+    made, expected = SOME[viewer]
+    async with mcp_client(url, await made(harness)) as client:
+        said = await _everything(client, things)
+    assert {secret for secret in SECRETS if secret in json.dumps(said)} == expected, said
+
+
+async def test_while_she_has_recall_off_her_tools_are_shown_nothing(harness: AppHarness, url: str) -> None:
+    key, own = await key_of(harness, "alice", "claude"), bearer(await key_of(harness, "alice"))
+    things = await _things(harness)
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        assert (await http.patch("/v1/settings", headers=own, json={"recall": False})).status_code == 200
+    async with mcp_client(url, key) as client:
+        said = await _everything(client, things)
+    assert [secret for secret in SECRETS if secret in json.dumps(said)] == []
+
+
+# --- calls of several people at once ----------------------------------------------------------------------------------
+
+
+async def _mixed(harness: AppHarness, url: str) -> list[str]:
+    """Names whose calls were answered with something of somebody else, or without their own, when three people and a
+    tool that may read nothing call at once over one pool of connections, in both revisions."""
+    keys = {}
+    for name in ("alice", "bob", "carol"):
+        await Hub(harness).write(name, f"zq{name} is the name of the ship")
+        keys[name] = await key_of(harness, name, "claude")
+    keys["nobody"] = await key_of(harness, "alice", "cursor", ["entries:write"])
+    async with httpx2.AsyncClient(timeout=60, limits=httpx2.Limits(max_connections=4)) as http:
+
+        async def ask(name: str, number: int) -> str:
+            params: dict[str, Any] = {"name": "search", "arguments": {"query": "what is the name of the ship"}}
+            headers = {**bearer(keys[name]), "Accept": "application/json, text/event-stream"}
+            headers["MCP-Protocol-Version"] = "2025-11-25"
+            if number % 2:
+                meta = {"protocolVersion": "2026-07-28", "clientCapabilities": {}}
+                params["_meta"] = {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()}
+                headers |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "search"}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answer = await http.post(f"{url}/mcp", headers=headers, json=body)
+            assert answer.status_code == 200, answer.text
+            shown = {each for each in keys if f"zq{each}" in answer.text}
+            return "" if shown == {name} - {"nobody"} else name
+
+        found = await asyncio.gather(*(ask(name, number) for number in range(8) for name in keys))
+    return [name for name in found if name]
+
+
+async def test_calls_of_several_people_at_once_are_not_mixed_up(harness: AppHarness, url: str) -> None:
+    assert await _mixed(harness, url) == []
+
+
+async def test_a_server_that_keeps_who_asked_first_is_noticed(
+    harness: AppHarness, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Principal] = []
+
+    async def first(context: Any) -> Principal:
+        kept.append(await principal_of_request(context))
+        return kept[0]
+
+    monkeypatch.setattr("bot.web.mcp.transport.principal_of_request", first)
+    assert await _mixed(harness, url) != []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tests.support.attack_cases import CANARY, FOLDER, BadCase
 
@@ -34,11 +34,21 @@ FAMILIES: Final = frozenset(
         "exchange",  # documents that are taken out and brought in
         "settings",  # and figures
         "mcp",
+        "poison",  # entries and names that are meant for a model, over MCP
+        "mixing",  # what an MCP client says of itself, repeats and mixes up
     }
 )
 
 
 OWN_CANARY: Final = re.compile(r"zq[a-z]+q[a-j]{4}(?![a-z])")  # as it is sent: no chance makes one
+
+# Methods of MCP by the name of a step's key, with the parameter that it gives.
+MCP_METHODS: Final = {
+    "use": ("tools/call", "name"),
+    "read": ("resources/read", "uri"),
+    "prompt": ("prompts/get", "name"),
+}
+MCP_HEADERS: Final = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
 
 class _Data(BaseModel):
@@ -62,6 +72,9 @@ class Ask(_Data):
     In all texts <<key WHO>> stands for the text of a key, <<user WHO>> for the id of a person, <<NAME>> for what an
     earlier step kept, <<upper …>> for the same in capitals, <<unknown>> for an id that nothing has, <<hours N>> for the
     time in N hours, <<N x TEXT>> for a repeated text.
+
+    Over MCP, `use` names a tool and `prompt` a prompt, each `given` arguments, or `read` is the address of a resource;
+    such a step has the status 200 unless it says otherwise.
     """
 
     who: str = Field(alias="as", default="nobody")
@@ -73,9 +86,24 @@ class Ask(_Data):
     status: Statuses
     shows: Words = ()  # canaries and other words that must be in the answer
     lacks: Words = ()  # words that must not
+    # What an MCP server's answer says, read as JSON: by where it stands there ("" for all of it). A text is filled in,
+    # a list names all keys, a number says how many there are.
+    says: dict[str, str | int | list[str]] = Field(default_factory=dict)
     label: str | None = None
     same_as: str | None = None  # the label of an earlier step that was answered alike
     keep: dict[str, str] = Field(default_factory=dict)  # by name: where in the answer it stands, such as items.0.id
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_mcp(cls, given: Any) -> Any:
+        found = next((each for each in MCP_METHODS if each in given), None)
+        if found is None:
+            return given
+        left = {name: value for name, value in given.items() if name not in (*MCP_METHODS, "given")}
+        method, name = MCP_METHODS[found]
+        params = {name: given[found]} | ({} if found == "read" else {"arguments": given.get("given", {})})
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return {"do": "POST /mcp", "status": 200, **left, "headers": MCP_HEADERS, "json": message}
 
 
 class Tell(_Data):
@@ -154,7 +182,7 @@ class Case(_Data):
 
 
 def _attacks(ask: Ask) -> bool:
-    return bool(min(ask.status) >= 400 or ask.lacks or ask.same_as)
+    return bool(min(ask.status) >= 400 or ask.lacks or ask.same_as or ask.says)
 
 
 def read_cases(path: Path) -> list[Case]:

@@ -1,15 +1,13 @@
 """Plays attacks over the API: requests go byte for byte to the web app, and every answer is judged."""
 
-import asyncio
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from structlog.testing import capture_logs
 
@@ -17,63 +15,19 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
 from tests.support.api import key_of, person
+from tests.support.api_answers import Answer, Leaked, found_in, require_problem, said_over_mcp, sent
 from tests.support.api_attack_cases import OWN_CANARY, Ask, Case, Ends, Step, Tell, Wait, with_own_canaries
 from tests.support.attack_stage import EchoingModel
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import TIMEOUT_SECONDS
 from tests.support.web import served_at
 
 WHO: Final = re.compile(r"(?:(\w+):)?(\w+)(?:/(\w+))?(?:\[([^\]]*)\])?")
 PASSING: Final = frozenset({"date", "content-length", "connection"})  # headers that say nothing of what was asked for
 
 
-class Leaked(AssertionError):
-    """An attack succeeded, or an answer shows more than it is to."""
-
-
 class Broken(Exception):
     """A case that did not run as written, so that it shows nothing."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back: everything, and its parts."""
-
-    whole: str
-    status: int
-    headers: Mapping[str, str]
-    body: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-async def sent(url: str, request: bytes) -> Answer:
-    """What comes back for these bytes, until the other side closes the connection."""
-    at = urlsplit(url)
-    reader, writer = await asyncio.open_connection(at.hostname, at.port)
-    try:
-        writer.write(request)
-        back = (await asyncio.wait_for(reader.read(), TIMEOUT_SECONDS)).decode("latin-1")
-    finally:
-        writer.close()
-    head, _, body = back.partition("\r\n\r\n")
-    first, *lines = head.split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    if headers.get("transfer-encoding") == "chunked":
-        body = _joined(body)
-    return Answer(back, int(first.split()[1]) if first else 0, headers, body.encode("latin-1").decode(errors="replace"))
-
-
-def _joined(body: str) -> str:
-    parts, rest = [], body
-    while rest:
-        size, _, rest = rest.partition("\r\n")
-        parts.append(rest[: int(size, 16)])
-        rest = rest[int(size, 16) + 2 :]
-    return "".join(parts)
 
 
 @dataclass
@@ -137,10 +91,14 @@ class _Play:
             answer = await sent(self.stage.url, request)
         shows, lacks = [[await self._filled(word) for word in words] for words in (ask.shows, ask.lacks)]
         self._judge(ask, answer, str(logs), shows, lacks)
+        for where, expected in ask.says.items():
+            wanted = await self._filled(expected) if isinstance(expected, str) else expected
+            if (said := said_over_mcp(answer, where, wanted)) != wanted:
+                raise Leaked(f"{self.case.id}: {where or 'all'} is {said!r}, not {wanted!r}: {answer.body}")
         if ask.label is not None:
             self.answers[ask.label] = answer
         for name, where in ask.keep.items():
-            self.kept[name] = _found(answer, where)
+            self.kept[name] = found_in(answer, where)
 
     async def _request(self, ask: Ask) -> bytes:
         if ask.wire is not None:
@@ -175,7 +133,7 @@ class _Play:
         if told := [each for each in (*self.keys.values(), *OWN_CANARY.findall(logs.casefold())) if each in logs]:
             raise Leaked(f"the log tells {told}: {logs}")
         if answer.status >= 400 and not ask.do.startswith("HEAD"):
-            _require_problem(answer, said)
+            require_problem(answer, said)
         if ask.same_as is not None and self._shape(answer) != self._shape(self.answers[ask.same_as]):
             raise Leaked(f"{said}: this is not as {self.answers[ask.same_as].whole}")
 
@@ -239,29 +197,6 @@ class _Play:
         if kind.isdecimal() and rest.startswith("x "):
             return rest[2:] * int(kind)
         raise Broken(f"{self.case.id}: nothing is called {name}")
-
-
-def _found(answer: Answer, where: str) -> str:
-    if where.startswith("header "):
-        return answer.headers[where.removeprefix("header ")]
-    value = answer.json
-    for part in where.split("."):
-        value = value[int(part)] if part.isdecimal() else value[part]
-    return str(value)
-
-
-def _require_problem(answer: Answer, said: str) -> None:
-    """Return if an error is one plain sentence, or one of JSON-RPC."""
-    if '"jsonrpc":"2.0"' in answer.body and "/mcp " in said:
-        return
-    if answer.headers.get("content-type") != "application/problem+json":
-        raise Leaked(f"an error is no problem: {said}")
-    told = answer.json
-    detail = told["detail"]
-    if set(told) != {"type", "title", "status", "detail"} or told["status"] != answer.status:
-        raise Leaked(f"an error is no problem: {said}")
-    if "\n" in detail or not detail.endswith(".") or len(detail) > 400:
-        raise Leaked(f"an error is no plain sentence: {said}")
 
 
 @asynccontextmanager

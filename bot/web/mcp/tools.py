@@ -107,8 +107,9 @@ class MemoryTools:
                 values = whole_values(entry, await names_for(tx, access, [entry]))
             _note_tokens(call, entry.tokens)
             shown = {name: values.pop(name) for name in ("id", "title", "text")}
-            metadata = {**entry.values.metadata, **values}
-            return text_of({"note": DATA, **shown, "url": url_of(self._public_url, entry.id), "metadata": metadata})
+            if entry.values.metadata:  # apart from what we say of it
+                values["metadata"] = entry.values.metadata
+            return text_of({"note": DATA, **shown, "url": url_of(self._public_url, entry.id), "metadata": values})
 
     @in_sentences
     async def write_entry(
