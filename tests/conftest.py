@@ -35,6 +35,7 @@ from tests.support import runs
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, lending
+from tests.support.made_once import shared_certificates, shared_dependants
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
 LONGEST_FILES = (
@@ -206,9 +207,9 @@ def kept_plans() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def type_lookups() -> Iterator[None]:
-    """Look up what PostgreSQL's types are once for all connections of a worker."""
-    with shared_type_lookups():
+def made_once() -> Iterator[None]:
+    """Let all connections, clients and web apps of a worker share what is the same for each."""
+    with shared_type_lookups(), shared_certificates(), shared_dependants():
         yield
 
 

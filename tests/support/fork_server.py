@@ -1,7 +1,7 @@
 """Starts Python programs for tests by forking a process that has imported them already.
 
 A start of `nexus` takes more than a second, nearly all of it imports, and the suite starts it more than a hundred
-times. Here one server of the run imports the programs, loads their table of tokens, and forks for each start. What a
+times. Here one server of the run imports the programs, loads their tables and files, and forks for each start. What a
 test starts is the launcher (`command`), an ordinary process: it hands its arguments, environment, folder and open files
 to the server, and ends as the forked program ends, by the same status or signal. If the launcher is killed, the program
 is.
@@ -11,6 +11,7 @@ Tests that are about the start itself, or send signals other than SIGKILL, run t
 
 import atexit
 import fcntl
+import functools
 import gc
 import importlib
 import marshal
@@ -25,7 +26,9 @@ import time
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from composer.stores import minilm
 from composer.stores.tokens import tokenizer_for
+from sql.loader import queries
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
@@ -92,6 +95,8 @@ def serve(path: Path) -> None:
     for name in (*PROGRAMS, *HEAVY):
         importlib.import_module(name)
     tokenizer_for("offline").count("zyrkol")  # a word of several tokens: only then is the table complete
+    queries()
+    _load_minilm()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to wait for them
@@ -105,6 +110,15 @@ def serve(path: Path) -> None:
             listener.close()
             return _supervise(connection)
         connection.close()
+
+
+def _load_minilm() -> None:
+    """Read the files of MiniLM and round its matrices, which takes as long as all else that a short command does."""
+    for name in ("load_tokenizer", "Weights", "initial_values"):
+        setattr(minilm, name, functools.cache(getattr(minilm, name)))
+    directory = minilm.packaged_directory()
+    minilm.load_tokenizer(directory)
+    minilm.initial_values(minilm.Weights(directory / minilm.WEIGHTS_FILE))
 
 
 def _supervise(connection: socket.socket) -> None:

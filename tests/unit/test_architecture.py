@@ -124,6 +124,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def names(node: ast.AST) -> set[str]:
     """Return every name and attribute used in a piece of code, quoted annotations included."""
     found: set[str] = set()

@@ -44,7 +44,13 @@ def template(node: ast.expr) -> str | None:
 
 def quoted_by(quote: str, text: str) -> bool:
     """Whether a text has the words of a quote, in order, with anything in the places of its signs."""
-    return re.search(".*".join(re.escape(part.strip()) for part in quote.split(SIGN)), text, re.DOTALL) is not None
+    end = 0
+    for part in map(str.strip, quote.split(SIGN)):
+        begin = text.find(part, end)
+        if begin < 0:
+            return False
+        end = begin + len(part)
+    return True
 
 
 def texts() -> Iterator[str]:
