@@ -175,8 +175,12 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
     for wrong, error in (("00000000", NotFound), ("", BadInput), ("xyz", BadInput)):
         with pytest.raises(error):
             await operator.revoke(harness.app, wrong)
-    with pytest.raises(NotFound, match="There is no user 'nobody'"):
+    with pytest.raises(
+        NotFound, match=r"There is no user 'nobody'.* once they have written there: nexus chat --as NAME"
+    ):
         await operator.create(harness.app, Person("console", "acme", "nobody"), KeyRequest(None), (), ())
+    with pytest.raises(NotFound, match=r"There is no user 'bob'.* by their id on the platform"):
+        await operator.create(harness.app, Person("discord", "1", "bob"), KeyRequest(None), (), ())
 
 
 async def test_a_key_for_a_project_opens_that_project_of_all(harness: AppHarness) -> None:
