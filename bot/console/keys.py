@@ -102,12 +102,11 @@ async def login(app: App, person: Person) -> str:
 async def _user(tx: Transaction, at: Workspace, person: Person) -> User:
     found = await tx.people.find_user(at.platform, at.name, person.name)
     if found is None:
-        where = "the terminal" if at.platform == PLATFORM else at.platform
-        known = " People are known once they have written there"
-        known += (
-            ": nexus chat --as NAME." if at.platform == PLATFORM else "; a user is named by their id on the platform."
-        )
-        raise NotFound(f"There is no user '{person.name}' in the workspace {at.name} of {where}.{known}")
+        where, how = at.platform, "; a user is named by their id on the platform."
+        if at.platform == PLATFORM:
+            where, how = "the terminal", ": nexus chat --as NAME."
+        sentence = f"There is no user '{person.name}' in the workspace {at.name} of {where}."
+        raise NotFound(f"{sentence} People are known once they have written there{how}")
     return found
 
 

@@ -175,9 +175,7 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
     for wrong, error in (("00000000", NotFound), ("", BadInput), ("xyz", BadInput)):
         with pytest.raises(error):
             await operator.revoke(harness.app, wrong)
-    with pytest.raises(
-        NotFound, match=r"There is no user 'nobody'.* once they have written there: nexus chat --as NAME"
-    ):
+    with pytest.raises(NotFound, match=r"no user 'nobody'.* once they have written there: nexus chat --as NAME"):
         await operator.create(harness.app, Person("console", "acme", "nobody"), KeyRequest(None), (), ())
     with pytest.raises(NotFound, match=r"There is no user 'bob'.* by their id on the platform"):
         await operator.create(harness.app, Person("discord", "1", "bob"), KeyRequest(None), (), ())
