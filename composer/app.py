@@ -17,6 +17,7 @@ from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
+from composer.gateway.learning import GatewayLearner, LearningRules
 from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
@@ -117,6 +118,7 @@ class App:
     entry_answerer: EntryAnswerer
     gateway_meter: GatewayMeter
     gateway_memory: GatewayMemory
+    gateway_learner: GatewayLearner
     operations: OperationMeter
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -274,7 +276,7 @@ async def open_app(
             watching,
             concurrent=settings.concurrent_answers,
         )
-        extractions = None
+        extractions, extractor = None, None
         if extraction is Extraction.MEM0:
             extractor = configured_extractor(settings, embedding, meter)
             stack.push_async_callback(extractor.close)
@@ -289,6 +291,7 @@ async def open_app(
         stack.push_async_callback(last_use.settle)
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
         owner_known = where.owner is not None or database_url != where.database
+        learning = LearningRules(extraction, extractor, directory.zone, directory.plan, indexer.due)
         entry_search = EntrySearch(database, embedding, directory.retrieval, directory.zone, time)
         app = App(
             settings=settings,
@@ -316,6 +319,7 @@ async def open_app(
             entry_answerer=EntryAnswerer(meter, tokenizer),
             gateway_meter=GatewayMeter(calls, tokenizer_for),
             gateway_memory=GatewayMemory(database, entry_search, time),
+            gateway_learner=GatewayLearner(database, operations, time, uuid.uuid4, learning),
             operations=operations,
             indexer=indexer,
             locks=locks,
@@ -336,6 +340,7 @@ async def open_app(
             stack.push_async_callback(_cancelled, asyncio.create_task(extractions.run()))
         if index:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.gateway_learner.run()))
         if settings.database_url is None or settings.redis_url is None:
             stack.push_async_callback(_cancelled, asyncio.create_task(_restart_servers(settings, servers)))
         yield app

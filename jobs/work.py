@@ -13,6 +13,7 @@ from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REPEATED_FOR
 from composer.repositories.database import Transaction
+from composer.repositories.gateway_exchanges import REMEMBERED_FOR
 from composer.repositories.gateway_turns import TURN_LASTS
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
@@ -128,6 +129,7 @@ async def expire(run: JobRun) -> None:
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
             await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
             await tx.gateway_turns.delete_before(run.now - TURN_LASTS)
+            await tx.gateway_exchanges.delete_before(run.now - REMEMBERED_FOR)
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 

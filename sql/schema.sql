@@ -472,6 +472,23 @@ CREATE TABLE public.facts (
 
 ALTER TABLE ONLY public.facts FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.gateway_exchanges (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    question text NOT NULL,
+    answer text NOT NULL,
+    said_at timestamp with time zone NOT NULL,
+    learnt_at timestamp with time zone,
+    claim uuid,
+    claimed_until timestamp with time zone,
+    due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE ONLY public.gateway_exchanges FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.gateway_turns (
     tenant_id uuid NOT NULL,
     user_id uuid NOT NULL,
@@ -1118,6 +1135,9 @@ ALTER TABLE ONLY public.extraction_queue
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.gateway_exchanges
+    ADD CONSTRAINT gateway_exchanges_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.gateway_turns
     ADD CONSTRAINT gateway_turns_pkey PRIMARY KEY (tenant_id, user_id, vendor, digest);
 
@@ -1285,6 +1305,10 @@ CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, namespace, key
 CREATE INDEX facts_by_user ON public.facts USING btree (tenant_id, user_id, id);
 
 CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, namespace, visibility, key) WHERE (valid_to IS NULL);
+
+CREATE INDEX gateway_exchanges_by_age ON public.gateway_exchanges USING btree (tenant_id, said_at);
+
+CREATE INDEX gateway_exchanges_waiting ON public.gateway_exchanges USING btree (tenant_id, user_id, vendor, said_at) WHERE (learnt_at IS NULL);
 
 CREATE INDEX gateway_turns_by_age ON public.gateway_turns USING btree (tenant_id, created_at);
 
@@ -1466,6 +1490,9 @@ ALTER TABLE ONLY public.extraction_queue
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.gateway_exchanges
+    ADD CONSTRAINT gateway_exchanges_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.gateway_turns
     ADD CONSTRAINT gateway_turns_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
@@ -1616,6 +1643,8 @@ ALTER TABLE public.extraction_queue ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.gateway_exchanges ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.gateway_turns ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
@@ -1715,6 +1744,8 @@ CREATE POLICY tenant ON public.extraction_batches USING ((tenant_id = public.cur
 CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.gateway_exchanges USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.gateway_turns USING ((tenant_id = public.current_tenant()));
 
@@ -1890,6 +1921,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_se
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_exchanges TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_turns TO nexus_service;
 

@@ -28,6 +28,7 @@ class Passage:
     events: bool = False
     failed: bool = True
     sent: str = ""  # what was put into the request, to count its tokens
+    answer: Answer = field(default_factory=Answer)  # what it says, once it has ended
 
     async def read(self) -> Answer:
         """What the answer says, as far as it has come."""
@@ -55,7 +56,7 @@ class GatewayMeter:
                 await _finished(recording)
 
     async def _record(self, account: Account, passage: Passage, begun: Standing) -> None:
-        answer = Answer() if passage.failed else await passage.read()
+        answer = passage.answer = Answer() if passage.failed else await passage.read()
         usage, estimated = answer.usage or Usage(), False
         if not passage.failed and answer.usage is None:
             usage, estimated = Usage(await self._prompt(passage), await self._count(passage, answer.text)), True

@@ -58,6 +58,7 @@ async def erase(
     if names_of:
         await tx.own_settings.delete_of(names_of)
         await tx.gateway_turns.delete_of(names_of)
+        await tx.gateway_exchanges.delete_of(names_of)
         await tx.operations.blank(names_of)  # erasure is locked by now: nobody adds to their totals any more
     gone = {"exported file": exported, **opening}
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)

@@ -24,10 +24,11 @@ class ExtractedStatement:
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
     """Messages of one scope, oldest first, at least one. Their days are those of `zone`, the tenant's time zone.
-    `owner` is the person whose private messages they are; None for public ones."""
+    `owner` is the person whose private messages they are; None for public ones. `conversation_id` None: they are of
+    none, as what people's tools say to models."""
 
     tenant_id: uuid.UUID
-    conversation_id: uuid.UUID
+    conversation_id: uuid.UUID | None
     messages: Sequence[Message]
     zone: tzinfo
     owner: uuid.UUID | None = None

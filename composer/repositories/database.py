@@ -19,6 +19,7 @@ from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
+from composer.repositories.gateway_exchanges import GatewayExchanges
 from composer.repositories.gateway_turns import GatewayTurns
 from composer.repositories.imports import Imports
 from composer.repositories.landmarks import Landmarks
@@ -73,6 +74,7 @@ class Transaction:
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
+        self.gateway_exchanges = GatewayExchanges(statements)
         self.gateway_turns = GatewayTurns(statements)
         self.imports = Imports(statements, self.audit)
         self.operations = OperationTotals(statements)

@@ -25,3 +25,56 @@ DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :before
 -- name: gateway_turns_delete_of
 -- Delete the records of people who are erased.
 DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+
+-- name: gateway_exchange_put
+-- Store an exchange to learn from, once; not of who has opted out.
+INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, answer, said_at)
+SELECT :tenant_id, :id, u.id, :vendor, :question, :answer, :now FROM users AS u
+WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND NOT u.opted_out
+ON CONFLICT (tenant_id, id) DO NOTHING
+RETURNING id
+
+-- name: gateway_exchanges_due
+-- List whose exchanges, by tool, are to be learnt from: enough of them wait, none came for a while, or the oldest has waited
+-- for long; not claimed, and not waiting after a failure.
+SELECT user_id, vendor FROM gateway_exchanges
+WHERE tenant_id = :tenant_id AND learnt_at IS NULL AND (claimed_until IS NULL OR claimed_until <= :now)
+      AND (due_at IS NULL OR due_at <= :now)
+GROUP BY user_id, vendor
+HAVING count(*) >= :batch_size OR max(said_at) <= :quiet_since OR min(said_at) <= :waiting_since
+ORDER BY min(said_at), user_id, vendor LIMIT :limit
+
+-- name: gateway_exchanges_claim
+-- Claim the oldest exchanges of a user and a tool for one attempt, and return them.
+UPDATE gateway_exchanges AS e SET claim = :claim, claimed_until = :until
+FROM (
+    SELECT id FROM gateway_exchanges
+    WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND learnt_at IS NULL
+          AND (claimed_until IS NULL OR claimed_until <= :now) AND (due_at IS NULL OR due_at <= :now)
+    ORDER BY said_at, id LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+) AS found
+WHERE e.tenant_id = :tenant_id AND e.id = found.id
+RETURNING e.id, e.question, e.answer, e.said_at, e.attempts
+
+-- name: gateway_exchanges_claimed
+-- Lock the exchanges of a claim until the transaction ends.
+SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND claim = :claim AND learnt_at IS NULL FOR UPDATE
+
+-- name: gateway_exchanges_learnt
+-- End an attempt that succeeded, or was given up: the texts are emptied.
+UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = '', claim = NULL, claimed_until = NULL
+WHERE tenant_id = :tenant_id AND claim = :claim
+
+-- name: gateway_exchanges_failed
+-- End an attempt that failed: it is made again at `due_at`.
+UPDATE gateway_exchanges SET claim = NULL, claimed_until = NULL, attempts = attempts + 1, due_at = :due_at
+WHERE tenant_id = :tenant_id AND claim = :claim
+
+-- name: gateway_exchanges_delete_before
+-- Delete exchanges from before a time.
+DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND said_at < :before
+
+-- name: gateway_exchanges_delete_of
+-- Delete the exchanges of people who are erased.
+DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])

@@ -63,15 +63,18 @@ class GatewayStage:
 async def gateway_stage(
     settings: Settings, gateway: dict[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[GatewayStage]:
-    """Serve a gateway with these settings of `[gateway]`, and others."""
+    """Serve a gateway with these settings of `[gateway]`, and others. `uses_upstream`: the agents, too, ask the model
+    server behind it."""
     async with Upstream(key=UPSTREAM_KEY) as upstream:
-        update = {
+        update: dict[str, Any] = {
             "gateway_base_url": ServerUrl(upstream.url),
             "gateway_api_key": SecretStr(UPSTREAM_KEY),
             "gateway": GatewaySettings(**(gateway or {})),
             "requests_per_minute": 100_000,
             **more,
         }
+        if update.pop("uses_upstream", False):
+            update |= {"openai_base_url": ServerUrl(upstream.url), "openai_api_key": SecretStr(UPSTREAM_KEY)}
         options = {"model": update.pop("chat_model")} if "chat_model" in update else {}
         async with (
             open_harness(settings.model_copy(update=update), **options) as harness,

@@ -1,9 +1,10 @@
 """The gateway: takes requests of tools, and passes them on to the model server of their tenant."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from fastapi import Request, Response
 
 from bot.web.gateway.caller import Caller
@@ -14,12 +15,12 @@ from bot.web.metering import Metered, count_now, metered_of
 from bot.web.principal import bearer_of, still_stands_for
 from bot.web.problems import RequestRefused
 from composer.entries.search import EntryReader
-from composer.errors import BadInput, QuotaUsedUp
+from composer.errors import BadInput, NexusError, QuotaUsedUp, for_operator
 from composer.gateway.json_text import Edit, applied
 from composer.gateway.memory import NOTHING, Memory
 from composer.gateway.metering import Passage
 from composer.gateway.requests import Api, GatewayRequest, parsed, usage_edits
-from composer.gateway.turns import placed, turn_of
+from composer.gateway.turns import Turn, placed, turn_of
 from composer.ports.models import Account, WorkKind
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_line
@@ -29,9 +30,22 @@ if TYPE_CHECKING:
     from bot.web.serving import Served
     from composer.app import App
 
+logger = structlog.get_logger()
+
 OFF: Final = "off"
 MEMORY: Final = b"x-nexus-memory"
 UNKNOWN_MODEL: Final = "model_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """What goes into a request: the `memory` by `edits`. `memory` None: nobody's, or not wanted. From the `turn` is
+    learnt for the `reader`, once it was answered."""
+
+    memory: Memory | None = None
+    edits: Sequence[Edit] = ()
+    reader: EntryReader | None = None
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +88,15 @@ class Gateway:
         memory = await self._memory(taken)
         return self._relay(taken, memory)
 
-    async def _memory(self, taken: _Taken) -> tuple[list[Edit], Memory | None]:
-        """What to put into a request, and the memory that it is; None where it gets none: its sender does not want it,
-        or it is nobody's."""
+    async def _memory(self, taken: _Taken) -> _Put:
+        """What to put into a request."""
         principal, asked, app = taken.caller.principal, taken.asked, self._app
         wanted = taken.request.headers.get("x-nexus-memory", "").strip().lower() != OFF
         turn = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: turn_of(asked)) if wanted else None
         if principal is None or not wanted or asked.api is Api.EMBEDDINGS:
-            return [], None
+            return _Put()
         if turn is None:
-            return [], NOTHING
+            return _Put(NOTHING)
         reader = EntryReader(principal.tenant_id, principal.user, principal.reads_as, principal.permissions)
         keep = bool(asked.value("tools") or asked.value("functions"))
         searches = Metered(app.operations, principal, Operation.SEARCHES)
@@ -97,24 +110,24 @@ class Gateway:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
         role = taken.caller.upstream.role_for(asked.model)
-        return placed(asked, turn, memory.stable, memory.recalled, role), memory
+        return _Put(memory, placed(asked, turn, memory.stable, memory.recalled, role), reader, turn)
 
-    def _relay(self, taken: _Taken, put: tuple[list[Edit], Memory | None]) -> Relay:
+    def _relay(self, taken: _Taken, put: _Put) -> Relay:
         asked, caller, request = taken.asked, taken.caller, taken.request
-        usage, (edits, memory) = usage_edits(asked), put
-        body = applied(asked.text, [*usage, *edits]).encode()
+        usage, memory = usage_edits(asked), put.memory
+        body = applied(asked.text, [*usage, *put.edits]).encode()
         outgoing = Outgoing(
             asked.api,
             request.headers.raw,
             body,
-            applied(asked.text, edits).encode() if usage else None,
+            applied(asked.text, put.edits).encode() if usage else None,
             bearer_of(request) or "",
         )
         user = None if caller.principal is None else caller.principal.user
         account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
         passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
         said = OFF if memory is None else memory.words
-        ended = self._counted(request)
+        ended = self._ended(request, put)
         metered = self._app.gateway_meter.passage(account, passage)
         return Relay(
             self.upstreams,
@@ -127,8 +140,8 @@ class Gateway:
             ended,
         )
 
-    def _counted(self, request: Request) -> Callable[[int, Passage], Awaitable[None]]:
-        """What counts a request as an operation once it was answered, and not before."""
+    def _ended(self, request: Request, put: _Put) -> Callable[[int, Passage], Awaitable[None]]:
+        """What is done once a request was answered, and not before: it is counted as an operation, and learnt from."""
         metered = metered_of(request)
         if metered is not None:
             metered.is_counted = True
@@ -136,8 +149,16 @@ class Gateway:
         async def ended(status: int, passage: Passage) -> None:
             if metered is not None and status < 400:
                 count_now(metered, None)
+            if put.reader is not None and put.turn is not None and passage.answer.is_whole:
+                await self._note(put.reader, put.turn, passage.answer.text)
 
         return ended
+
+    async def _note(self, reader: EntryReader, turn: Turn, answer: str) -> None:
+        try:
+            await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer)
+        except NexusError as error:
+            logger.warning("gateway.not_noted", error=for_operator(error))
 
 
 def _stands(taken: _Taken) -> Callable[[], Awaitable[bool]]:

@@ -1,0 +1,101 @@
+"""What the gateway has still to learn from: exchanges of people's tools with models, until they were read."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer.ports.database import Statements
+
+REMEMBERED_FOR: Final = timedelta(days=7)  # for which a turn is known to be learnt from
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A user's message and the answer. `attempts` to learn from it have failed."""
+
+    id: uuid.UUID
+    question: str
+    answer: str
+    said_at: datetime
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose exchanges, and by which tool what is learnt from them is written."""
+
+    user: uuid.UUID
+    vendor: str
+
+
+class GatewayExchanges:
+    """Exchanges that wait to be learnt from. An attempt claims some until it ends or its time runs out."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def put(self, whose: Whose, exchange: Exchange) -> bool:
+        """Store an exchange; False where it was stored before, or its user has opted out or is gone."""
+        found = await self._sql.fetch_value(
+            "gateway_exchange_put",
+            id=exchange.id,
+            user_id=whose.user,
+            vendor=whose.vendor,
+            question=exchange.question,
+            answer=exchange.answer,
+            now=exchange.said_at,
+        )
+        return found is not None
+
+    async def due(
+        self, now: datetime, batch_size: int, quiet_since: datetime, waiting_since: datetime, limit: int
+    ) -> list[Whose]:
+        """Whose exchanges are due: `batch_size` of them wait, none came since `quiet_since`, or one is from before
+        `waiting_since`; longest waiting first."""
+        rows = await self._sql.fetch(
+            "gateway_exchanges_due",
+            now=now,
+            batch_size=batch_size,
+            quiet_since=quiet_since,
+            waiting_since=waiting_since,
+            limit=limit,
+        )
+        return [Whose(row["user_id"], row["vendor"]) for row in rows]
+
+    async def claim(self, whose: Whose, claim: uuid.UUID, now: datetime, until: datetime, limit: int) -> list[Exchange]:
+        """Claim the oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
+        rows = await self._sql.fetch(
+            "gateway_exchanges_claim",
+            user_id=whose.user,
+            vendor=whose.vendor,
+            claim=claim,
+            now=now,
+            until=until,
+            limit=limit,
+        )
+        found = [Exchange(r["id"], r["question"], r["answer"], r["said_at"], r["attempts"]) for r in rows]
+        return sorted(found, key=lambda each: (each.said_at, each.id))
+
+    async def still_claimed(self, claim: uuid.UUID, exchanges: Sequence[Exchange]) -> bool:
+        """Whether all exchanges of an attempt are still there and its own; they are locked until the transaction
+        ends."""
+        rows = await self._sql.fetch("gateway_exchanges_claimed", claim=claim)
+        return {row["id"] for row in rows} == {each.id for each in exchanges}
+
+    async def end(self, claim: uuid.UUID, now: datetime) -> None:
+        """End an attempt: its exchanges are not read again, and their texts are gone."""
+        await self._sql.execute("gateway_exchanges_learnt", claim=claim, now=now)
+
+    async def fail(self, claim: uuid.UUID, due_at: datetime) -> None:
+        """End an attempt that failed; it is made again at a time."""
+        await self._sql.execute("gateway_exchanges_failed", claim=claim, due_at=due_at)
+
+    async def delete_before(self, before: datetime) -> None:
+        """Delete exchanges from before a time."""
+        await self._sql.execute("gateway_exchanges_delete_before", before=before)
+
+    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
+        """Delete the exchanges of people who are erased."""
+        await self._sql.execute("gateway_exchanges_delete_of", user_ids=list(users))

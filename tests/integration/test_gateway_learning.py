@@ -1,0 +1,205 @@
+"""What the gateway learns from what people's tools ask models for."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx2
+import openai
+import pytest
+
+from composer.settings import AgentSettings, PlanSettings, Settings
+from tests.support.api import bearer, key_of
+from tests.support.gateway import MODEL, GatewayStage, gateway_stage
+from tests.support.model_server import Fail, Say
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.integration
+
+ENTRIES: Final = "SELECT text, kind, origin, trust, author FROM memories WHERE origin <> 'extracted' ORDER BY text"
+WAITING: Final = "SELECT count(*) FROM gateway_exchanges WHERE learnt_at IS NULL"
+TEA: Final[list[Any]] = [{"role": "user", "content": "I prefer zqtea over coffee. What shall I drink?"}]
+TOOLS: Final[list[Any]] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+
+@pytest.fixture
+async def stage(settings: Settings) -> AsyncIterator[GatewayStage]:
+    async with gateway_stage(settings, extraction="pattern") as stage:
+        yield stage
+
+
+async def waits(stage: GatewayStage, count: int) -> None:
+    async def so_many() -> bool:
+        return await stage.rows(WAITING) == [(count,)]
+
+    await until(so_many)
+
+
+async def answered(stage: GatewayStage, count: int) -> None:
+    """Wait until so many requests have been passed back, with all that comes of them."""
+
+    async def settled() -> bool:
+        await stage.harness.app.operations.settle()
+        rows = await stage.rows("SELECT coalesce(sum(count), 0) FROM operation_totals WHERE operation = 'chats'")
+        return rows == [(count,)]
+
+    await until(settled)
+
+
+async def learn(stage: GatewayStage) -> int:
+    stage.harness.clock.tick(600)
+    tenant = stage.harness.workspace().tenant_id
+    count = await stage.harness.app.gateway_learner.learn_due(tenant)
+    await stage.harness.app.indexer.catch_up(tenant)
+    return count
+
+
+async def test_a_message_is_learnt_from_once_and_recalled_by_the_tools_of_its_person(stage: GatewayStage) -> None:
+    client = await stage.client()
+    stage.upstream.default = Say(("Then drink", " I prefer zqanswer."))
+    await client.chat.completions.create(model=MODEL, messages=TEA)
+    await waits(stage, 1)
+    assert await learn(stage) == 1
+    learnt = ("I prefer zqtea over coffee.", "preference", "cursor", "tool", "alice (cursor)")
+    assert await stage.rows(ENTRIES) == [learnt]
+    assert await stage.rows("SELECT question, answer FROM gateway_exchanges") == [("", "")]
+    stream = await client.chat.completions.create(model=MODEL, messages=TEA, stream=True)
+    assert [chunk async for chunk in stream]
+    await answered(stage, 2)
+    assert await learn(stage) == 0, "the same turn again"
+    other = await stage.client("alice", "claude")
+    asking: list[Any] = [{"role": "user", "content": "hello there"}]
+    await other.chat.completions.create(model=MODEL, messages=asking)
+    assert "zqtea" in str(stage.upstream.bodies[-1]["messages"])
+    await answered(stage, 3)
+    repeated: list[Any] = [*asking, {"role": "assistant", "content": "hi"}, *TEA]
+    await other.chat.completions.create(model=MODEL, messages=repeated)
+    await answered(stage, 4)
+    await learn(stage)
+    assert len(await stage.rows(ENTRIES)) == 1, "what is known already is not stored again"
+    usage = await stage.rows("SELECT operation, vendor, count FROM operation_totals WHERE operation = 'writes'")
+    assert usage == [("writes", "cursor", 1)]
+
+
+async def test_a_turn_with_functions_is_learnt_from_at_its_end_without_their_results(
+    stage: GatewayStage,
+) -> None:
+    client = await stage.client()
+    stage.upstream.script += [Say((), calls=[("look", {})]), Say(("Drink tea.",))]
+    called = await client.chat.completions.create(model=MODEL, messages=TEA, tools=TOOLS)
+    await answered(stage, 1)
+    assert await stage.rows(WAITING) == [(0,)]
+    loop: list[Any] = [
+        {"role": "system", "content": "I prefer zqsystem."},
+        *TEA,
+        called.choices[0].message.model_dump(exclude_none=True),
+        {"role": "tool", "tool_call_id": "call-0", "content": "I prefer zqresult."},
+    ]
+    await client.chat.completions.create(model=MODEL, messages=loop, tools=TOOLS)
+    await waits(stage, 1)
+    assert await stage.rows("SELECT question, answer FROM gateway_exchanges") == [(TEA[0]["content"], "Drink tea.")]
+    await learn(stage)
+    assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee."]
+
+
+async def test_an_answer_that_is_not_whole_teaches_nothing(stage: GatewayStage) -> None:
+    client = await stage.client()
+    stage.upstream.script += [Say(("half",), drop=True), Say(("half",), finish="length"), Say(("half",), finish=None)]
+    for _ in range(2):
+        try:
+            async for _chunk in await client.chat.completions.create(model=MODEL, messages=TEA, stream=True):
+                pass
+        except (openai.APIError, httpx2.HTTPError):
+            pass
+    async for _chunk in await client.chat.completions.create(model=MODEL, messages=TEA, stream=True):
+        pass
+    stage.upstream.script.append(Fail(500))
+    with pytest.raises(openai.InternalServerError):
+        await client.chat.completions.create(model=MODEL, messages=TEA)
+    await client.responses.create(model=MODEL, input="I prefer zqjuice over milk.")
+    await waits(stage, 1)
+    await learn(stage)
+    assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqjuice over milk."]
+
+
+async def test_who_does_not_want_it_is_not_learnt_from(stage: GatewayStage) -> None:
+    own = await key_of(stage.harness, "alice")
+
+    async def asked(client: openai.AsyncOpenAI) -> None:
+        await client.chat.completions.create(model=MODEL, messages=TEA)
+
+    await asked(await stage.client(headers={"X-Nexus-Memory": "off"}))
+    await asked(await stage.client(permissions=["gateway", "entries:read"]))
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        await http.patch("/v1/settings", json={"recall": False}, headers=bearer(own))
+        await asked(await stage.client())
+        await http.patch("/v1/settings", json={"recall": True}, headers=bearer(own))
+    bob = await stage.client("bob", None)
+    await stage.harness.command("bob", "/nexus opt-out --yes", dm="nexus")
+    await asked(bob)
+    await answered(stage, 4)
+    assert await stage.rows("SELECT count(*) FROM gateway_exchanges") == [(0,)]
+    await asked(await stage.client())
+    await waits(stage, 1)
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        await http.patch("/v1/settings", json={"recall": False}, headers=bearer(own))
+    await learn(stage)
+    assert await stage.rows(ENTRIES) == [], "nor where that was switched off meanwhile"
+
+
+async def test_what_waits_goes_with_its_person(stage: GatewayStage) -> None:
+    client = await stage.client()
+    await client.chat.completions.create(model=MODEL, messages=TEA)
+    await waits(stage, 1)
+    await stage.harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+    assert await stage.rows("SELECT count(*) FROM gateway_exchanges") == [(0,)]
+    assert await learn(stage) == 0
+
+
+async def test_secrets_are_masked_and_messages_cut_before_they_are_stored(stage: GatewayStage) -> None:
+    client = await stage.client("alice", None)
+    key = "sk-proj-" + "A1b2C3d4" * 6
+    long = "x " * 70_000 + f"My key is {key}. I prefer zqtea over coffee."
+    await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": long}])
+    await waits(stage, 1)
+    [(question,)] = await stage.rows("SELECT question FROM gateway_exchanges")
+    assert key not in question
+    assert len(question.encode()) <= 64 * 1024
+    await learn(stage)
+    [(text, _, origin, trust, author)] = await stage.rows(ENTRIES)
+    assert ("zqtea" in text, origin, trust, author) == (True, "gateway", "tool", "alice (gateway)")
+
+
+async def test_a_plan_without_room_learns_nothing_and_goes_on(settings: Settings) -> None:
+    plans = {"small": PlanSettings(entries=0)}
+    async with gateway_stage(settings, extraction="pattern", plan="small", plans=plans) as stage:
+        client = await stage.client()
+        await client.chat.completions.create(model=MODEL, messages=TEA)
+        await waits(stage, 1)
+        assert await learn(stage) == 1
+        assert (await stage.rows(ENTRIES), await stage.rows(WAITING)) == ([], [(0,)])
+
+
+async def test_the_extraction_model_reads_the_exchange_and_nothing_that_is_known(settings: Settings) -> None:
+    agents = (AgentSettings(model="gpt-4o"),)
+    async with gateway_stage(settings, agents=agents, uses_upstream=True) as stage:
+        await stage.hub.write("alice", "I like zqknown tea", vendors=("claude",))
+        client = await stage.client()
+        stage.upstream.script.append(Say(("Nice.",)))
+        await client.chat.completions.create(model=MODEL, messages=TEA)
+        await waits(stage, 1)
+        said = {"memory": [{"text": "alice prefers zqtea. " + "y" * 600, "kind": "preference", "sources": [1]}]}
+        said["memory"].append({"text": "zqmodel likes itself", "kind": "fact", "attributed_to": "assistant"})
+        stage.upstream.script += [Fail(500), Fail(500), Fail(500), Say(("no JSON",)), Say((json.dumps(said),))]
+        before = len(stage.upstream.requests)
+        for _ in range(6):
+            await learn(stage)
+        shown = json.dumps([each.body["messages"] for each in stage.upstream.requests[before:]])
+        assert "zqtea" in shown
+        assert "Nice." in shown
+        assert "zqknown" not in shown
+        found = [row for row in await stage.rows(ENTRIES) if row[2] == "cursor"]
+        assert [(len(row[0]), row[1]) for row in found] == [(500, "preference")]
+        kinds = await stage.rows("SELECT DISTINCT kind FROM model_usage ORDER BY 1")
+        assert ("extraction",) in kinds
+        assert await stage.rows(WAITING) == [(0,)]
