@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -48,6 +48,7 @@ AIM: Final = "aims: the web's share of a search's CPU, with the vector of its qu
 CORES: Final = 2  # for which the lists a second are given
 
 Bare = Callable[[int], Awaitable[object]]
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Work:
     request: Callable[[int], tuple[str, str, dict[str, Any] | None]]
     bare: Bare
     person: Person
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -86,18 +88,18 @@ class Spent:
         return (self.server + self.database) / self.requests
 
 
-async def measure(quick: bool, note: Callable[[str], None]) -> Report:
+async def measure(quick: bool, note: Note) -> Report:
     """Store the entries of two people, and ask for them both ways."""
     scopes, requests = (QUICK_SCOPES, QUICK_REQUESTS) if quick else (SCOPES, REQUESTS)
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, "api", embedder=HashEmbedder()) as app:
             settings = app.settings.model_copy(update={"requests_per_minute": 1_000_000, "web_port": 0})
             app = replace(app, settings=settings)
-            people = {name: await _person(app, name, number, note) for name, number in scopes.items()}
+            people = {name: await stored_person(app, name, number, note) for name, number in scopes.items()}
             await settled(app)
             async with AsyncExitStack() as stack:
                 address = await open_port(settings, web_app(app, Metrics([]), {}, None), stack)
-                measuring = _Measuring(address, Cpu(str.__str__(settings.database_url or "")), app, requests)
+                measuring = Measuring(address, Cpu(str.__str__(settings.database_url or "")), app, requests)
                 found = {}
                 for work in _works(app, people):
                     note(work.name)
@@ -107,7 +109,9 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     return _report(found, embedding)
 
 
-class _Measuring:
+class Measuring:
+    """Sends requests to a served app, from a process of their own, and counts what they cost."""
+
     def __init__(self, address: str, cpu: Cpu, app: App, requests: int) -> None:
         self._host, _, port = address.rpartition(":")
         self._port, self._cpu, self._app, self._requests = int(port), cpu, app, requests
@@ -116,15 +120,16 @@ class _Measuring:
     async def compare(self, work: Work, clients: int) -> tuple[Spent, Spent]:
         """What a kind of request costs over HTTP, and called in process."""
         web, bare = Spent(), Spent()
-        await self._web(work, clients, Spent(), min(2 * clients, self._requests))  # opens the connections
+        await self.web(work, clients, Spent(), min(2 * clients, self._requests))  # opens the connections
         await self._bare(work, clients, Spent(), min(2 * clients, self._requests))
         await self._cpu.look()
         for _ in range(ROUNDS):
-            await self._web(work, clients, web, self._requests)
+            await self.web(work, clients, web, self._requests)
             await self._bare(work, clients, bare, self._requests)
         return web, bare
 
-    async def _web(self, work: Work, clients: int, spent: Spent, number: int) -> None:
+    async def web(self, work: Work, clients: int, spent: Spent, number: int) -> None:
+        """Send so many requests of a kind over so many connections."""
         requests = [self._bytes(work, each) for each in islice(self._numbers, number)]
         asked = {"host": self._host, "port": self._port, "clients": clients, "requests": requests}
         client = await asyncio.create_subprocess_exec(
@@ -163,7 +168,8 @@ class _Measuring:
         sent = "" if body is None else json.dumps(body)
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {work.person.key}\r\n"
         kind = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(sent)}\r\n"
-        return f"{head}{kind}\r\n{sent}"
+        more = "".join(f"{name}: {value}\r\n" for name, value in work.headers.items())
+        return f"{head}{kind}{more}\r\n{sent}"
 
 
 def _works(app: App, people: dict[str, Person]) -> list[Work]:
@@ -229,7 +235,8 @@ async def _write(app: App, who: EntryReader, name: str, contents: Sequence[tuple
             await entries.write(tx, access, draft, Writer(name), uuid.uuid4().hex, app.clock.now())
 
 
-async def _person(app: App, name: str, size: int, note: Callable[[str], None]) -> Person:
+async def stored_person(app: App, name: str, size: int, note: Note, vendor: str | None = None) -> Person:
+    """Somebody with so many entries, and the key of theirs or of a tool of theirs."""
     note(f"storing {size:,} entries")
     here = app.directory.workspace(PLATFORM, "api")
     hello = incoming(here, place_of("general", None, None), name, "hello", START, id=f"of {name}", name=name)
@@ -237,7 +244,7 @@ async def _person(app: App, name: str, size: int, note: Callable[[str], None]) -
     async with app.database.transaction(here.tenant_id) as tx:
         user = await tx.people.find_user(here.platform, here.name, name)
         assert user is not None
-        request = KeyRequest(None, "bench")
+        request = KeyRequest(vendor, "bench")
         key = await create_key(tx, here.tenant, user, request, secrets.token_bytes(32), app.clock.now(), by=None)
     reader = EntryReader(here.tenant_id, user.id, EVERY_VENDOR, frozenset(EVERY_PERMISSION))
     random, vocabulary = np.random.default_rng(size), Vocabulary()

@@ -32,7 +32,7 @@ async def _client(host: str, port: int, waiting: Any, times: list[float], wrong:
             length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
             body = await reader.readexactly(length)
             times.append(time.perf_counter() - started)
-            if head.split(" ")[1] not in ("200", "201"):
+            if head.split(" ")[1] not in ("200", "201") or b'"isError":true' in body:
                 wrong.append(f"{head.splitlines()[0]} {body.decode('utf-8', 'replace')[:200]}")
     finally:
         writer.close()

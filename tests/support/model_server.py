@@ -224,7 +224,7 @@ class ModelServer:
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
             head = {
                 "index": index,
-                "id": f"call-{index}",
+                "id": f"call-{len(body['messages'])}-{index}",
                 "type": "function",
                 "function": {"name": name, "arguments": ""},
             }
@@ -315,7 +315,7 @@ def _completion(body: Mapping[str, Any], reply: Say | Hang) -> dict[str, Any]:
     if said.calls:
         message["tool_calls"] = [
             {
-                "id": f"call-{index}",
+                "id": f"call-{len(body['messages'])}-{index}",
                 "type": "function",
                 "function": {"name": name, "arguments": args if isinstance(args, str) else json.dumps(args)},
             }
