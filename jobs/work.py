@@ -15,6 +15,7 @@ from composer.repositories.api_requests import REPEATED_FOR
 from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import REMEMBERED_FOR
 from composer.repositories.gateway_turns import TURN_LASTS
+from composer.repositories.oauth_clients import OAuthClients
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
 from composer.text.counts import counted
@@ -116,8 +117,9 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 
 async def expire(run: JobRun) -> None:
-    """Erase expired memories and prompts, unused codes, invitations and login links, keys and web sessions that have
-    ended, and old records of commands, of writes over the API and of turns of the gateway."""
+    """Erase expired memories and prompts, unused codes, invitations and login links, keys, tokens and web sessions that
+    have ended, registrations of apps that nobody connected, and old records of commands, of writes over the API and of
+    turns of the gateway."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
@@ -125,6 +127,7 @@ async def expire(run: JobRun) -> None:
             await tx.teams.delete_expired_invites(run.now)
             await tx.login_links.delete_expired(run.now)
             await tx.web_sessions.delete_expired(run.now)
+            await tx.connected_apps.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
             await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
@@ -133,6 +136,7 @@ async def expire(run: JobRun) -> None:
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
+    await OAuthClients(run.app.database).delete_unused(run.now)
     await _each_tenant(run, one)
 
 

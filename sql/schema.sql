@@ -274,13 +274,16 @@ CREATE TABLE public.api_keys (
     vendor text,
     name text NOT NULL,
     prefix text NOT NULL,
-    digest bytea NOT NULL,
+    digest bytea,
     permissions text[] NOT NULL,
     created_at timestamp with time zone NOT NULL,
     created_by uuid,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
-    last_used_at timestamp with time zone
+    last_used_at timestamp with time zone,
+    client text,
+    redirect_uri text,
+    CONSTRAINT api_keys_opened_by CHECK ((((digest IS NULL) = (client IS NOT NULL)) AND ((client IS NULL) = (redirect_uri IS NULL))))
 );
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
@@ -296,6 +299,34 @@ CREATE TABLE public.api_requests (
 );
 
 ALTER TABLE ONLY public.api_requests FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.app_codes (
+    tenant_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    key_id uuid NOT NULL,
+    challenge text NOT NULL,
+    redirect_uri text NOT NULL,
+    redirect_given boolean NOT NULL,
+    resource text NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.app_codes FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.app_tokens (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    key_id uuid NOT NULL,
+    resource text NOT NULL,
+    permissions text[] NOT NULL,
+    access_digest bytea NOT NULL,
+    access_expires_at timestamp with time zone NOT NULL,
+    family_digest bytea NOT NULL,
+    refresh_digest bytea NOT NULL,
+    refresh_expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.app_tokens FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.audit_anchors (
     tenant_id uuid NOT NULL,
@@ -687,6 +718,18 @@ CREATE TABLE public.model_usage (
 );
 
 ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.oauth_clients (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    redirect_uris text[] NOT NULL,
+    auth_method text NOT NULL,
+    secret_digest bytea,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone,
+    CONSTRAINT oauth_clients_auth_method_check CHECK ((auth_method = ANY (ARRAY['none'::text, 'client_secret_post'::text, 'client_secret_basic'::text]))),
+    CONSTRAINT oauth_clients_check CHECK (((auth_method = 'none'::text) = (secret_digest IS NULL)))
+);
 
 CREATE TABLE public.openid_logins (
     tenant_id uuid NOT NULL,
@@ -1084,6 +1127,18 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.api_requests
     ADD CONSTRAINT api_requests_pkey PRIMARY KEY (tenant_id, credential, key_digest);
 
+ALTER TABLE ONLY public.app_codes
+    ADD CONSTRAINT app_codes_pkey PRIMARY KEY (tenant_id, digest);
+
+ALTER TABLE ONLY public.app_tokens
+    ADD CONSTRAINT app_tokens_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.app_tokens
+    ADD CONSTRAINT app_tokens_tenant_id_access_digest_key UNIQUE (tenant_id, access_digest);
+
+ALTER TABLE ONLY public.app_tokens
+    ADD CONSTRAINT app_tokens_tenant_id_family_digest_key UNIQUE (tenant_id, family_digest);
+
 ALTER TABLE ONLY public.audit_anchors
     ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
 
@@ -1180,6 +1235,9 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.model_usage
     ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
 
+ALTER TABLE ONLY public.oauth_clients
+    ADD CONSTRAINT oauth_clients_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.openid_logins
     ADD CONSTRAINT openid_logins_pkey PRIMARY KEY (tenant_id, id);
 
@@ -1274,6 +1332,10 @@ CREATE INDEX api_keys_by_user ON public.api_keys USING btree (tenant_id, user_id
 
 CREATE INDEX api_requests_by_time ON public.api_requests USING btree (tenant_id, created_at);
 
+CREATE INDEX app_codes_by_key ON public.app_codes USING btree (tenant_id, key_id);
+
+CREATE INDEX app_tokens_by_key ON public.app_tokens USING btree (tenant_id, key_id);
+
 CREATE INDEX audit_events_by_time ON public.audit_events USING btree (tenant_id, at, id);
 
 CREATE INDEX commands_unanswered ON public.commands USING btree (tenant_id, adapter) WHERE (call IS NOT NULL);
@@ -1362,6 +1424,8 @@ CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conver
 
 CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
 
+CREATE INDEX oauth_clients_by_time ON public.oauth_clients USING btree (created_at) WHERE (used_at IS NULL);
+
 CREATE INDEX openid_logins_by_user ON public.openid_logins USING btree (tenant_id, user_id, created_at);
 
 CREATE INDEX operation_totals_by_user ON public.operation_totals USING btree (tenant_id, user_id, month);
@@ -1444,6 +1508,12 @@ ALTER TABLE ONLY public.api_keys
 
 ALTER TABLE ONLY public.api_requests
     ADD CONSTRAINT api_requests_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.app_codes
+    ADD CONSTRAINT app_codes_tenant_id_key_id_fkey FOREIGN KEY (tenant_id, key_id) REFERENCES public.api_keys(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.app_tokens
+    ADD CONSTRAINT app_tokens_tenant_id_key_id_fkey FOREIGN KEY (tenant_id, key_id) REFERENCES public.api_keys(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.audit_anchors
     ADD CONSTRAINT audit_anchors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -1613,6 +1683,10 @@ ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.api_requests ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.app_codes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.app_tokens ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_events ENABLE ROW LEVEL SECURITY;
@@ -1714,6 +1788,10 @@ CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant(
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.api_requests USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.app_codes USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.app_tokens USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = public.current_tenant()));
 
@@ -1894,6 +1972,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_requests TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE ON TABLE public.app_codes TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.app_tokens TO nexus_service;
+
 GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
@@ -1949,6 +2031,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.oauth_clients TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.openid_logins TO nexus_service;
 

@@ -135,8 +135,9 @@ def as_json(entry: Opening, tenant: str) -> dict[str, Any]:
         return {"kind": "web session", **common, "expires_at": entry.expires_at.isoformat(), "browser": entry.browser}
     if isinstance(entry, LoginEntry):
         return {"kind": "login", **common, "issuer": entry.issuer, "title": entry.name}
+    kind = "key" if entry.client is None else "connected app"
     return {
-        "kind": "key",
+        "kind": kind,
         **common,
         "title": entry.name,
         "vendor": entry.vendor,
@@ -144,4 +145,6 @@ def as_json(entry: Opening, tenant: str) -> dict[str, Any]:
         "permissions": list(entry.permissions),
         "expires_at": entry.expires_at and entry.expires_at.isoformat(),
         "revoked_at": entry.revoked_at and entry.revoked_at.isoformat(),
+        "client": entry.client,
+        "redirect_uri": entry.redirect_uri,
     }

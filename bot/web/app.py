@@ -16,6 +16,9 @@ from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
+from bot.web.oauth.documents import ClientDocuments
+from bot.web.oauth.metadata import CONSENT, REGISTER, REVOKE, TOKEN
+from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.problems import add_problems, documented
 from bot.web.routes import (
@@ -30,6 +33,7 @@ from bot.web.routes import (
     keys,
     login,
     mcp_route,
+    oauth,
     openid,
     projects,
     query,
@@ -52,6 +56,7 @@ BODY_BYTES: Final[Mapping[str, int]] = {
     login.PATH: login.MAX_BYTES,
     exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
     **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_BYTES),
+    **dict.fromkeys((CONSENT, TOKEN, REGISTER, REVOKE), oauth.MAX_BYTES),
 }
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -71,6 +76,7 @@ ROUTERS: Final = (
     login.router,
     login.signed_in_routes,
     openid.router,
+    oauth.router,
     keys.router,
     settings.router,
     usage.router,
@@ -80,9 +86,15 @@ ROUTERS: Final = (
 )
 
 
-def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slack_http: SlackHttp | None) -> FastAPI:
+def web_app(
+    app: App,
+    metrics: Metrics,
+    connected: Mapping[str, Connected],
+    slack_http: SlackHttp | None,
+    documents: ClientDocuments | None = None,
+) -> FastAPI:
     """The app that serves a running Nexus. `connected` says of each platform whether it is connected;
-    `slack_http` takes Slack's events, where they come by HTTP."""
+    `slack_http` takes Slack's events, where they come by HTTP; `documents` fetches what apps say of themselves."""
     per_minute = app.settings.requests_per_minute
     fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
 
@@ -112,8 +124,10 @@ def web_app(app: App, metrics: Metrics, connected: Mapping[str, Connected], slac
     )
     found = app.settings.openid
     provider = None if found is None else OpenIdProvider(found)
+    public_url = app.settings.public_url
+    oauth_server = None if public_url is None else OAuthServer(app, public_url, documents)
     served.state.nexus = Served(
-        app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, passing, slack_http, provider
+        app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, passing, slack_http, provider, oauth_server
     )
     served.router.route_class = JsonRoute
     add_problems(served)

@@ -1,6 +1,7 @@
 """Plain pages, without a script: what people see who sign in."""
 
 import html
+from collections.abc import Iterable
 from typing import Final
 
 from fastapi.responses import HTMLResponse, Response
@@ -30,12 +31,29 @@ def page(said: str, *body: str, status: int = 200, head: str = "") -> Response:
 
 def button(address: str, label: str, **values: str) -> str:
     """A button that sends values to an address of ours."""
-    inputs = "".join(
-        f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">\n'
-        for name, value in values.items()
-    )
-    form = f'<form method="post" action="{html.escape(address)}">'
-    return f"{form}\n{inputs}<button>{html.escape(label)}</button>\n</form>\n"
+    return form(address, f"<button>{html.escape(label)}</button>\n", **values)
+
+
+def form(address: str, *inside: str, **values: str) -> str:
+    """A form that sends values to an address of ours, with what is inside it: fields and choices."""
+    hidden = "".join(_hidden(name, value) for name, value in values.items())
+    return f'<form method="post" action="{html.escape(address)}">\n{hidden}{"".join(inside)}</form>\n'
+
+
+def field(name: str, label: str, value: str, max_chars: int) -> str:
+    """A line of a form that is filled in."""
+    more = f'value="{html.escape(value)}" maxlength="{max_chars}" autocomplete="off" spellcheck="false"'
+    return f'<p><label>{html.escape(label)} <input name="{html.escape(name)}" {more}></label></p>\n'
+
+
+def choice(name: str, value: str, label: str) -> str:
+    """A button of a form that says which one was pressed."""
+    return f'<button name="{html.escape(name)}" value="{html.escape(value)}">{html.escape(label)}</button>\n'
+
+
+def items(said: Iterable[str]) -> str:
+    """A list."""
+    return "<ul>\n" + "".join(f"<li>{html.escape(each)}</li>\n" for each in said) + "</ul>\n"
 
 
 def link(address: str, label: str) -> str:
@@ -52,3 +70,7 @@ def leading_to(address: str) -> str:
     """The part of a head that leads on to another address at once. A form can't be answered by leading to another site:
     browsers hold that against form-action."""
     return f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">\n'
+
+
+def _hidden(name: str, value: str) -> str:
+    return f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">\n'

@@ -4,7 +4,7 @@ Identity comes from the credential alone. Here it is also decided who may use wh
 PATHS_OF_TOOLS, a person all of them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from bot.web.dependencies import Nexus
 from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
 from bot.web.limits import address_of
 from bot.web.metering import admit
+from bot.web.oauth.metadata import RESOURCE_PATH, challenge, resource_of
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
 from composer.credentials.principal import GatewayKey, Permission, Principal, Source
@@ -42,7 +43,7 @@ async def principal_of(request: Request, nexus: Nexus, _: Annotated[object, Secu
     found = await _resolved(request, nexus)
     if found is None:
         await nexus.fair_use.admit(address_of(request))
-        raise RequestRefused(401, headers=CHALLENGE)
+        raise RequestRefused(401, headers=_challenge(request, nexus))
     request.state.key = str(found.id)  # for the line in the log
     await nexus.fair_use.admit(_caller(found))
     path: str = request.scope["path"]
@@ -80,7 +81,22 @@ async def _resolved(request: Request, nexus: Served) -> Principal | None:
     cookie = _cookie(request, nexus.app.settings.public_url)
     if bearer is None and cookie is None:
         return None
-    return await nexus.app.credentials.resolve(bearer, cookie)
+    return await nexus.app.credentials.resolve(bearer, cookie, _resource(request, nexus))
+
+
+def _resource(request: Request, nexus: Served) -> str | None:
+    """The address for which tokens of connected apps are taken here; None where none are."""
+    public_url, path = nexus.app.settings.public_url, request.scope["path"]
+    return resource_of(public_url) if public_url is not None and _is_within(path, RESOURCE_PATH) else None
+
+
+def _challenge(request: Request, nexus: Served) -> Mapping[str, str]:
+    """How to ask instead: at the address for connected apps, by signing in."""
+    public_url = nexus.app.settings.public_url
+    if public_url is None or _resource(request, nexus) is None:
+        return CHALLENGE
+    error = None if bearer_of(request) is None else "invalid_token"
+    return {"WWW-Authenticate": challenge(public_url, error)}
 
 
 async def web_session_of(request: Request, nexus: Served) -> Principal | None:

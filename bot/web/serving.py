@@ -13,6 +13,7 @@ from composer.app import App
 if TYPE_CHECKING:
     from bot.web.gateway.gateway import Gateway
     from bot.web.limits import FairUse
+    from bot.web.oauth.server import OAuthServer
     from bot.web.openid import OpenIdProvider
 
 Connected = Callable[[], Awaitable[bool]]  # of a platform
@@ -23,7 +24,7 @@ class Served:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
     `fair_use` counts requests; `sessions` answers what people say; `mcp` serves MCP clients; `gateway` passes requests
     on to model servers; `slack` takes Slack's events, where they come by HTTP; `openid` signs people in by their
-    accounts at a provider, where one is set."""
+    accounts at a provider, where one is set; `oauth` signs in AI tools, where a public URL is set."""
 
     app: App
     metrics: Metrics
@@ -34,3 +35,4 @@ class Served:
     gateway: "Gateway"
     slack: SlackHttp | None = None
     openid: "OpenIdProvider | None" = None
+    oauth: "OAuthServer | None" = None

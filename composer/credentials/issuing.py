@@ -16,6 +16,7 @@ from composer.credentials.principal import (
     Permission,
     parse_permission,
 )
+from composer.credentials.redirects import host_of
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import User, derived_id
 from composer.repositories.api_keys import KeyEntry
@@ -91,6 +92,8 @@ def listed(entry: Opening, now: datetime) -> str:
         name = f" as {entry.name}" if entry.name else ""
         since = f"{entry.created_at:%Y-%m-%d}"
         return f"{entry.id.hex[:8]}  login, an account at {entry.issuer}{name}: since {since}, {used}"
+    if entry.redirect_uri is not None:
+        return _listed_app(entry, now)
     whose = f"of {entry.vendor}" if entry.vendor else "your own"
     until = "" if entry.expires_at is None else f", until {entry.expires_at:%Y-%m-%d}"
     ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
@@ -98,6 +101,15 @@ def listed(entry: Opening, now: datetime) -> str:
     return (
         f"{entry.id.hex[:8]}  key {entry.prefix}…{name}, {whose}{ended}: since {entry.created_at:%Y-%m-%d}{until}, "
         f"{used}; {', '.join(entry.permissions)}"
+    )
+
+
+def _listed_app(entry: KeyEntry, now: datetime) -> str:
+    ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
+    used = "never used" if entry.last_used_at is None else f"last used {entry.last_used_at:%Y-%m-%d %H:%M}"
+    return (
+        f"{entry.id.hex[:8]}  connected app '{entry.name}' at {host_of(entry.redirect_uri or '')}, as "
+        f"{entry.vendor}{ended}: since {entry.created_at:%Y-%m-%d}, {used}; {', '.join(entry.permissions)}"
     )
 
 
@@ -178,7 +190,7 @@ async def revoke(
 def ended(entry: Opening) -> str:
     """What was ended, for people."""
     if isinstance(entry, KeyEntry):
-        return f"The key {entry.prefix}…"
+        return f"The key {entry.prefix}…" if entry.client is None else f"The connected app '{entry.name}'"
     return "The web session" if isinstance(entry, SessionEntry) else "The login"
 
 

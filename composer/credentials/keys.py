@@ -1,4 +1,4 @@
-"""The texts of keys, web sessions and login links: made, read and digested. Pure: randomness is passed in.
+"""The texts of keys, web sessions, login links and tokens: made, read and digested. Pure: randomness is passed in.
 
 `nx_<tenant>_<64 hexadecimal digits>`. The tenant stands in the text, so that what it opens is looked up within that
 tenant alone. Only the SHA-256 of the whole text is stored. With 256 random bits no slow hash is needed: nobody can
@@ -14,9 +14,10 @@ from typing import Final
 from composer.errors import BadInput
 
 SECRET_BYTES: Final = 32
+RENEWED_BYTES: Final = 16  # of these, in a refresh token: the other half stays the same
 MAX_CHARS: Final = 1_024  # of a credential; a longer one is none
 SHOWN_DIGITS: Final = 8
-_TEXT: Final = re.compile(r"(nxs?|nxl)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
+_TEXT: Final = re.compile(r"(nx[slacr]?)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
 _ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _ESCAPE: Final = re.compile(r"((?:~[0-9a-f]{2})+)", re.ASCII)
 
@@ -27,6 +28,9 @@ class Kind(StrEnum):
     KEY = "nx"
     WEB_SESSION = "nxs"
     LOGIN_LINK = "nxl"
+    APP_CODE = "nxc"  # gets an app its first tokens
+    ACCESS_TOKEN = "nxa"
+    REFRESH_TOKEN = "nxr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,19 @@ def parse(text: str, kind: Kind) -> Parsed | None:
 def digest(text: str) -> bytes:
     """The SHA-256 of a credential's text, as it is stored. One that is too long has that of no credential."""
     return hashlib.sha256(text[: MAX_CHARS + 1].encode("utf-8", "surrogatepass")).digest()
+
+
+def family(text: str) -> bytes:
+    """The digest of the part that all refresh tokens of one sign-in begin with."""
+    return digest(text[: -2 * RENEWED_BYTES])
+
+
+def renewed(text: str, secret: bytes) -> str:
+    """The refresh token that takes the place of this one, from 16 random bytes: it begins as the others of its sign-in
+    do, so one of them that is used again is known though none is stored. Raises ValueError for another number."""
+    if len(secret) != RENEWED_BYTES:
+        raise ValueError(f"a refresh token is renewed with {RENEWED_BYTES} random bytes")
+    return text[: -2 * RENEWED_BYTES] + secret.hex()
 
 
 def shown(text: str) -> str:

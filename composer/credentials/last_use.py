@@ -18,7 +18,7 @@ PERIOD: Final = timedelta(minutes=1)
 
 
 class LastUse:
-    """Stores when keys and web sessions are used. Nothing is kept between two uses, so several processes agree."""
+    """Stores when keys, apps and web sessions are used. Nothing is kept between uses, so several processes agree."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -40,7 +40,7 @@ class LastUse:
     async def _write(self, principal: Principal, now: datetime) -> None:
         try:
             async with self._database.transaction(principal.tenant_id) as tx:
-                stored = tx.api_keys if principal.source is Source.KEY else tx.web_sessions
+                stored = tx.web_sessions if principal.source is Source.WEB_SESSION else tx.api_keys
                 await stored.used(principal.id, now, now - PERIOD)
         except NexusError as error:  # the next use stores it
             logger.warning("credentials.last_use_not_stored", error=type(error).__name__)

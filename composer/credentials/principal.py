@@ -96,13 +96,14 @@ class Source(StrEnum):
     WEB_SESSION = "web session"
     SETTINGS = "settings"
     KEY = "key"
+    OAUTH = "connected app"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Whom a credential stands for, at one request: never kept for the next one. `vendor` None: the person themselves.
-    `permissions` is what the credential may be used for now. `id` is that of the key or the web session, `tenant` the
-    slug of the tenant."""
+    `permissions` is what the credential may be used for now. `id` is that of the key, the connected app or the
+    web session, `tenant` the slug of the tenant."""
 
     tenant_id: uuid.UUID
     user: uuid.UUID

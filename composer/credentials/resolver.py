@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.keys import Kind
+from composer.credentials.keys import Kind, Parsed
 from composer.credentials.last_use import LastUse
 from composer.credentials.principal import (
     EVERY_PERMISSION,
@@ -65,11 +65,19 @@ class Resolver:
         self._settings_keys = _settings_keys(settings)
         self._gateway_keys = _gateway_keys(settings)
 
-    async def resolve(self, bearer: str | None, cookie: str | None = None) -> Principal | None:
+    async def resolve(
+        self, bearer: str | None, cookie: str | None = None, resource: str | None = None
+    ) -> Principal | None:
         """Whom a request's credentials stand for: the text of its bearer token, and that of its cookie, which counts
-        first. None if neither stands for anybody. Raises Unavailable."""
+        first. `resource` is the address for which tokens of connected apps are taken: those for another one, and all
+        where it is None, stand for nobody. None if neither stands for anybody. Raises Unavailable."""
         found = None if cookie is None else await self._web_session(cookie)
-        return await self._key(bearer) if found is None and bearer is not None else found
+        if found is not None or bearer is None:
+            return found
+        parsed = None if resource is None else keys.parse(bearer, Kind.ACCESS_TOKEN)
+        if parsed is None or resource is None:
+            return await self._key(bearer)
+        return await self._access_token(bearer, parsed, resource)
 
     def gateway_key(self, bearer: str) -> GatewayKey | None:
         """The key without an owner that a text is, if it is one. All are compared, however early one fits."""
@@ -115,6 +123,28 @@ class Resolver:
         )
         self._last_use.note(principal, stored.last_used_at)
         return principal
+
+    async def _access_token(self, text: str, parsed: Parsed, resource: str) -> Principal | None:
+        digest, tenant = keys.digest(text), tenant_id(parsed.tenant)
+        async with self._database.statement(tenant) as tx:
+            stored = await tx.connected_apps.find_access(digest)
+        if stored is None or not hmac.compare_digest(stored.digest, digest):
+            return None
+        if stored.revoked_at is not None or stored.expires_at <= self._clock.now() or stored.resource != resource:
+            return None
+        permissions = effective(stored.permissions, stored.vendor, stored.holder)
+        principal = Principal(
+            tenant, stored.holder.user_id, stored.vendor, permissions, Source.OAUTH, stored.key_id, parsed.tenant
+        )
+        self._last_use.note(principal, stored.last_used_at)
+        return principal
+
+    async def granted(self, text: str) -> frozenset[str]:
+        """What an access token was given for, also what its person may not do now. Nothing for any other text."""
+        parsed = keys.parse(text, Kind.ACCESS_TOKEN)
+        async with self._database.statement(NO_TENANT if parsed is None else tenant_id(parsed.tenant)) as tx:
+            stored = await tx.connected_apps.find_access(keys.digest(text))
+        return frozenset() if stored is None else frozenset(stored.permissions)
 
     def _matching(self, digest: bytes) -> _SettingsKey | None:
         """The key of the settings with this digest. All are compared, however early one fits."""

@@ -76,7 +76,8 @@ class TeamEntry(DocumentPart):
 
 
 class KeyPart(DocumentPart):
-    """A key to the person's memory, by its beginning: its text is stored nowhere. `vendor` null: their own."""
+    """A key to the person's memory, by its beginning: its text is stored nowhere. `vendor` null: their own. Of a
+    connected app `client` is its id, and `redirect_uri` where it is led back to."""
 
     id: uuid.UUID
     vendor: str | None
@@ -87,6 +88,8 @@ class KeyPart(DocumentPart):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    client: str | None = None
+    redirect_uri: str | None = None
 
 
 class WebSessionPart(DocumentPart):

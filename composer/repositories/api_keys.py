@@ -1,4 +1,7 @@
-"""The keys by which people and their AI tools reach a memory over the API. Of a key's text only a digest is stored."""
+"""The keys by which people and their AI tools reach a memory over the API. Of a key's text only a digest is stored.
+
+An app that a person has connected is a key without a text: its tokens (connected_apps.py) stand for it.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -34,7 +37,8 @@ class StoredKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A key as it is listed: nothing that opens anything. `user_name` is set where the keys of everyone are listed."""
+    """A key as it is listed: nothing that opens anything. `user_name` is set where the keys of everyone are listed.
+    Of a connected app, `client` is its id, and `redirect_uri` where it is led back to; it has no `prefix`."""
 
     id: uuid.UUID
     user_id: uuid.UUID
@@ -47,6 +51,8 @@ class KeyEntry:
     revoked_at: datetime | None
     last_used_at: datetime | None
     user_name: str = ""
+    client: str | None = None
+    redirect_uri: str | None = None
 
     def ended(self, now: datetime) -> bool:
         """Whether the key was revoked or has expired."""
@@ -90,7 +96,7 @@ class ApiKeys:
         return StoredKey(
             row["id"],
             row["digest"],
-            _holder(row),
+            holder_of(row),
             row["vendor"],
             tuple(row["permissions"]),
             row["expires_at"],
@@ -103,15 +109,15 @@ class ApiKeys:
         row = await self._sql.fetch_one(
             "credential_owner", platform=platform, workspace=workspace, external_id=external_id
         )
-        return None if row is None else _holder(row)
+        return None if row is None else holder_of(row)
 
     async def of(self, users: Sequence[uuid.UUID]) -> list[KeyEntry]:
         """The keys of these users, oldest first."""
-        return [_entry(row) for row in await self._sql.fetch("api_keys_of", user_ids=list(users))]
+        return [key_entry(row) for row in await self._sql.fetch("api_keys_of", user_ids=list(users))]
 
     async def all(self) -> list[KeyEntry]:
         """The keys of everyone, by the names of their people, for whoever runs Nexus."""
-        return [_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]
+        return [key_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]
 
     async def lock(self, user: uuid.UUID) -> None:
         """Let nobody else make a key for a person, by the first of their users, until the transaction ends."""
@@ -150,11 +156,13 @@ class ApiKeys:
         return len(await self._sql.fetch("api_keys_delete_ended", before=before))
 
 
-def _holder(row: Row) -> Holder:
+def holder_of(row: Row) -> Holder:
+    """Whom a credential stands for, by a row that says it."""
     return Holder(row["user_id"], row["admin"], row["opted_out"])
 
 
-def _entry(row: Row, user_name: str = "") -> KeyEntry:
+def key_entry(row: Row, user_name: str = "") -> KeyEntry:
+    """A key, by a row of a list."""
     return KeyEntry(
         row["id"],
         row["user_id"],
@@ -167,4 +175,6 @@ def _entry(row: Row, user_name: str = "") -> KeyEntry:
         row["revoked_at"],
         row["last_used_at"],
         user_name,
+        row["client"],
+        row["redirect_uri"],
     )

@@ -51,6 +51,8 @@ class AuditAct(StrEnum):
     MEMORY_REACH = "memory.reach"
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
+    APP_CONNECTED = "app.connected"  # by its person, on our page
+    APP_SIGNED_OUT = "app.signed_out"  # its tokens were ended: by itself, or since one was used twice
     LOGIN_LINK = "login.link"  # made, for the person that it signs in
     LOGIN_CONNECTED = "login.connected"  # an account at the OpenID provider, by which its person signs in
     LOGIN_DISCONNECTED = "login.disconnected"

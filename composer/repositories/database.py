@@ -10,6 +10,7 @@ from composer.repositories.api_requests import ApiRequests
 from composer.repositories.audit import Audit, AuditSigner
 from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
+from composer.repositories.connected_apps import ConnectedApps
 from composer.repositories.connections import Connections
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
@@ -65,6 +66,7 @@ class Transaction:
         self.api_keys = ApiKeys(statements, self.audit)
         self.commands = Commands(statements)
         self.compactions = Compactions(statements)
+        self.connected_apps = ConnectedApps(statements, self.audit)
         self.connections = Connections(statements)
         self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)

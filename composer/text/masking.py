@@ -40,7 +40,7 @@ _FURTHER: Final = (  # forms that the plugins do not know, or find in quadratic 
     ),
     ("GitHub token", r"github_pat_[A-Za-z0-9_]{40,}", ("github_pat_",)),
     ("Google key", r"AIza[0-9A-Za-z_-]{35}", ("aiza",)),
-    ("Nexus key", r"nx[sl]?_[A-Za-z0-9_~-]{1,200}?_[0-9a-f]{64}", ("nx_", "nxs_", "nxl_")),
+    ("Nexus key", r"nx[slacr]?_[A-Za-z0-9_~-]{1,200}?_[0-9a-f]{64}", ("nx_", "nxs_", "nxl_", "nxa_", "nxc_", "nxr_")),
     ("npm token", r"npm_[A-Za-z0-9]{36}", ("npm_",)),
     ("Slack token", r"(?:xapp|xoxe(?:\.xox[bp])?)-\d-[A-Za-z0-9-]{20,}", ("xapp-", "xoxe")),
     ("Stripe key", r"(?:sk|rk)_(?:live|test)_[0-9a-zA-Z]{24,}", ("k_live_", "k_test_")),

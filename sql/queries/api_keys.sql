@@ -17,13 +17,13 @@ CROSS JOIN LATERAL (
 
 -- name: api_keys_of
 -- List the keys of these users, oldest first.
-SELECT id, user_id, vendor, name, prefix, permissions, created_at, expires_at, revoked_at, last_used_at
+SELECT id, user_id, vendor, name, prefix, permissions, created_at, expires_at, revoked_at, last_used_at, client, redirect_uri
 FROM api_keys WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) ORDER BY created_at, id
 
 -- name: api_keys_all
 -- List all keys of the tenant, with the names of their people.
 SELECT k.id, k.user_id, k.vendor, k.name, k.prefix, k.permissions, k.created_at, k.expires_at, k.revoked_at, k.last_used_at,
-       u.name AS user_name
+       k.client, k.redirect_uri, u.name AS user_name
 FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
 WHERE k.tenant_id = :tenant_id ORDER BY u.name, k.created_at, k.id
 

@@ -43,6 +43,7 @@ DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND user_id = ANY (:user_i
 DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at <= :now RETURNING id
 
 -- name: sign_ins_end_all
--- After a restore, end every web session and every login link of all tenants: who signed out since the backup stays so.
-WITH links AS (DELETE FROM login_links)
+-- After a restore, end every web session, every login link and every token of an app, of all tenants: who signed out since
+-- the backup stays so.
+WITH links AS (DELETE FROM login_links), codes AS (DELETE FROM app_codes), tokens AS (DELETE FROM app_tokens)
 DELETE FROM web_sessions

@@ -651,7 +651,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
-    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links|openid_logins)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links|openid_logins|app_codes|app_tokens)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
@@ -660,6 +660,8 @@ RECORDED: Final = {
     "api_key_insert",
     "api_keys_delete_of",
     "api_keys_revoke",
+    "app_insert",
+    "app_tokens_end",
     "login_link_store",
     "openid_login_connect",
     "openid_logins_delete_of",
@@ -699,6 +701,14 @@ RECORDED: Final = {
 }
 NOT_RECORDED: Final = {
     "api_key_used": "changes only when it was used",
+    "app_code_insert": "of an app whose connecting is recorded",
+    "app_code_redeem": "gives no more than the code did",
+    "app_codes_delete_expired": "an unused code",
+    "app_extend": "changes only when an app that is not used ends",
+    "app_tokens_insert": "of an app whose connecting is recorded",
+    "app_tokens_renew": "gives no more than the token did that it replaces",
+    "app_tokens_trim": "the oldest of twenty sign-ins of one app, which signs in again",
+    "app_tokens_delete_expired": "tokens that open nothing any more",
     "api_keys_delete_ended": "a key that opens nothing any more",
     "login_link_redeem": "recorded as the sign-in that follows",
     "login_links_delete_expired": "an unused link",

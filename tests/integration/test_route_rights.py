@@ -143,6 +143,18 @@ PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), (
     ("POST", "/login/account/confirm"),
     ("POST", "/login/account/disconnect"),
 }
+# By which AI tools sign in, and their people allow it (tests/integration/test_oauth.py, test_oauth_attacks.py).
+PAGES_OF_OAUTH: Final = {
+    ("GET", "/.well-known/oauth-protected-resource"),
+    ("GET", "/.well-known/oauth-protected-resource/mcp"),
+    ("GET", "/.well-known/oauth-authorization-server"),
+    ("GET", "/.well-known/openid-configuration"),
+    ("GET", "/oauth/authorize"),
+    ("POST", "/oauth/consent"),
+    ("POST", "/oauth/token"),
+    ("POST", "/oauth/register"),
+    ("POST", "/oauth/revoke"),
+}
 
 
 @pytest.fixture
@@ -182,7 +194,7 @@ def test_every_route_says_who_may_use_it() -> None:
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }
-    assert served - PAGES - set(GATEWAY_ROUTES) == set(ROUTES), (
+    assert served - PAGES - PAGES_OF_OAUTH - set(GATEWAY_ROUTES) == set(ROUTES), (
         "a new route is classified in ROUTES, and one that went is taken out"
     )
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 ACME, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 # Tables of the installation, not of one tenant. None of them contains text of a person.
-OF_NO_TENANT = {"deployment", "job_runs", "schema_migrations", "tenants"}
+OF_NO_TENANT = {"deployment", "job_runs", "oauth_clients", "schema_migrations", "tenants"}
 
 
 @asynccontextmanager
@@ -91,7 +91,13 @@ async def test_every_key_and_unique_index_begins_with_the_tenant(fresh_url: str)
             """
         )
     wrong = {row["index"] for row in rows if row["first"] != "tenant_id"}
-    assert wrong == {"deployment_pkey", "job_runs_pkey", "schema_migrations_pkey", "tenants_slug_key"}
+    assert wrong == {
+        "deployment_pkey",
+        "job_runs_pkey",
+        "oauth_clients_pkey",
+        "schema_migrations_pkey",
+        "tenants_slug_key",
+    }
     assert len(rows) > 20
 
 

@@ -1,6 +1,7 @@
 """A browser for tests: it keeps cookies by exact names, says which page asks, and follows no redirect by itself."""
 
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,7 +22,7 @@ class Browser:
         """Open an address, of ours or of another site."""
         return await self._send("GET", address, headers)
 
-    async def press(self, path: str, _headers: dict[str, str] | None = None, **values: str) -> httpx2.Response:
+    async def press(self, path: str, _headers: Any = None, /, **values: str) -> httpx2.Response:
         """Press a button of one of our own pages."""
         return await self._send("POST", path, OWN if _headers is None else _headers, values)
 

@@ -57,7 +57,8 @@ class KeyToMake(BaseModel):
 
 
 class Key(BaseModel):
-    """A key, by its beginning. It was ended at `revoked_at`. `current`: it is the one that asks."""
+    """A key, by its beginning. It was ended at `revoked_at`. `current`: it is the one that asks. A connected app has no
+    beginning: `client` is its id, and `redirect_uri` where it is led back to."""
 
     id: uuid.UUID
     vendor: str | None
@@ -68,6 +69,8 @@ class Key(BaseModel):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    client: str | None
+    redirect_uri: str | None
     current: bool
 
 
@@ -237,5 +240,7 @@ def _values(key: KeyEntry, current: uuid.UUID) -> dict[str, Any]:
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
         "last_used_at": key.last_used_at,
+        "client": key.client,
+        "redirect_uri": key.redirect_uri,
         "current": key.id == current,
     }

@@ -16,6 +16,7 @@ from bot.web.limits import counted_by_address
 from bot.web.pages import HEADERS, button, link, page
 from bot.web.principal import Bearer, cookie_name, is_own_page
 from bot.web.problems import documented, header
+from bot.web.returning import way_back
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.principal import Source
 from composer.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
@@ -59,7 +60,7 @@ async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] 
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
     except NotFound as error:
         return page(str(error), status=404)
-    return signed_in_with(cookie, app.settings.public_url)
+    return signed_in_with(request, cookie, app.settings.public_url)
 
 
 @router.get(SIGNED_IN, include_in_schema=False)
@@ -70,10 +71,11 @@ async def signed_in(nexus: Nexus) -> Response:
     return page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.", more)
 
 
-def signed_in_with(cookie: str, public_url: str | None) -> Response:
-    """The answer that gives a browser the cookie of its web session, and leads it to a page without any code."""
+def signed_in_with(request: Request, cookie: str, public_url: str | None) -> Response:
+    """The answer that gives a browser the cookie of its web session, and leads it back to the app that brought it here,
+    or to a page without any code."""
     name, secure = cookie_name(public_url)
-    answer = RedirectResponse(SIGNED_IN, 303, HEADERS)
+    answer = RedirectResponse(way_back(request, public_url) or SIGNED_IN, 303, HEADERS)
     lifetime = int(SESSION_LIFETIME.total_seconds())
     answer.set_cookie(name, cookie, lifetime, path="/", secure=secure, httponly=True, samesite="lax")
     return answer

@@ -3,14 +3,17 @@
 from typing import Final
 
 from fastapi import APIRouter, Depends, Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from bot.web.dependencies import Nexus
 from bot.web.limits import address_of
 from bot.web.mcp.caller import PRINCIPAL
+from bot.web.mcp.scopes import scope_needed
+from bot.web.oauth.metadata import challenge
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
+from composer.credentials.principal import Principal, Source
 
 PATH: Final = "/mcp"
 
@@ -30,16 +33,40 @@ router = APIRouter(dependencies=[Depends(_require_on)])
 class _Handed(Response):
     """The answer that the MCP server gives to a request."""
 
-    def __init__(self, nexus: Served) -> None:
+    def __init__(self, nexus: Served, read: bytes | None = None) -> None:
+        """`read` is the request's body, where it was read."""
         super().__init__()
         self._nexus = nexus
+        self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._nexus.mcp.serve(self._nexus, scope, receive, send)
+        async def receive_again() -> Message:
+            if self._read is None:
+                return await receive()
+            body, self._read = self._read, None
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._nexus.mcp.serve(self._nexus, scope, receive_again, send)
 
 
 @router.post(PATH, include_in_schema=False)
 async def mcp(request: Request, nexus: Nexus, principal: Bearer) -> Response:
     """One request of an MCP client. The client opens no stream of its own: there is nothing that it is told unasked."""
     setattr(request.state, PRINCIPAL, principal)
-    return _Handed(nexus)
+    if principal.source is not Source.OAUTH:
+        return _Handed(nexus)
+    body = await request.body()
+    await _require_scope(request, nexus, principal, body)
+    return _Handed(nexus, body)
+
+
+async def _require_scope(request: Request, nexus: Served, principal: Principal, body: bytes) -> None:
+    """Return if a connected app was given what it calls a tool for. Raises RequestRefused with 403, which has clients
+    ask their person for it. What the person may not do now is said by the tool instead: asking would not help."""
+    if scope_needed(body, principal.permissions) is None:
+        return
+    granted = await nexus.app.credentials.granted(request.headers.get("authorization", "").partition(" ")[2])
+    lacking, public_url = scope_needed(body, granted), nexus.app.settings.public_url
+    if lacking is not None and public_url is not None:
+        asked = challenge(public_url, "insufficient_scope", {*granted, lacking})
+        raise RequestRefused(403, f"This needs the scope {lacking}.", {"WWW-Authenticate": asked})

@@ -116,7 +116,7 @@ async def _signed_in(request: Request, flow: _Flow, account: OpenIdAccount) -> R
         secrets.token_bytes(SECRET_BYTES),
         app.clock.now(),
     )
-    return signed_in_with(cookie, app.settings.public_url)
+    return signed_in_with(request, cookie, app.settings.public_url)
 
 
 @router.get(ACCOUNT_PATH, include_in_schema=False)

@@ -1,0 +1,95 @@
+"""The page on which a person allows an app to use their memory: who asks, where it leads, for what, as which tool."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from fastapi.responses import Response
+
+from bot.web import pages
+from bot.web.oauth.clients import Client
+from bot.web.oauth.metadata import CONSENT
+from composer.credentials.connected_apps import AppRequest
+from composer.credentials.redirects import host_of, leads_to_loopback
+from composer.settings import is_vendor
+from composer.text.names import in_quotes, looks
+
+MAX_VENDOR_CHARS: Final = 32
+# What is sent along with a request, and kept from page to page.
+PARAMETERS: Final = (
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "scope",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+)
+IN_WORDS: Final[Mapping[str, str]] = {
+    "entries:read": "read your own entries, those that you let a tool of this name read",
+    "entries:write": "write entries for you, and erase those that it wrote",
+    "teams:read": "read what your teams share",
+    "projects:read": "read what is remembered of your projects",
+}
+LOCAL: Final = (
+    "It leads back to {host}, a program on this computer. Any program here can ask in this name: go on only if you "
+    "have just started this yourself."
+)
+SELF_NAMED: Final = (
+    "It calls itself so, and nobody has checked that: go on only if you have just started this yourself."
+)
+LOOKS_LIKE: Final = "Its name is written with letters that look like others: it may want to be taken for {name}."
+# Kept by a page in front, which opens this one in a window of its own and waits for it.
+HEADERS: Final = {"Cross-Origin-Opener-Policy": "unsafe-none"}
+_NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+
+
+def token_of(cookie: str, said: Mapping[str, str]) -> str:
+    """What shows that a form came from the page that this web session was shown for this very request. `cookie` is the
+    text of the session's cookie, which no other page can read."""
+    request = json.dumps([said.get(name) for name in PARAMETERS]).encode()
+    return hmac.new(cookie.encode(), b"nexus consent " + request, hashlib.sha256).hexdigest()
+
+
+def vendor_of(name: str) -> str:
+    """The name of a tool that fits what an app calls itself; empty where none does. The person may write another."""
+    found = _NO_WORD.sub("-", name.lower()).strip("-")[:MAX_VENDOR_CHARS].strip("-")
+    return found if is_vendor(found) else ""
+
+
+def consent_page(
+    client: Client, asked: AppRequest, person: str, vendor: str, token: str, said: Mapping[str, str], wrong: str = ""
+) -> Response:
+    """The page. `person` is whose memory it is about, `vendor` what the field holds, `wrong` what was wrong with it."""
+    parts = [pages.text(wrong)] if wrong else []
+    if client.has_address:
+        parts.append(pages.text(f"It is the app described at {client.id}"))
+    else:
+        parts.append(pages.text(SELF_NAMED))
+    if any(each.isalpha() and not each.isascii() for each in client.name):
+        alike = " or ".join(sorted(looks(client.name)))
+        parts.append(pages.text(LOOKS_LIKE.format(name=alike)) if alike else "")
+    said_where = LOCAL if leads_to_loopback(asked.redirect_uri) else "It leads back to {host}."
+    parts.append(pages.text(said_where.format(host=host_of(asked.redirect_uri))))
+    parts.append(pages.text("It could:"))
+    parts.append(pages.items(IN_WORDS[each] for each in asked.permissions))
+    label = "Name it, for your lists and as the tool that its entries come from:"
+    kept = {name: said[name] for name in PARAMETERS if name in said}
+    parts.append(
+        pages.form(
+            CONSENT,
+            pages.field("vendor", label, vendor, MAX_VENDOR_CHARS),
+            pages.choice("decision", "allow", "Allow"),
+            pages.choice("decision", "deny", "Cancel"),
+            **kept,
+            token=token,
+        )
+    )
+    parts.append(pages.text("You end it with /nexus keys revoke; /nexus keys list shows it."))
+    answer = pages.page(f"{in_quotes(client.name)} wants to use the memory of {person}.", *parts)
+    answer.headers.update(HEADERS)
+    return answer

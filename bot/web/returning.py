@@ -1,0 +1,48 @@
+"""Where a browser goes on after signing in: back to the request of an app that brought it, and nowhere else."""
+
+import base64
+import binascii
+from typing import Final
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from bot.web.oauth.metadata import AUTHORIZE
+from bot.web.principal import cookie_name, only_cookie
+
+SUFFIX: Final = "-return"
+SECONDS: Final = 600
+MAX_CHARS: Final = 3_000  # of the parameters: a browser keeps 4,096 bytes of a cookie
+
+
+def keep(answer: Response, query: str, public_url: str | None) -> bool:
+    """Have the browser come back to a request of an app, by its parameters; False where these are too long for that."""
+    if len(query) > MAX_CHARS:
+        return False
+    name, secure = _cookie(public_url)
+    text = base64.urlsafe_b64encode(query.encode()).decode()
+    answer.set_cookie(name, text, SECONDS, path="/", secure=secure, httponly=True, samesite="lax")
+    return True
+
+
+def way_back(request: Request, public_url: str | None) -> str | None:
+    """The address of the request that the browser came from, if it came from one."""
+    text = only_cookie(request, _cookie(public_url)[0])
+    if text is None:
+        return None
+    try:
+        query = base64.b64decode(text.strip('"'), altchars=b"-_", validate=True).decode("ascii")
+    except (ValueError, binascii.Error):
+        return None
+    return f"{AUTHORIZE}?{query}" if query.isprintable() and " " not in query else None
+
+
+def drop(answer: Response, public_url: str | None) -> None:
+    """Forget where the browser came from."""
+    name, secure = _cookie(public_url)
+    answer.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def _cookie(public_url: str | None) -> tuple[str, bool]:
+    name, secure = cookie_name(public_url)
+    return name + SUFFIX, secure

@@ -1,0 +1,213 @@
+"""Signing in AI tools by OAuth: what clients are told of it, `/oauth/authorize` with its consent page, and tokens.
+
+There is nothing at these addresses without NEXUS_PUBLIC_URL. A page leads back to an app only after its address has
+been checked, and only once its person has pressed a button there, now or before.
+"""
+
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
+
+from bot.web import pages, returning
+from bot.web.bodies import JsonRoute
+from bot.web.dependencies import Nexus
+from bot.web.limits import address_of, counted_by_address
+from bot.web.oauth import metadata
+from bot.web.oauth.clients import Client
+from bot.web.oauth.consent import HEADERS, PARAMETERS, consent_page, token_of, vendor_of
+from bot.web.oauth.server import OAuthServer
+from bot.web.principal import cookie_name, only_cookie, web_session_of
+from bot.web.problems import RequestRefused, status_of
+from bot.web.routes.login import OPENID_PATH
+from bot.web.serving import Served
+from composer.credentials import connected_apps
+from composer.credentials.connected_apps import AppRequest
+from composer.credentials.keys import SECRET_BYTES
+from composer.credentials.principal import Principal
+from composer.credentials.redirects import leads_to_loopback
+from composer.errors import BadInput, NexusError
+
+MAX_BYTES: Final = 10_000  # of a form, and of what an app says of itself
+PUBLIC: Final = {"Cache-Control": "public, max-age=3600"}
+SIGN_IN_FIRST: Final = (
+    "An app wants to use your memory. Sign in first: get a link with /nexus login, in a direct message, and open it in "
+    "this browser. It leads back here."
+)
+TOO_LONG: Final = " Then have the app sign in once more: what it sent is too long to be kept."
+OTHER_PAGE: Final = "This was not sent by our own page: have the app sign in anew, from its beginning."
+SOMEBODY_ELSE: Final = "This page is shown anew, since it was made for somebody else or for another request."
+TWICE: Final = "The app names something twice: have it sign in anew, from its beginning."
+
+
+async def _oauth(nexus: Nexus) -> OAuthServer:
+    """The authorization server. Raises RequestRefused where there is none."""
+    if nexus.oauth is None:
+        raise RequestRefused(404)
+    return nexus.oauth
+
+
+OAuth = Annotated[OAuthServer, Depends(_oauth)]
+router = APIRouter(route_class=JsonRoute, dependencies=[Depends(_oauth), Depends(counted_by_address)])
+
+
+@router.get(metadata.PROTECTED_RESOURCE, include_in_schema=False)
+@router.get(metadata.PROTECTED_RESOURCE + metadata.RESOURCE_PATH, include_in_schema=False)
+async def protected_resource(oauth: OAuth) -> Response:
+    """Which server gives tokens for `/mcp`."""
+    return JSONResponse(metadata.protected_resource(oauth.public_url), headers=PUBLIC)
+
+
+@router.get(metadata.AUTHORIZATION_SERVER, include_in_schema=False)
+@router.get(metadata.OPENID_CONFIGURATION, include_in_schema=False)
+async def authorization_server(oauth: OAuth) -> Response:
+    """Where and how clients get tokens. Some ask for it at the address of OpenID's."""
+    return JSONResponse(metadata.authorization_server(oauth.public_url), headers=PUBLIC)
+
+
+@router.get(metadata.AUTHORIZE, include_in_schema=False)
+async def authorize(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
+    """Ask the person who is signed in for what an app wants; who isn't, signs in first. Nothing of the app is looked up
+    before."""
+    principal = await web_session_of(request, nexus)
+    if principal is None:
+        return _signed_in_first(request, nexus)
+    said = _once(request.query_params.multi_items())
+    answer = await _asked(request, nexus, oauth, principal, said)
+    returning.drop(answer, oauth.public_url)
+    return answer
+
+
+@router.post(metadata.CONSENT, include_in_schema=False)
+async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
+    """Take what the person has decided, and lead back to the app."""
+    principal = await web_session_of(request, nexus)  # of a page of ours alone
+    if principal is None:
+        return pages.page(OTHER_PAGE, status=403)
+    sent = await _form(request)
+    said = {name: value for name, value in sent.items() if name in PARAMETERS}
+    if not hmac.compare_digest(sent.get("token", "").encode(), _token(request, oauth, said).encode()):
+        return await _asked(request, nexus, oauth, principal, said, wrong=SOMEBODY_ELSE)
+    return await _asked(request, nexus, oauth, principal, said, sent.get("vendor", ""), sent.get("decision", ""))
+
+
+@router.post(metadata.TOKEN, include_in_schema=False)
+async def token(request: Request, oauth: OAuth) -> Response:
+    """Give tokens for a code, or for a refresh token."""
+    return await (await oauth.handlers()).token(request, await _form(request))
+
+
+@router.post(metadata.REVOKE, include_in_schema=False)
+async def revoke(request: Request, oauth: OAuth) -> Response:
+    """End the sign-in that a token belongs to (RFC 7009)."""
+    return await (await oauth.handlers()).revoke(request, await _form(request))
+
+
+@router.post(metadata.REGISTER, include_in_schema=False)
+async def register(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
+    """Register an app (RFC 7591). Anybody may, so there is a lower limit for each address."""
+    await nexus.fair_use.admit(f"register:{address_of(request)}", admin=True)
+    return await (await oauth.handlers()).register(request)
+
+
+async def _asked(
+    request: Request,
+    nexus: Served,
+    oauth: OAuthServer,
+    principal: Principal,
+    said: Mapping[str, str],
+    vendor: str | None = None,
+    decision: str = "",
+    wrong: str = "",
+) -> Response:
+    """The answer to a request of an app: the page, or what leads back. `vendor` and `decision` are what the person has
+    chosen on the page, None before."""
+    handlers = await oauth.handlers()
+    found = await handlers.asked(request, said)
+    if isinstance(found, str):
+        return pages.page(found, status=400)
+    if isinstance(found, Response):
+        return found
+    client, asked = found
+    if vendor is not None and decision != "allow":
+        return _leading_back(handlers.back(asked.redirect_uri, said, error="access_denied"), client)
+    try:
+        person, before = await _person(nexus, principal, asked)
+        if vendor is None and not wrong and before and _is_remembered(request, asked):
+            code = await _connected(nexus, oauth, principal, asked, before[0])
+            return handlers.led_back(asked.redirect_uri, said, code=code)
+        if vendor is not None:
+            code = await _connected(nexus, oauth, principal, asked, vendor.strip().lower())
+            return _leading_back(handlers.back(asked.redirect_uri, said, code=code), client)
+    except BadInput as error:
+        wrong = str(error)
+    except NexusError as error:
+        return pages.page(str(error), status=status_of(error))
+    shown = vendor if vendor is not None else before[0] if before else vendor_of(client.name)
+    return consent_page(client, asked, person, shown, _token(request, oauth, said), said, wrong)
+
+
+async def _person(nexus: Served, principal: Principal, asked: AppRequest) -> tuple[str, list[str]]:
+    """Whose memory it is about, and as which tools they have allowed the same before. Raises Refused for who may
+    connect no app."""
+    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+        await connected_apps.require_may_connect(tx, principal)
+        name = (await tx.people.names([principal.user])).get(principal.user, "")
+        before = await connected_apps.connected(tx, principal, asked, nexus.app.clock.now())
+    return f"{name} of {principal.tenant}", [each.vendor for each in before if each.vendor is not None]
+
+
+async def _connected(nexus: Served, oauth: OAuthServer, principal: Principal, asked: AppRequest, vendor: str) -> str:
+    secret = secrets.token_bytes(SECRET_BYTES)
+    async with nexus.app.database.transaction(principal.tenant_id) as tx:
+        code = await connected_apps.connect(tx, principal, asked, vendor, secret, nexus.app.clock.now())
+    await oauth.clients.note_use(asked.client)
+    return code
+
+
+def _is_remembered(request: Request, asked: AppRequest) -> bool:
+    """Whether who has allowed this before is not asked again. They are where any program on their machine may ask, and
+    where the app wants them to be."""
+    return not leads_to_loopback(asked.redirect_uri) and request.query_params.get("prompt") != "consent"
+
+
+def _signed_in_first(request: Request, nexus: Served) -> Response:
+    provider, settings = nexus.app.settings.openid, nexus.app.settings
+    more = "" if provider is None else pages.link(OPENID_PATH, f"Or sign in with {provider.host}")
+    answer = pages.page(SIGN_IN_FIRST, more, status=401)
+    if not returning.keep(answer, request.url.query, settings.public_url):
+        answer = pages.page(SIGN_IN_FIRST.rpartition(" It leads")[0] + TOO_LONG, more, status=401)
+    answer.headers.update(HEADERS)
+    return answer
+
+
+def _leading_back(address: str, client: Client) -> Response:
+    """A page that leads back to an app at once: a form can't be answered by leading to another site."""
+    answer = pages.page(f"Going back to {client.name}.", pages.link(address, "Go on"), head=pages.leading_to(address))
+    answer.headers.update(HEADERS)
+    return answer
+
+
+def _token(request: Request, oauth: OAuthServer, said: Mapping[str, str]) -> str:
+    cookie = only_cookie(request, cookie_name(oauth.public_url)[0])
+    assert cookie is not None  # of the web session that asks
+    return token_of(cookie, said)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form. Raises RequestRefused where one is there twice, or is a file."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise RequestRefused(415, "The request's body must be application/x-www-form-urlencoded.")
+    return _once((await request.form(max_fields=50)).multi_items())
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Parameters by their names. Raises RequestRefused where one is there twice: of two, readers take either."""
+    listed = [(name, value) for name, value in pairs if isinstance(value, str)]
+    found = dict(listed)
+    if len(found) < len(listed):
+        raise RequestRefused(400, TWICE)
+    return found

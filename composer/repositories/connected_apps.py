@@ -1,0 +1,247 @@
+"""Apps that people have connected by OAuth, and what stands for them: codes and tokens, of which digests are stored.
+
+An app is a row of the keys (api_keys.py). Its tokens belong to one of its sign-ins each: an app has several where a
+person uses it on several machines.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.ports.database import Statements
+from composer.repositories.api_keys import Holder, KeyEntry, holder_of, key_entry
+from composer.repositories.audit import Audit, AuditAct
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCode:
+    """A code, as it is looked up before it is redeemed. `redirect_given`: the app named where it is led back to."""
+
+    challenge: str
+    redirect_uri: str
+    redirect_given: bool
+    resource: str
+    permissions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RedeemedCode:
+    """What a code was for."""
+
+    key_id: uuid.UUID
+    resource: str
+    permissions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAccess:
+    """An access token as it is looked up. `key_id` is the app's, `resource` the address that the token is for."""
+
+    key_id: uuid.UUID
+    digest: bytes
+    holder: Holder
+    vendor: str
+    permissions: tuple[str, ...]
+    expires_at: datetime
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRefresh:
+    """A sign-in of an app, as it is looked up by a refresh token of it: `digest` is that of the one valid now,
+    `permissions` what its person has allowed."""
+
+    id: uuid.UUID
+    digest: bytes
+    expires_at: datetime
+    revoked_at: datetime | None
+    resource: str
+    permissions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Both tokens of a sign-in, as they are stored."""
+
+    permissions: Sequence[str]
+    access_digest: bytes
+    access_expires_at: datetime
+    family_digest: bytes
+    refresh_digest: bytes
+    refresh_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewCode:
+    """A code to be stored, of the app `key_id`."""
+
+    digest: bytes
+    key_id: uuid.UUID
+    challenge: str
+    redirect_uri: str
+    redirect_given: bool
+    resource: str
+    expires_at: datetime
+
+
+class ConnectedApps:
+    """The connected apps of one tenant."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def insert(self, app: KeyEntry) -> None:
+        """Store an app that its person has connected."""
+        await self._sql.execute(
+            "app_insert",
+            id=app.id,
+            user_id=app.user_id,
+            vendor=app.vendor,
+            name=app.name,
+            permissions=list(app.permissions),
+            now=app.created_at,
+            expires_at=app.expires_at,
+            client=app.client,
+            redirect_uri=app.redirect_uri,
+        )
+        await self._audit.record(
+            AuditAct.APP_CONNECTED,
+            actor=app.user_id,
+            users=[app.user_id],
+            details={"key": str(app.id), "vendor": app.vendor or "", "permissions": len(app.permissions)},
+        )
+
+    async def connected(
+        self, user: uuid.UUID, client: str, redirect_uri: str, permissions: Sequence[str], now: datetime
+    ) -> list[KeyEntry]:
+        """What a person has allowed an app to do, under which names of tools, the last first."""
+        rows = await self._sql.fetch(
+            "apps_connected",
+            user_id=user,
+            client=client,
+            redirect_uri=redirect_uri,
+            permissions=list(permissions),
+            now=now,
+        )
+        return [key_entry(row) for row in rows]
+
+    async def extend(self, app: uuid.UUID, expires_at: datetime) -> None:
+        """Let an app end at this time at the earliest."""
+        await self._sql.execute("app_extend", id=app, expires_at=expires_at)
+
+    async def insert_code(self, code: NewCode) -> None:
+        """Store a code."""
+        await self._sql.execute(
+            "app_code_insert",
+            digest=code.digest,
+            key_id=code.key_id,
+            challenge=code.challenge,
+            redirect_uri=code.redirect_uri,
+            redirect_given=code.redirect_given,
+            resource=code.resource,
+            expires_at=code.expires_at,
+        )
+
+    async def find_code(self, digest: bytes, client: str, now: datetime) -> StoredCode | None:
+        """A code of an app that has not ended. It stays as it is."""
+        row = await self._sql.fetch_one("app_code_find", digest=digest, client=client, now=now)
+        if row is None:
+            return None
+        return StoredCode(
+            row["challenge"], row["redirect_uri"], row["redirect_given"], row["resource"], tuple(row["permissions"])
+        )
+
+    async def redeem_code(self, digest: bytes, client: str, now: datetime) -> RedeemedCode | None:
+        """Use a code up: what it was for. None for one that is used, has ended, or is another app's."""
+        row = await self._sql.fetch_one("app_code_redeem", digest=digest, client=client, now=now)
+        return None if row is None else RedeemedCode(row["key_id"], row["resource"], tuple(row["permissions"]))
+
+    async def insert_tokens(self, id: uuid.UUID, app: uuid.UUID, resource: str, tokens: TokenRow, *, kept: int) -> None:
+        """Store the first tokens of a sign-in, and end the oldest sign-ins of the app beyond `kept`."""
+        await self._sql.execute(
+            "app_tokens_insert",
+            id=id,
+            key_id=app,
+            resource=resource,
+            permissions=list(tokens.permissions),
+            access_digest=tokens.access_digest,
+            access_expires_at=tokens.access_expires_at,
+            family_digest=tokens.family_digest,
+            refresh_digest=tokens.refresh_digest,
+            refresh_expires_at=tokens.refresh_expires_at,
+        )
+        await self._sql.execute("app_tokens_trim", key_id=app, kept=kept)
+
+    async def find_access(self, digest: bytes) -> StoredAccess | None:
+        """What an access token of this digest stands for, also one that has ended."""
+        row = await self._sql.fetch_one("app_access_find", digest=digest)
+        if row is None:
+            return None
+        return StoredAccess(
+            row["id"],
+            row["digest"],
+            holder_of(row),
+            row["vendor"],
+            tuple(row["permissions"]),
+            row["expires_at"],
+            row["revoked_at"],
+            row["last_used_at"],
+            row["resource"],
+        )
+
+    async def find_refresh(self, family_digest: bytes, client: str) -> StoredRefresh | None:
+        """The sign-in of an app that a refresh token belongs to, also one that was used before."""
+        row = await self._sql.fetch_one("app_refresh_find", family_digest=family_digest, client=client)
+        if row is None:
+            return None
+        return StoredRefresh(
+            row["id"],
+            row["refresh_digest"],
+            row["refresh_expires_at"],
+            row["revoked_at"],
+            row["resource"],
+            tuple(row["permissions"]),
+        )
+
+    async def renew(self, used: bytes, tokens: TokenRow, client: str, now: datetime) -> uuid.UUID | None:
+        """Replace both tokens of a sign-in, by the digest of its refresh token that is valid now: its app. None for any
+        other refresh token."""
+        found: uuid.UUID | None = await self._sql.fetch_value(
+            "app_tokens_renew",
+            permissions=list(tokens.permissions),
+            access_digest=tokens.access_digest,
+            access_expires_at=tokens.access_expires_at,
+            family_digest=tokens.family_digest,
+            refresh_digest=tokens.refresh_digest,
+            refresh_expires_at=tokens.refresh_expires_at,
+            used_digest=used,
+            client=client,
+            now=now,
+        )
+        return found
+
+    async def sign_in_of(self, access_digest: bytes, client: str) -> uuid.UUID | None:
+        """The sign-in of an app that an access token belongs to."""
+        found: uuid.UUID | None = await self._sql.fetch_value(
+            "app_tokens_of_access", digest=access_digest, client=client
+        )
+        return found
+
+    async def sign_out(self, id: uuid.UUID, client: str, why: str) -> uuid.UUID | None:
+        """End a sign-in of an app, with all of its tokens; returns the app where that was its last one. `why` is a word
+        for the audit log."""
+        row = await self._sql.fetch_one("app_tokens_end", id=id, client=client)
+        if row is None:
+            return None
+        details = {"key": str(row["key_id"]), "why": why}
+        await self._audit.record(AuditAct.APP_SIGNED_OUT, users=[row["user_id"]], details=details)
+        return row["key_id"] if row["last"] else None
+
+    async def delete_expired(self, now: datetime) -> None:
+        """Delete codes and tokens that have expired."""
+        await self._sql.execute("app_codes_delete_expired", now=now)
+        await self._sql.execute("app_tokens_delete_expired", now=now)

@@ -1,0 +1,107 @@
+-- name: app_insert
+-- Store an app that a person has connected: a key without a text.
+INSERT INTO api_keys (tenant_id, id, user_id, vendor, name, prefix, permissions, created_at, created_by, expires_at, client,
+                      redirect_uri)
+VALUES (:tenant_id, :id, :user_id, :vendor, :name, '', :permissions::text[], :now, :user_id, :expires_at, :client,
+        :redirect_uri)
+
+-- name: apps_connected
+-- List what a person has allowed an app to do, that has not ended, the last first.
+SELECT id, user_id, vendor, name, prefix, permissions, created_at, expires_at, revoked_at, last_used_at, client, redirect_uri
+FROM api_keys
+WHERE tenant_id = :tenant_id AND user_id = :user_id AND client = :client AND redirect_uri = :redirect_uri
+      AND permissions = :permissions::text[] AND revoked_at IS NULL AND expires_at > :now
+ORDER BY created_at DESC, id
+
+-- name: app_extend
+-- Let an app end at this time at the earliest.
+UPDATE api_keys SET expires_at = greatest(expires_at, :expires_at::timestamptz) WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: app_code_insert
+-- Store a code by which an app gets its first tokens.
+INSERT INTO app_codes (tenant_id, digest, key_id, challenge, redirect_uri, redirect_given, resource, expires_at)
+VALUES (:tenant_id, :digest, :key_id, :challenge, :redirect_uri, :redirect_given, :resource, :expires_at)
+
+-- name: app_code_find
+-- Find a code of an app that has not ended. It stays as it is.
+SELECT c.challenge, c.redirect_uri, c.redirect_given, c.resource, k.permissions
+FROM app_codes AS c JOIN api_keys AS k ON k.tenant_id = c.tenant_id AND k.id = c.key_id
+WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now AND k.client = :client AND k.revoked_at IS NULL
+
+-- name: app_code_redeem
+-- Delete a code of an app that has not ended, and return what it is for. It works once.
+DELETE FROM app_codes AS c USING api_keys AS k
+WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now
+      AND k.tenant_id = c.tenant_id AND k.id = c.key_id AND k.client = :client AND k.revoked_at IS NULL
+RETURNING c.key_id, c.resource, k.permissions
+
+-- name: app_codes_delete_expired
+-- Delete codes that nobody used in time.
+DELETE FROM app_codes WHERE tenant_id = :tenant_id AND expires_at <= :now
+
+-- name: app_tokens_insert
+-- Store the first tokens of a sign-in.
+INSERT INTO app_tokens (tenant_id, id, key_id, resource, permissions, access_digest, access_expires_at, family_digest,
+                        refresh_digest, refresh_expires_at)
+VALUES (:tenant_id, :id, :key_id, :resource, :permissions::text[], :access_digest, :access_expires_at, :family_digest,
+        :refresh_digest, :refresh_expires_at)
+
+-- name: app_tokens_trim
+-- End the sign-ins of an app that were renewed longest ago, but for so many.
+DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND id IN (
+    SELECT id FROM app_tokens WHERE tenant_id = :tenant_id AND key_id = :key_id
+    ORDER BY refresh_expires_at DESC, id OFFSET :kept
+)
+
+-- name: app_access_find
+-- Find what an access token stands for, also one that has ended, with what its person is now. It sets its tenant itself, as
+-- api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT k.id, t.access_digest AS digest, k.user_id, k.vendor, t.permissions,
+           least(t.access_expires_at, k.expires_at) AS expires_at, k.revoked_at, k.last_used_at, t.resource, u.admin,
+           u.opted_out
+    FROM app_tokens AS t
+         JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
+         JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
+    WHERE t.tenant_id = within.tenant::uuid AND t.access_digest = :digest OFFSET 0
+) AS found
+
+-- name: app_refresh_find
+-- Find the sign-in of an app that a refresh token belongs to, by the part that all of the sign-in begin with.
+SELECT t.id, t.key_id, t.refresh_digest, t.refresh_expires_at, t.resource, k.permissions, k.revoked_at, k.user_id
+FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
+WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND k.client = :client
+
+-- name: app_tokens_renew
+-- Replace both tokens of a sign-in, by its refresh token that is valid now. It works once.
+UPDATE app_tokens AS t
+SET permissions = :permissions::text[], access_digest = :access_digest, access_expires_at = :access_expires_at,
+    refresh_digest = :refresh_digest, refresh_expires_at = :refresh_expires_at
+FROM api_keys AS k
+WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND t.refresh_digest = :used_digest
+      AND t.refresh_expires_at > :now
+      AND k.tenant_id = t.tenant_id AND k.id = t.key_id AND k.client = :client AND k.revoked_at IS NULL
+RETURNING t.key_id
+
+-- name: app_tokens_of_access
+-- Find the sign-in of an app that an access token belongs to.
+SELECT t.id FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
+WHERE t.tenant_id = :tenant_id AND t.access_digest = :digest AND k.client = :client
+
+-- name: app_tokens_end
+-- End a sign-in of an app, and say whether that was its last one.
+WITH ended AS (
+    DELETE FROM app_tokens AS t USING api_keys AS k
+    WHERE t.tenant_id = :tenant_id AND t.id = :id AND k.tenant_id = t.tenant_id AND k.id = t.key_id AND k.client = :client
+    RETURNING t.id, t.key_id, k.user_id
+)
+SELECT ended.key_id, ended.user_id,
+       NOT EXISTS (SELECT FROM app_tokens AS o
+                   WHERE o.tenant_id = :tenant_id AND o.key_id = ended.key_id AND o.id <> ended.id) AS last
+FROM ended
+
+-- name: app_tokens_delete_expired
+-- Delete the tokens of sign-ins that were not renewed in time.
+DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now
