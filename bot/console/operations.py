@@ -84,6 +84,7 @@ async def doctor(
         elif settings.transcription_model:
             checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
         checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
+    checks += await _gateway(settings, live=live)
     return checks + await _openid(settings, live=live) + await _platforms(settings, slack_url, live=live)
 
 
@@ -165,6 +166,13 @@ async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
         if checks[0].ok:
             checks.append(await _check("erased", probe.erased(receipt)))
     return checks
+
+
+async def _gateway(settings: Settings, *, live: bool) -> list[Check]:
+    """The model servers that the gateway passes requests on to; no check where it is off. Only `live` asks them."""
+    from bot.web.gateway import doctor as gateway_doctor  # noqa: PLC0415 - its libraries are for the web port alone
+
+    return [Check(*found) for found in await gateway_doctor.inspect(settings, NOT_ASKED, live=live)]
 
 
 async def _openid(settings: Settings, *, live: bool) -> list[Check]:

@@ -203,8 +203,7 @@ class GatewayMemory:
 async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:
     """The standing notes of the person's own, newest first."""
     wanted = EntryFilter(kinds=STANDING_KINDS, authors=access.users)
-    found = await listing.page(tx, access, wanted, now, limit=MAX_STANDING, whole=True)
-    return [entry for entry in found.entries if entry.user_id in access.users]
+    return (await listing.page(tx, access, wanted, now, limit=MAX_STANDING, whole=True)).entries
 
 
 async def _still_readable(tx: Transaction, access: EntryAccess, injected: Injected, now: datetime) -> Sequence[Entry]:

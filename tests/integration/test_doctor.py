@@ -41,7 +41,7 @@ async def test_without_live_no_model_and_no_platform_is_asked(harness: AppHarnes
         )
         found = {each.name: each for each in await doctor(given, slack_url="http://127.0.0.1:1/")}
         assert server.requests == []
-    for name in ("model of @nexus", "model x", "embedder", "transcription", "discord", "slack"):
+    for name in ("gateway", "model of @nexus", "model x", "embedder", "transcription", "discord", "slack"):
         assert found[name].ok is None, name
         assert found[name].detail.endswith("not asked; nexus doctor --live does"), name
 
@@ -218,3 +218,25 @@ async def test_a_room_that_was_not_met_yet_is_pointed_out_also_when_the_server_a
             server = at(wiki, "search", tenants=(), rooms=(f"console:acme/{room}",))
             checks = await doctor(settings.model_copy(update={"mcp": {"wiki": server}}), live=True)
             assert [each.ok for each in checks if each.name == "mcp server wiki"] == [ok]
+
+
+async def test_the_upstreams_of_the_gateway_are_asked_only_live(settings: Settings) -> None:
+    async with ModelServer(key="right", models={"gpt-4o"}) as server:
+        tenants = {"acme": {"gateway": {"base_url": server.url, "api_key": "right", "models": ["gpt-4o"]}}}
+        own = Settings.model_validate({"home": settings.home, "tenants": tenants}).tenants
+        update = {"gateway_base_url": ServerUrl(server.url), "gateway_api_key": SecretStr("wrong"), "tenants": own}
+        given = settings.model_copy(update=update)
+        silent = {each.name: each for each in await doctor(given) if each.name.startswith("gateway")}
+        assert silent["gateway"].detail == f"{server.host}, all of its models: not asked; nexus doctor --live does"
+        assert silent["gateway of acme"].detail.startswith(f"{server.host}, models gpt-4o: not asked")
+        found = {each.name: each for each in await doctor(given, live=True) if each.name.startswith("gateway")}
+        assert (found["gateway"].ok, "NEXUS_GATEWAY_API_KEY" in found["gateway"].detail) == (False, True)
+        assert (found["gateway of acme"].ok, found["gateway of acme"].detail) == (
+            True,
+            f"{server.host} answers, models gpt-4o",
+        )
+    away = {each.name: each for each in await doctor(given, live=True) if each.name.startswith("gateway")}
+    assert (away["gateway"].ok, "can't be reached" in away["gateway"].detail) == (False, True)
+    assert "wrong" not in str(away)
+    off = settings.model_copy(update={"gateway": settings.gateway.model_copy(update={"enabled": False})})
+    assert [each for each in await doctor(off) if each.name.startswith("gateway")] == []

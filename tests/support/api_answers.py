@@ -82,6 +82,12 @@ def require_problem(answer: Answer, said: str) -> None:
     """Return if an error is one plain sentence, or one of JSON-RPC."""
     if '"jsonrpc":"2.0"' in answer.body and "/mcp " in said:
         return
+    if set(answer.json) == {"error"}:  # at an address of the gateway, as clients of the OpenAI API read it
+        error = answer.json["error"]
+        sentence = error["message"]
+        if set(error) != {"message", "type", "param", "code"} or "\n" in sentence or len(sentence) > 400:
+            raise Leaked(f"an error is no plain sentence: {said}")
+        return
     if answer.headers.get("content-type") != "application/problem+json":
         raise Leaked(f"an error is no problem: {said}")
     told = answer.json

@@ -35,6 +35,7 @@ FAMILIES: Final = frozenset(
         "settings",  # and figures
         "mcp",
         "poison",  # entries and names that are meant for a model, over MCP
+        "gateway",  # requests that pass to a model
         "mixing",  # what an MCP client says of itself, repeats and mixes up
     }
 )

@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.settings import AgentSettings, Settings
+from composer.server_urls import ServerUrl
+from composer.settings import AgentSettings, GatewaySettings, Settings
 from tests.support.api import key_of, person
 from tests.support.api_answers import Answer, Leaked, found_in, require_problem, said_over_mcp, sent
 from tests.support.api_attack_cases import OWN_CANARY, Ask, Case, Ends, Step, Tell, Wait, with_own_canaries
 from tests.support.attack_stage import EchoingModel
 from tests.support.embedder import HashedWords
+from tests.support.gateway import UPSTREAM_KEY
 from tests.support.harness import AppHarness, open_harness
+from tests.support.upstream import EchoingUpstream
 from tests.support.web import served_at
 
 WHO: Final = re.compile(r"(?:(\w+):)?(\w+)(?:/(\w+))?(?:\[([^\]]*)\])?")
@@ -201,15 +205,24 @@ class _Play:
 
 @asynccontextmanager
 async def open_api_stage(settings: Settings) -> AsyncIterator[ApiStage]:
-    """A stage on a fresh database, whose model repeats every canary that it is sent."""
-    chosen = settings.model_copy(
+    """A stage on a fresh database, whose model repeats every canary that it is sent, as the gateway's does."""
+    async with EchoingUpstream(key=UPSTREAM_KEY) as upstream:
+        chosen = _with_upstream(settings, upstream.url)
+        async with AsyncExitStack() as stack:
+            opening = open_harness(chosen, model=EchoingModel(), embedder=HashedWords())
+            harness = await stack.enter_async_context(opening)
+            app = web_app(harness.app, Metrics([]), {}, None)
+            yield ApiStage(harness, await stack.enter_async_context(served_at(app)))
+
+
+def _with_upstream(settings: Settings, url: str) -> Settings:
+    return settings.model_copy(
         update={
+            "gateway_base_url": ServerUrl(url),
+            "gateway_api_key": SecretStr(UPSTREAM_KEY),
+            "gateway": GatewaySettings(models=("gpt-4o", "gpt-4o-mini")),
             "agents": (AgentSettings(model="gullible"), AgentSettings(slug="sage", name="Sage", model="gullible")),
             "requests_per_minute": 1_000_000,
             "extraction": "pattern",
         }
     )
-    async with AsyncExitStack() as stack:
-        harness = await stack.enter_async_context(open_harness(chosen, model=EchoingModel(), embedder=HashedWords()))
-        app = web_app(harness.app, Metrics([]), {}, None)
-        yield ApiStage(harness, await stack.enter_async_context(served_at(app)))

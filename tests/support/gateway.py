@@ -19,7 +19,7 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.upstream import Upstream
 from tests.support.web import served_at
 
-UPSTREAM_KEY: Final = "zqupstreamsecretkey"
+UPSTREAM_KEY: Final = "sk-upstream-of-the-tests"
 MODEL: Final = "gpt-4o"
 # What is served only where there is an upstream, each with a body that fits (tests/integration/test_gateway_rights.py).
 ROUTES: Final[dict[tuple[str, str], dict[str, Any] | None]] = {

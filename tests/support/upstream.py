@@ -94,3 +94,13 @@ def response_object(body: Mapping[str, Any], reply: Say) -> dict[str, Any]:
         "tools": [],
         "usage": used | details,
     }
+
+
+class EchoingUpstream(Upstream):
+    """A model server whose model repeats all that it is told, with the headers that came, and any model by name."""
+
+    def reply(self, body: Mapping[str, Any]) -> Reply:
+        """What was received last, as JSON."""
+        headers = {k.lower(): v for k, v in self.requests[-1].headers.items() if k.lower() != "authorization"}
+        told = json.dumps({"told": dict(body), "came": headers}, ensure_ascii=False)
+        return Say((told,))

@@ -1,0 +1,57 @@
+"""What `nexus doctor` says of the gateway: which model servers it passes requests on to, and whether these answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from bot.web.gateway.models import ModelLists
+from bot.web.gateway.upstreams import Upstreams
+from bot.web.problems import RequestRefused
+from composer.settings import Settings, Upstream
+
+MAX_SHOWN: Final = 5  # models
+
+
+async def inspect(settings: Settings, not_asked: str, *, live: bool) -> list[tuple[str, bool | None, str]]:
+    """The name, the result and the sentence of each upstream. Only `live` asks them for their models."""
+    found: list[tuple[str, bool | None, str]] = []
+    for upstream, tenants in _upstreams(settings).items():
+        name = f"gateway{f' of {tenants}' if tenants else ''}"
+        if not live:
+            found.append((name, None, f"{upstream.url}, {_models(upstream)}: {not_asked}"))
+            continue
+        found.append((name, *await _asked(upstream)))
+    return found
+
+
+def _upstreams(settings: Settings) -> Mapping[Upstream, str]:
+    """The upstreams, with the tenants that have one of their own ("" for that of all others)."""
+    found: dict[Upstream, str] = {}
+    of: Callable[[str], Upstream | None] = settings.upstream_of
+    for slug in ("", *settings.tenants):
+        upstream = of(slug)
+        if upstream is not None and upstream not in found:
+            found[upstream] = slug
+    return found
+
+
+async def _asked(upstream: Upstream) -> tuple[bool, str]:
+    upstreams = Upstreams()
+    try:
+        answer = await ModelLists(upstreams).list(upstream)
+    except RequestRefused as error:
+        return False, f"{upstream.url}: {error.detail} Check NEXUS_GATEWAY_BASE_URL."
+    finally:
+        await upstreams.close()
+    if answer.status_code in (401, 403):
+        return False, f"{upstream.url} does not accept the key ({answer.status_code}): check NEXUS_GATEWAY_API_KEY."
+    if answer.status_code != 200:
+        return False, f"{upstream.url} has no list of models ({answer.status_code}): its address mostly ends in /v1."
+    return True, f"{upstream.url} answers, {_models(upstream)}"
+
+
+def _models(upstream: Upstream) -> str:
+    if upstream.models is None:
+        return "all of its models"
+    names = sorted(upstream.models)
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return f"models {', '.join(names[:MAX_SHOWN])}{more}" if names else "no model: list some in [gateway] of nexus.toml"
