@@ -54,13 +54,15 @@ _FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + 40
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What to put into a request. `has_found`: the question recalled something; `searched`: it was looked for now."""
+    """What to put into a request. `has_found`: the question recalled something; `searched`: it was looked for now.
+    `refused`: its person has switched recall off."""
 
     stable: str = ""
     recalled: str = ""
     entries: int = 0
     searched: bool = False
     has_found: bool = False
+    refused: bool = False
 
     @property
     def tokens(self) -> int:
@@ -132,7 +134,7 @@ class GatewayMemory:
                 return await self._again(found, turn)
             return await self._first(reader, turn, found, key if keep else None, search=search)
         except Refused:
-            return NOTHING
+            return Memory(refused=True)
 
     async def _standing(self, reader: EntryReader, key: TurnKey | None) -> _Standing:
         now = self._clock.now()

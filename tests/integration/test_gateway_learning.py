@@ -1,6 +1,8 @@
 """What the gateway learns from what people's tools ask models for."""
 
+import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -8,6 +10,7 @@ import httpx2
 import openai
 import pytest
 
+from composer.gateway.learning import CLAIM_DURATION
 from composer.settings import AgentSettings, PlanSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
@@ -203,3 +206,21 @@ async def test_the_extraction_model_reads_the_exchange_and_nothing_that_is_known
         kinds = await stage.rows("SELECT DISTINCT kind FROM model_usage ORDER BY 1")
         assert ("extraction",) in kinds
         assert await stage.rows(WAITING) == [(0,)]
+
+
+async def test_what_waits_is_learnt_from_once_by_many_and_after_a_crash(stage: GatewayStage) -> None:
+    client, harness = await stage.client(), stage.harness
+    for drink in ("zqtea", "zqjuice", "zqwater"):
+        said = f"I prefer {drink} over coffee. What else?"
+        await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": said}])
+    await waits(stage, 3)
+    harness.clock.tick(600)
+    tenant, learner = harness.workspace().tenant_id, harness.app.gateway_learner
+    async with harness.app.database.transaction(tenant) as tx:  # a process that dies while it learns
+        now = harness.clock.now()
+        [whose] = await tx.gateway_exchanges.due(now, 1, now, now, 1)
+        taken = await tx.gateway_exchanges.claim(whose, uuid.uuid4(), now, now + CLAIM_DURATION, 10)
+    assert (len(taken), await learner.learn_due(tenant)) == (3, 0)
+    harness.clock.tick(CLAIM_DURATION.total_seconds())
+    assert sum(await asyncio.gather(*(learner.learn_due(tenant) for _ in range(4)))) == 3
+    assert len(await stage.rows(ENTRIES)) == 3

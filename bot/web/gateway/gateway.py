@@ -109,6 +109,8 @@ class Gateway:
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
+        if memory.refused:
+            return _Put(memory)
         role = taken.caller.upstream.role_for(asked.model)
         return _Put(memory, placed(asked, turn, memory.stable, memory.recalled, role), reader, turn)
 

@@ -3,6 +3,8 @@
 What its requests and answers hold is their upstream's own; so they are not in the document of the API.
 """
 
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
 
 from bot.web.bodies import JsonRoute
@@ -10,7 +12,7 @@ from bot.web.dependencies import Nexus
 from bot.web.gateway.caller import Calling
 from composer.gateway.requests import Api
 
-MAX_BYTES = 20 * 2**20  # of a request, which may hold images
+MAX_BYTES: Final = 20 * 2**20  # of a request, which may hold images
 
 router = APIRouter(prefix="/v1", route_class=JsonRoute, include_in_schema=False)
 
