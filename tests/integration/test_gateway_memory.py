@@ -264,3 +264,35 @@ async def test_odd_messages_pass(stage: GatewayStage, messages: Any) -> None:
         answer = await http.post("/v1/chat/completions", content=body, headers=headers)
     assert "x-nexus-memory" in answer.headers, answer.text
     assert len(stage.upstream.requests) == 1 or answer.status_code == 500
+
+
+async def test_what_may_not_be_read_changes_no_byte_of_what_a_model_is_told(stage: GatewayStage) -> None:
+    hub = stage.hub
+    await hub.write("alice", "the vault is behind the zqorchid")
+    await hub.write("alice", "I like zqtea", kind="preference")
+    client = await stage.client()
+
+    async def sent() -> tuple[bytes, str]:
+        _, header = await asked(stage, client, VAULT)
+        return stage.upstream.requests[-1].raw, header
+
+    before = await sent()
+    for number in range(60):
+        await hub.write("bob", f"the vault is behind zqbobs {number}", kind="preference")
+        await hub.write("alice", f"the vault is behind zqclosed {number}", kind="habit", vendors=("claude",))
+        trashed = (await hub.write("alice", f"the vault is behind zqtrash {number}", kind="procedural")).entry
+        await hub.trash("alice", trashed.id)
+    await stage.harness.say("alice", "the vault is behind zqdm", dm="nexus")
+    await stage.harness.command("bob", "/nexus fact set vault zqfact --everywhere --yes", dm="nexus")
+    assert await sent() == before
+
+
+async def test_the_tool_of_who_has_opted_out_reads_what_a_question_finds(stage: GatewayStage) -> None:
+    await stage.hub.write("bob", "the vault is behind the zqorchid")
+    client = await stage.client("bob")
+    await stage.harness.command("bob", "/nexus opt-out --yes", dm="nexus")
+    told, _ = await asked(stage, client, VAULT)
+    assert words(told) == ["zqorchid"]
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        found = await http.post("/v1/query", json={"question": VAULT[0]["content"]}, headers=bearer(client.api_key))
+    assert words(found.text) == ["zqorchid"], "as by a question"
