@@ -25,6 +25,7 @@ import pytest_asyncio
 import redis
 import structlog
 
+from composer import app
 from composer.settings import Settings
 from composer.stores import minilm, postgres
 from composer.stores.embedded import servers as embedded
@@ -34,24 +35,34 @@ from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
-from tests.support.kept_database import KeptDatabase, lending
+from tests.support.kept_database import KeptDatabase, lending, preparing
 from tests.support.made_once import shared_certificates, shared_dependants
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
 LONGEST_FILES = (
     "property/test_visibility.py",
     "property/test_non_interference.py",
-    "e2e/test_discord_faults.py",
     "integration/test_canaries.py",
+    "e2e/test_discord_faults.py",
+    "e2e/test_week.py",
+    "integration/test_tool_servers.py",
     "e2e/test_bad_input.py",
-    "e2e/test_kill.py",
-    "integration/test_attack_files.py",
     "e2e/test_slack_faults.py",
-    "integration/test_jobs_idempotency.py",
+    "property/test_entry_interference.py",
     "e2e/test_adapter_kill.py",
-    "integration/test_jobs.py",
+    "e2e/test_kill.py",
+    "integration/test_thousand_markers.py",
+    "integration/test_tool_attacks.py",
+    "e2e/test_mcp_stdio.py",
+    "integration/test_fuzz.py",
     "property/test_planted_bugs.py",
+    "e2e/test_endings.py",
+    "integration/test_attack_files.py",
     "unit/test_bounded_work.py",
+    "integration/test_jobs_idempotency.py",
+    "integration/test_api_attacks.py",
+    "integration/test_import_privacy.py",
+    "integration/test_jobs.py",
     "integration/test_month.py",
     "e2e/",
     "integration/",
@@ -237,6 +248,7 @@ def kept() -> Iterator[dict[str, KeptDatabase]]:
     databases: dict[str, KeptDatabase] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncpg, "create_pool", lending(lambda url: databases.get(str.__str__(url))))
+        patch.setattr(app, "prepare", preparing(lambda url: databases.get(str.__str__(url))))
         yield databases
 
 

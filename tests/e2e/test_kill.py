@@ -23,7 +23,7 @@ from tests.support import fork_server, runs
 from tests.support.crash import ANSWER, SAID, STEPS
 from tests.support.databases import copy_cluster
 from tests.support.model_server import Hang, ModelServer, Say
-from tests.support.program import NEXUS, ROOT, Program, Ran
+from tests.support.program import ROOT, Program, Ran, forked
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.e2e
@@ -195,10 +195,7 @@ QUESTIONS = [
 async def play_until(program: Program, script: Path, server: ModelServer, requests_before_kill: int) -> None:
     """Play a script, and kill the player after this many model requests."""
     player = await asyncio.create_subprocess_exec(
-        *NEXUS,
-        "play",
-        str(script),
-        "--json",
+        *forked("play", str(script), "--json"),
         cwd=program.folder,
         env=program.environment,
         stdout=asyncio.subprocess.DEVNULL,
@@ -210,7 +207,7 @@ async def play_until(program: Program, script: Path, server: ModelServer, reques
     finally:
         if player.returncode is None:
             player.kill()
-        await player.wait()
+        await player.communicate()
 
 
 async def test_a_play_killed_repeatedly_ends_like_an_uninterrupted_one(tmp_path: Path, cluster: Path) -> None:

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.support.mcp_clients import MODES, called
-from tests.support.program import NEXUS, Program
+from tests.support.program import Program, forked
 
 pytestmark = pytest.mark.e2e
 
@@ -38,9 +38,8 @@ def made_key(program: Program, vendor: str) -> str:
 @asynccontextmanager
 async def started(program: Program, key: str, mode: str) -> AsyncIterator[Client]:
     environment = program.environment | {"NEXUS_KEY": key}
-    parameters = StdioServerParameters(
-        command=NEXUS[0], args=[*NEXUS[1:], "mcp"], env=environment, cwd=str(program.folder)
-    )
+    command, *words = forked("mcp")
+    parameters = StdioServerParameters(command=command, args=words, env=environment, cwd=str(program.folder))
     with open(os.devnull, "w") as silent:  # noqa: ASYNC230 - opened at once
         transport = stdio_client(parameters, errlog=silent)
         async with Client(transport, mode=mode, cache=None) as client:

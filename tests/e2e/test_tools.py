@@ -19,7 +19,7 @@ from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.mcp_office import PROGRAM, Wiki, at, serving
 from tests.support.model_server import Hang, ModelServer, Say
-from tests.support.program import NEXUS, ROOT, Program
+from tests.support.program import ROOT, Program, forked
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
@@ -123,7 +123,7 @@ async def test_a_program_that_is_a_tool_server_ends_with_nexus(api: ModelServer,
     program = Program(tmp_path, {"NEXUS_HOME": str(tmp_path / "home")})
     script = program.script({**question, "id": "m1", "text": "@nexus hello there"})
     nexus = await asyncio.create_subprocess_exec(
-        *NEXUS, "play", str(script), cwd=tmp_path, env=program.environment, stdout=asyncio.subprocess.PIPE
+        *forked("play", str(script)), cwd=tmp_path, env=program.environment, stdout=asyncio.subprocess.PIPE
     )
     try:
         await until(lambda: len(api.requests) == 2)

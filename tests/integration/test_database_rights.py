@@ -345,6 +345,7 @@ async def test_the_service_refuses_to_work_as_the_owner(fresh_url: ServerUrl) ->
         await PostgresDatabase.open(fresh_url, connections=1)
 
 
+@pytest.mark.own_database
 async def test_an_older_installation_gets_the_login_at_its_next_start(settings: Settings, servers: Servers) -> None:
     await run_sql(servers.database_url, "ALTER ROLE nexus_service NOLOGIN")  # as the first migration made it
     try:

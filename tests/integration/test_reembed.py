@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,6 +26,7 @@ from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
+from tests.support.program import forked
 
 pytestmark = pytest.mark.integration
 
@@ -249,7 +249,6 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
         for number in range(BATCH_SIZE + 3):
             await harness.say("alice", f"number {number} is here", room="general")
     async with ModelServer(width=8) as server:
-        program = [sys.executable, "-m", "bot.console.main", "reembed"]
         environment = os.environ | {
             "NEXUS_HOME": str(settings.home),
             "NEXUS_DATABASE_URL": settings.database_url or "",
@@ -260,14 +259,14 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
 
         async def run(*options: str) -> asyncio.subprocess.Process:
             pipe = asyncio.subprocess.PIPE
-            return await asyncio.create_subprocess_exec(*program, *options, stdout=pipe, env=environment)
+            return await asyncio.create_subprocess_exec(*forked("reembed", *options), stdout=pipe, env=environment)
 
         first = await run("--json")
         assert first.stdout is not None
         while json.loads(await first.stdout.readline())["prepared"] < BATCH_SIZE:
             pass
         first.send_signal(signal.SIGKILL)
-        await first.wait()
+        await first.communicate()
         status = await run("--status", "--json")
         progress = json.loads((await status.communicate())[0])
         assert progress["items"] == BATCH_SIZE + 3

@@ -285,7 +285,9 @@ class Reference:
         return reference
 
     def tenant(self, name: str) -> Tenant:
-        return self.tenants.setdefault(name, Tenant())
+        if name not in self.tenants:
+            self.tenants[name] = Tenant()
+        return self.tenants[name]
 
     def apply(self, event: Event) -> bool:
         """Apply an event; return whether it is accepted."""

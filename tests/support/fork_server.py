@@ -33,7 +33,10 @@ from sql.loader import queries
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
 # Imported by the programs when they run. Not onnxruntime: it does not survive a fork.
-HEAVY: Final = ("bot.console.command_line", "tokenizers", "tokenizers.implementations")
+HEAVY: Final = (
+    *("bot.console.command_line", "tokenizers", "tokenizers.implementations"),
+    *("openai", "openai.resources.chat", "openai.resources.embeddings"),
+)
 START_SECONDS: Final = 120
 # Run by a bare interpreter, which starts in a hundredth of a second. The modules socket and json would take two more.
 _LAUNCHER: Final = """

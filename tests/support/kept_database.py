@@ -15,6 +15,8 @@ from typing import Any, Final
 import asyncpg
 
 from composer.server_urls import ServerUrl
+from composer.stores.postgres import SERVICE_ROLE
+from composer.stores.schema import prepare
 from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
 
 MAX_TESTS: Final = 150  # that share a database: deleted rows stay in its files
@@ -33,6 +35,7 @@ STRUCTURE: Final = " || ".join(
         ("pg_policy", "oid", "true"),
         ("pg_namespace", "oid", "true"),
         ("pg_authid", "oid", "true"),
+        ("pg_database", "oid", "datname = current_database()"),
         ("pg_db_role_setting", "setdatabase, setrole", "setdatabase IN (0, (SELECT oid FROM pg_database"
          " WHERE datname = current_database()))"),
     )
@@ -52,6 +55,7 @@ class KeptDatabase:
     def __init__(self, base: str, name: str, admin: asyncpg.Connection, rows: str, empty: tuple[str, ...]) -> None:
         self.url = database_url(base, name)
         self.tests = 0
+        self.is_as_made = False
         self._base, self._name, self._admin = base, name, admin
         self._loop = asyncio.get_running_loop()
         self._filled = rows  # a query: the rows of the tables that are not empty in the template
@@ -62,9 +66,10 @@ class KeptDatabase:
 
     @classmethod
     async def make(cls, base: str) -> "KeptDatabase":
-        """Clone the template."""
+        """Clone the template, and prepare the clone as an app does: rights on a database itself are not cloned."""
         name = f"kept{next(_numbers)}"
         await run_sql(base, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy")
+        await prepare(database_url(base, name), None)
         admin = await asyncpg.connect(database_url(base, name), statement_cache_size=500)
         tables = [
             row[0]
@@ -79,6 +84,7 @@ class KeptDatabase:
         )
         made = cls(base, name, admin, f"SELECT {rows}", tuple(table for table in tables if table not in filled))
         made._made = await made._fingerprint()
+        made.is_as_made = True
         return made
 
     async def _fingerprint(self) -> tuple[str, str]:
@@ -95,7 +101,8 @@ class KeptDatabase:
         if left:
             deleted = ";".join(f"DELETE FROM {table}" for table in left)
             await self._admin.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {deleted}; COMMIT")
-        return self.tests < MAX_TESTS and await self._fingerprint() == self._made
+        self.is_as_made = self.tests < MAX_TESTS and await self._fingerprint() == self._made
+        return self.is_as_made
 
     async def drop(self) -> None:
         """Close the connections and drop the database."""
@@ -117,6 +124,22 @@ class KeptDatabase:
                 max_inactive_connection_lifetime=0,
             )  # fmt: skip
         return LentPool(self._pool, limit) if options == self._options else None
+
+
+def preparing(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[ServerUrl]]:
+    """What replaces composer.stores.schema.prepare in an app: of the apps of a test, the first finds the kept database
+    as it was made, and so migrated. Preparing it again takes longer than all else that an app does to open."""
+
+    async def prepare_once(database_url: ServerUrl, owner_url: ServerUrl | None) -> ServerUrl:
+        service = database_url.with_login(SERVICE_ROLE)
+        database = kept(service)
+        owns = database is not None and str.__str__(database.url) == str.__str__(database_url)
+        if database is not None and owns and owner_url is None and database.is_as_made:
+            database.is_as_made = False
+            return service
+        return await prepare(database_url, owner_url)
+
+    return prepare_once
 
 
 def _idle_pid(holder: Any) -> int:

@@ -15,6 +15,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 NEXUS: Final = (sys.executable, "-m", "bot.console.main")
 
 
+def forked(*words: str) -> list[str]:
+    """The command that runs `nexus` in a process that was forked. Whoever kills it, and needs the program to be gone,
+    waits for the end of what it writes."""
+    return [*fork_server.command(NEXUS[-1], runs.current()), *words]
+
+
 @dataclass(frozen=True)
 class Ran:
     """How a process ended, and what it wrote."""
@@ -50,7 +56,7 @@ class Program:
         """Run one command to its end."""
         given = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
-            [*fork_server.command(NEXUS[-1], runs.current()), *map(str, words)],
+            forked(*map(str, words)),
             cwd=self.folder,
             env=self.environment | settings,
             input=given,
