@@ -33,6 +33,7 @@ from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import SERVICE_ROLE
 from composer.text.digests import text_digest
 from tests.support import runs
+from tests.support.cpu_times import CpuTimes
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, lending, preparing
@@ -86,6 +87,10 @@ FAST_POSTGRES = {
 _numbers = itertools.count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu", action="store_true", help="print the processor's time of each file; with -n 0")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Give the run its folder, after what killed runs left was swept; each worker marks it as in use."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in a shell's background: programs would inherit it
@@ -99,6 +104,8 @@ def pytest_configure(config: pytest.Config) -> None:
         runs.hold(runs.current())
     else:
         config.stash[RUN] = runs.begin(runs.base_folder())
+        if config.getoption("--cpu"):
+            config.pluginmanager.register(CpuTimes())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -102,7 +103,7 @@ def serve(path: Path) -> None:
     _load_minilm()
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to wait for them
+    signal.signal(signal.SIGCHLD, _reap)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{path}.new")
     listener.listen(64)
@@ -113,6 +114,13 @@ def serve(path: Path) -> None:
             listener.close()
             return _supervise(connection)
         connection.close()
+
+
+def _reap(*_: object) -> None:
+    """Wait for the supervisors that have ended, so that the time of their programs counts as this process's."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _load_minilm() -> None:
