@@ -13,8 +13,9 @@ import httpx2
 import pytest
 
 from bot.web.oauth.documents import FAILED_SECONDS, LEAST_SECONDS, MAX_DOCUMENTS, MOST_SECONDS, ClientDocuments
+from composer.credentials import connected_apps
 from composer.credentials.connected_apps import MAX_SIGN_INS
-from composer.errors import BadInput
+from composer.errors import BadInput, NotFound
 from composer.repositories.oauth_clients import MAX_UNUSED
 from composer.settings import Settings
 from composer.stores.statements import PostgresStatements
@@ -185,6 +186,9 @@ async def test_another_apps_code_is_none_and_stays_its_own(nexus: Nexus) -> None
         refused = await nexus.tokens(other, code)
         assert refused.status_code in (400, 401)
         assert "access_token" not in refused.text
+    database, now = nexus.harness.app.database, nexus.harness.clock.now()
+    assert await connected_apps.find_code(database, thief, code, now) is None
+    assert await connected_apps.redeem_code(database, thief, code, secrets.token_bytes, now) is None
     given = await nexus.tokens(client, code)
     assert given.status_code == 200
     for other in (thief, document):
@@ -289,6 +293,29 @@ async def test_of_two_refreshes_at_once_one_wins_and_both_lose(nexus: Nexus) -> 
     assert {each.json()["error"] for each in answers if each.status_code != 200} == {"invalid_grant"}
     assert not await nexus.opens(given[0]["access_token"])
     assert (await nexus.renew(client, given[0]["refresh_token"])).status_code == 400
+
+
+async def test_of_two_that_have_looked_up_the_same_token_or_code_the_second_ends_the_sign_in(nexus: Nexus) -> None:
+    """What two requests at once do, one step after the other: both have looked it up before either uses it."""
+    app, now = nexus.harness.app, nexus.harness.clock.now
+    client, given = await nexus.connected()
+    for _ in range(2):
+        assert await connected_apps.permissions_of(app.database, client, given["refresh_token"], now())
+    asked = (app.database, client, given["refresh_token"], ["entries:read"], secrets.token_bytes, now())
+    first = await connected_apps.renew(*asked)
+    assert await nexus.opens(first.access)
+    with pytest.raises(NotFound):
+        await connected_apps.renew(*asked)
+    assert not await nexus.opens(first.access)
+    browser, client = await nexus.signed_in(), (await nexus.registered())["client_id"]
+    code = await nexus.code(browser, client, "claude")
+    for _ in range(2):
+        assert await connected_apps.find_code(app.database, client, code, now())
+    tokens = await connected_apps.redeem_code(app.database, client, code, secrets.token_bytes, now())
+    assert tokens is not None
+    assert await nexus.opens(tokens.access)
+    assert await connected_apps.redeem_code(app.database, client, code, secrets.token_bytes, now()) is None
+    assert not await nexus.opens(tokens.access)
 
 
 async def test_a_refresh_token_is_over_after_a_month_without_use(nexus: Nexus) -> None:
@@ -609,6 +636,13 @@ async def test_nothing_is_asked_for_at_an_address_that_is_not_public(site: Site,
         await documents.get(f"https://{literal}/claude.json")
     assert site.transport is not None
     assert (site.transport.asked, site.asked) == ([], [])
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+async def test_public_addresses_are_asked_for(site: Site, address: str) -> None:
+    url, documents = site.describe("/claude.json"), site.documents([address])
+    site.names["app.example"] = [[address]]
+    assert (await documents.get(url)).name == "Claude"
 
 
 async def test_a_name_that_leads_elsewhere_at_the_next_look_up_gains_nothing(site: Site) -> None:
