@@ -15,8 +15,9 @@ from bot.web.metrics import Metrics
 from composer.credentials.issuing import delete_credentials
 from composer.credentials.leaving import end_access
 from composer.model import Trust
-from composer.repositories.oauth_clients import UNUSED_LIFETIME, USED_LIFETIME, OAuthClients
+from composer.repositories.oauth_clients import UNUSED_LIFETIME, USED_LIFETIME
 from composer.settings import Settings
+from jobs.work import JobRun, expire
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.mcp_clients import MODES, called
@@ -459,7 +460,6 @@ async def test_what_is_over_is_purged(nexus: Nexus) -> None:
     await nexus.code(browser, client, "claude")
     unused = (await nexus.registered())["client_id"]
     app, tenant = nexus.harness.app, nexus.harness.workspace().tenant_id
-    clients = OAuthClients(app.database)
 
     async def rows() -> list[int]:
         async with app.database.connection() as connection, connection.transaction():
@@ -470,9 +470,7 @@ async def test_what_is_over_is_purged(nexus: Nexus) -> None:
             ]
 
     async def purged() -> list[int]:
-        async with app.database.transaction(tenant) as tx:
-            await tx.connected_apps.delete_expired(nexus.harness.clock.now())
-        await clients.delete_unused(nexus.harness.clock.now())
+        await expire(JobRun(app, nexus.harness.clock.now(), lambda *_: None))
         return await rows()
 
     assert await purged() == [1, 1, 3]
