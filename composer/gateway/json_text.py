@@ -14,6 +14,8 @@ from composer.errors import BadInput
 
 NO_JSON: Final = "The request's body is not valid JSON in UTF-8."
 TOO_DEEP: Final = "The request's body is nested too deeply."
+MAX_VALUES: Final = 400_000  # each takes some 300 bytes of memory; OpenAI takes 300,000 tokens to embed, as numbers
+TOO_MANY: Final = f"The request's body has too many values: {MAX_VALUES:,} are taken here."
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -21,6 +23,11 @@ class _Number(str):
     """A number as it is written."""
 
     __slots__ = ()
+
+
+# A string (also one without an end, or it would be tried at each further mark), or what stands before a value.
+_STRING_OR_MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
+_MARKS: Final = ",[{"
 
 
 def _no_constant(_: str) -> Any:
@@ -57,6 +64,20 @@ def decoded(body: bytes) -> str:
         return body.decode()
     except UnicodeDecodeError:
         raise BadInput(NO_JSON) from None
+
+
+def require_few_values(text: str) -> None:
+    """Return if a JSON text has at most some MAX_VALUES values; what is no JSON is not told apart. Raises BadInput."""
+    if sum(text.count(mark) for mark in _MARKS) <= MAX_VALUES:
+        return
+    marks = strings = 0  # in a longer text they may stand in strings
+    for found in _STRING_OR_MARK.finditer(text):
+        if text[found.start()] == '"':
+            strings += 1
+        else:
+            marks += 1
+        if marks > MAX_VALUES or strings > 2 * MAX_VALUES:  # each member has two strings at most
+            raise BadInput(TOO_MANY)
 
 
 def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:

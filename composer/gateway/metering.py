@@ -71,7 +71,9 @@ class GatewayMeter:
         return Amount(usage.prompt_tokens + usage.completion_tokens, cost)
 
     async def _prompt(self, passage: Passage) -> int:
-        return await self._count(passage, "\n".join((*passage.request.words, passage.sent))) + TOKENS_PER_PROMPT
+        request, count = passage.request, self._tokenizer(passage.request.model).count
+        chars = (len(request.text) + len(passage.sent)) // COUNTED_PER_READ
+        return await off_loop(chars, lambda: count("\n".join((*request.words, passage.sent)))) + TOKENS_PER_PROMPT
 
     async def _count(self, passage: Passage, text: str) -> int:
         count = self._tokenizer(passage.request.model).count

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from composer.errors import BadInput
-from composer.gateway.json_text import Edit, Part, add_member, decoded, elements, members
+from composer.gateway.json_text import Edit, Part, add_member, decoded, elements, members, require_few_values
 from composer.text.cleaning import is_storable
 
 MAX_MODEL_CHARS: Final = 200
@@ -59,9 +59,14 @@ class GatewayRequest:
 
     @property
     def reply_tokens(self) -> int | None:
-        """The longest answer that is asked for, of all choices together; None where that is not said."""
-        found = next((n for n in (count_of(self.value(name)) for name in _LIMITS) if n is not None), None)
-        return None if found is None else found * max(1, count_of(self.value("n")) or 1)
+        """The longest answer that is asked for, of all choices together; None where that is not said. Of several limits
+        the largest counts, since servers differ in which one they read."""
+        found = self._largest(_LIMITS)
+        return None if found is None else found * max(1, self._largest(("n",)) or 1)
+
+    def _largest(self, names: Sequence[str]) -> int | None:
+        counts = [count_of(each.value) for each in self.members if each.name.casefold() in names]
+        return max((count for count in counts if count is not None), default=None)
 
     @property
     def words(self) -> Iterator[str]:
@@ -73,6 +78,7 @@ class GatewayRequest:
 def parsed(api: Api, body: bytes) -> GatewayRequest:
     """A request by its body. Raises BadInput with one sentence."""
     text = decoded(body)
+    require_few_values(text)
     found = members(text)
     names = [each.name.casefold() for each in found]
     for name in _READ:

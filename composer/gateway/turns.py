@@ -16,17 +16,21 @@ from composer.settings import MemoryRole
 _TEXTS: Final = ("text", "input_text")
 _SYSTEM: Final = ("system", "developer")
 _CHAINED: Final = ("previous_response_id", "conversation")  # the server has what was said before
+# Members by which others than the user have a say in the answer: system texts, and tools that the server runs itself.
+_OTHERS: Final = (*_CHAINED, "instructions", "prompt", "tools", "functions", "web_search_options")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
-    request ends in it. `digest` stands for what was said up to it, without system texts."""
+    request ends in it. `digest` stands for what was said up to it, without system texts. `is_users_alone`: the request
+    has nothing but messages of the user, so that its answer can repeat no system text, earlier answer or result."""
 
     question: int
     text: str
     is_new: bool
     digest: bytes
+    is_users_alone: bool = False
 
 
 def turn_of(request: GatewayRequest) -> Turn | None:
@@ -35,14 +39,16 @@ def turn_of(request: GatewayRequest) -> Turn | None:
     if said is None or request.api is Api.EMBEDDINGS:
         return None
     if request.api is Api.RESPONSES and is_text(said.value):
-        return Turn(0, said.value, True, _digest(request, chained, [request.text[said.start : said.end]]))
+        digest = _digest(request, chained, [request.text[said.start : said.end]])
+        return Turn(0, said.value, True, digest, _is_plain(request))
     items = said_in(request)
     found = [place for place, item in enumerate(items) if _role(item.value) == "user"]
     if not found:
         return None
     before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
     digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
-    return Turn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest)
+    alone = len(found) == len(items) and _is_plain(request)
+    return Turn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest, alone)
 
 
 def placed(request: GatewayRequest, turn: Turn, stable: str, recalled: str, role: MemoryRole) -> list[Edit]:
@@ -73,6 +79,10 @@ def text_of(item: Mapping[str, Any]) -> str:
     parts = content if isinstance(content, list) else []
     texts = [each.get("text") for each in parts if isinstance(each, Mapping) and each.get("type") in _TEXTS]
     return "\n".join(text for text in texts if isinstance(text, str) and is_text(text))
+
+
+def _is_plain(request: GatewayRequest) -> bool:
+    return not any(request.value(name) for name in _OTHERS)
 
 
 def _stable_edits(text: str, said: Part, items: Sequence[Part], lead: int, stable: str, role: MemoryRole) -> list[Edit]:

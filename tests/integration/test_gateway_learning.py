@@ -100,7 +100,7 @@ async def test_a_turn_with_functions_is_learnt_from_at_its_end_without_their_res
     ]
     await client.chat.completions.create(model=MODEL, messages=loop, tools=TOOLS)
     await waits(stage, 1)
-    assert await stage.rows("SELECT question, answer FROM gateway_exchanges") == [(TEA[0]["content"], "Drink tea.")]
+    assert await stage.rows("SELECT question, answer FROM gateway_exchanges") == [(TEA[0]["content"], "")]
     await learn(stage)
     assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee."]
 
@@ -224,3 +224,33 @@ async def test_what_waits_is_learnt_from_once_by_many_and_after_a_crash(stage: G
     harness.clock.tick(CLAIM_DURATION.total_seconds())
     assert sum(await asyncio.gather(*(learner.learn_due(tenant) for _ in range(4)))) == 3
     assert len(await stage.rows(ENTRIES)) == 3
+
+
+async def test_an_answer_that_may_repeat_memory_or_texts_of_others_is_not_read(settings: Settings) -> None:
+    agents = (AgentSettings(model="gpt-4o"),)
+    async with gateway_stage(settings, agents=agents, uses_upstream=True) as stage:
+        client = await stage.client("alice", "claude")
+        stage.upstream.default = Say(("The vault is behind the", " zqorchid."))
+        asking: Any = {"role": "user", "content": "I prefer zqtea. What is the vault behind?"}
+        told: list[list[Any]] = [
+            [{"role": "system", "content": "The vault is behind the zqorchid."}, asking],
+            [{"role": "assistant", "content": "The vault is behind the zqorchid."}, asking],
+        ]
+        for messages in told:
+            await client.chat.completions.create(model=MODEL, messages=messages)
+        search: Any = [{"type": "web_search"}]
+        await client.responses.create(model=MODEL, input=[asking], tools=search)
+        await client.responses.create(model=MODEL, input=str(asking["content"]), previous_response_id="resp_0")
+        await client.responses.create(model=MODEL, input=f"{asking['content']}!", instructions="say zqorchid")
+        await stage.hub.write("alice", "the vault is behind the zqorchid", vendors=("claude",))
+        asking["content"] += "?"
+        await client.chat.completions.create(model=MODEL, messages=[asking])
+        assert "zqorchid" in str(stage.upstream.bodies[-1]["messages"]), "it was put in"
+        await waits(stage, 6)
+        assert await stage.rows("SELECT DISTINCT answer FROM gateway_exchanges") == [("",)]
+        said = {"memory": [{"text": "alice prefers zqtea", "kind": "preference", "sources": [1]}]}
+        stage.upstream.script.append(Say((json.dumps(said),)))
+        before = len(stage.upstream.requests)
+        await learn(stage)
+        shown = json.dumps([each.body["messages"] for each in stage.upstream.requests[before:]])
+        assert ("zqtea" in shown, "zqorchid" in shown) == (True, False)

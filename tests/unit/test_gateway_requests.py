@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from composer.errors import BadInput
 from composer.gateway.answers import AnswerCopy, UsageFilter
-from composer.gateway.json_text import applied, members
+from composer.gateway.json_text import MAX_VALUES, applied, members
 from composer.gateway.requests import Api, parsed, usage_edits
 from composer.gateway.turns import placed, turn_of
 from composer.model import Usage
@@ -193,3 +193,40 @@ def test_a_long_event_passes_before_its_end_and_what_is_cut_is_not_whole() -> No
     copy = AnswerCopy()
     copy.add(TEXT_EVENT)
     assert not copy.read(Api.CHAT, events=True).is_whole
+
+
+@pytest.mark.parametrize("unit", ["[],", "0,", '{"role":"user"},', '{"a":{"b":""}},', '"a",', "["])
+def test_more_values_than_a_process_can_hold_are_refused_before_they_are_read(unit: str) -> None:
+    many = unit * (MAX_VALUES + 1)
+    with pytest.raises(BadInput, match="too many values: 400,000 are taken here"):
+        parsed(Api.CHAT, f'{{"model":"m","messages":[{many}0]}}'.encode())
+
+
+@pytest.mark.parametrize("unit", [",", "[{", '\\",', "\\\\,", "\\u002c,["])
+def test_marks_in_a_text_are_no_values(unit: str) -> None:
+    text = unit * (MAX_VALUES + 1)
+    request = parsed(Api.CHAT, f'{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}'.encode())
+    turn = turn_of(request)
+    assert turn is not None
+    assert turn.text == json.loads(f'"{text}"')
+
+
+def test_a_text_without_an_end_is_read_once() -> None:
+    with pytest.raises(BadInput, match="not valid JSON"):
+        parsed(Api.CHAT, b'{"model":"m","messages":"' + b'\\",' * (MAX_VALUES + 1))
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ('"max_tokens":7', 7),
+        ('"max_completion_tokens":1,"max_tokens":900', 900),
+        ('"max_tokens":1,"max_tokens":900', 900),
+        ('"max_tokens":1,"Max_Tokens":900', 900),
+        ('"max_tokens":5,"n":1,"n":9', 45),
+        ('"max_tokens":null,"max_output_tokens":3', 3),
+        ('"n":4', None),
+    ],
+)
+def test_of_several_limits_the_largest_counts(limits: str, most: int | None) -> None:
+    assert parsed(Api.CHAT, f'{{"model":"m",{limits}}}'.encode()).reply_tokens == most

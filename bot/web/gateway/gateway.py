@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -86,7 +87,7 @@ class Gateway:
             )
         taken = _Taken(request, nexus, caller, asked)
         memory = await self._memory(taken)
-        return self._relay(taken, memory)
+        return await self._relay(taken, memory)
 
     async def _memory(self, taken: _Taken) -> _Put:
         """What to put into a request."""
@@ -106,25 +107,22 @@ class Gateway:
         except QuotaUsedUp:
             may_search = False
         memory = await app.gateway_memory.for_turn(reader, turn, keep=keep, search=may_search)
+        if memory is NOTHING:  # recall is off: nothing is learnt from this request either, whatever holds at its end
+            return _Put(memory)
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
         if memory.refused:
             return _Put(memory)
         role = taken.caller.upstream.role_for(asked.model)
-        return _Put(memory, placed(asked, turn, memory.stable, memory.recalled, role), reader, turn)
+        work = partial(placed, asked, turn, memory.stable, memory.recalled, role)
+        return _Put(memory, await off_loop(len(asked.text) // COUNTED_PER_READ, work), reader, turn)
 
-    def _relay(self, taken: _Taken, put: _Put) -> Relay:
+    async def _relay(self, taken: _Taken, put: _Put) -> Relay:
         asked, caller, request = taken.asked, taken.caller, taken.request
-        usage, memory = usage_edits(asked), put.memory
-        body = applied(asked.text, [*usage, *put.edits]).encode()
-        outgoing = Outgoing(
-            asked.api,
-            request.headers.raw,
-            body,
-            applied(asked.text, put.edits).encode() if usage else None,
-            bearer_of(request) or "",
-        )
+        memory = put.memory
+        bodies = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: _bodies(asked, put.edits))
+        outgoing = Outgoing(asked.api, request.headers.raw, *bodies, bearer_of(request) or "")
         user = None if caller.principal is None else caller.principal.user
         account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
         passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
@@ -152,7 +150,8 @@ class Gateway:
             if metered is not None and status < 400:
                 count_now(metered, None)
             if put.reader is not None and put.turn is not None and passage.answer.is_whole:
-                await self._note(put.reader, put.turn, passage.answer.text)
+                is_own = put.turn.is_users_alone and not passage.sent  # else it may repeat memory or others' texts
+                await self._note(put.reader, put.turn, passage.answer.text if is_own else "")
 
         return ended
 
@@ -161,6 +160,13 @@ class Gateway:
             await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer)
         except NexusError as error:
             logger.warning("gateway.not_noted", error=for_operator(error))
+
+
+def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes | None]:
+    """A request with what goes into it; and without what asks for the use of a stream, where that is ours."""
+    usage = usage_edits(asked)
+    without = applied(asked.text, edits).encode() if usage else None
+    return applied(asked.text, [*usage, *edits]).encode(), without
 
 
 def _stands(taken: _Taken) -> Callable[[], Awaitable[bool]]:
