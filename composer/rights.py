@@ -265,7 +265,8 @@ def _linked(facts: ActorFacts) -> str:
 def _key_created(facts: ActorFacts) -> str:
     return (
         "Whoever has that key can then read, as that tool, your entries and those of your teams and projects, except "
-        "where an entry names other tools alone, and write entries of yours. It opens no room, DM or session."
+        "where an entry names other tools alone; write entries of yours; and ask models through the gateway, where "
+        "there is one. It opens no room, DM or session."
     )
 
 

@@ -118,10 +118,10 @@ async def _project(tx: Transaction, user: uuid.UUID, text: str) -> str:
     projects = await tx.projects.find_for(user)
     found = [each for each in projects if project_names.names(name.lower(), each.slug, each.id)]
     if not found:
-        raise NotFound(f"They are in no project '{name}'.")
+        raise NotFound(f"That user is in no project '{name}'.")
     if len(found) > 1:
         names = " or ".join(project_names.full_name(each.slug, each.id) for each in found)
-        raise BadInput(f"They are in {len(found)} projects called {name}; name one as {names}.")
+        raise BadInput(f"That user is in {len(found)} projects called {name}; name one as {names}.")
     return Grants.of_project(found[0].id, act)
 
 

@@ -53,7 +53,7 @@ STATUS: Final[Mapping[type[NexusError], HTTPStatus]] = {
 # What is said where a status has no sentence of its own.
 SENTENCES: Final[Mapping[int, str]] = {
     400: "The request can't be read.",
-    401: "A key is needed: send one as a bearer token.",
+    401: "A valid key is needed, as a bearer token: none came, or it is wrong, has expired or was revoked.",
     403: "This is not allowed.",
     404: "There is nothing at this address.",
     405: "This address does not take this method; the header Allow names those that it takes.",

@@ -123,7 +123,7 @@ class CallLedger:
         if too_small:
             raise BudgetUsedUp(
                 f"The whole budget for {what} of a {budget.period} is smaller than what this may need, so I can't "
-                "answer, and not later either. Ask an admin of the workspace to raise it."
+                "answer, and not later either. Whoever runs Nexus can raise it."
             )
         raise BudgetUsedUp(
             f"What may be spent on {what} {now} is used up, so I can't answer. Ask again {then}; an admin of the "

@@ -293,7 +293,7 @@ async def test_what_is_no_request_is_refused_in_the_shape_that_clients_read(stag
     packed = await raw_post(stage, "/v1/chat/completions", b"{}", key, **{"Content-Encoding": "gzip"})
     assert packed.status_code == 415
     wrong = openai.AsyncOpenAI(base_url=f"{stage.url}/v1", api_key="nx_acme_" + "0" * 64, max_retries=0)
-    with pytest.raises(openai.AuthenticationError, match="A key is needed") as unknown:
+    with pytest.raises(openai.AuthenticationError, match="A valid key is needed") as unknown:
         await wrong.chat.completions.create(model=MODEL, messages=HI)
     assert unknown.value.code == "invalid_api_key"
     without = await stage.client(permissions=["entries:read"])

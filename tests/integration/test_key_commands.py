@@ -38,6 +38,7 @@ def key_in(text: str) -> str:
 async def test_a_person_lets_a_tool_use_their_entries_once_they_know_what_that_opens(harness: AppHarness) -> None:
     shown = await harness.command("alice", "/nexus keys create claude", dm="nexus")
     assert shown.opens.startswith("Whoever has that key can then read, as that tool, your entries")
+    assert "ask models through the gateway" in shown.opens, "which whoever runs Nexus pays for"
     assert shown.confirm == "/nexus keys create claude --yes"
     assert "nx_" not in shown.text
     assert "no key" in await dm(harness, "keys list"), "nothing is made before the yes"

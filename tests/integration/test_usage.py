@@ -204,7 +204,7 @@ async def test_a_budget_that_is_smaller_than_one_answer_is_to_be_raised_and_not_
         assert reply.failed
         assert reply.text == (
             "The whole budget for answers of a day is smaller than what this may need, so I can't answer, and not "
-            "later either. Ask an admin of the workspace to raise it."
+            "later either. Whoever runs Nexus can raise it."
         )
         assert office.models_asked == []
         assert [log["event"] for log in logs].count("budget.too_small") == 1, "the operator is told once"

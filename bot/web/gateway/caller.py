@@ -15,8 +15,7 @@ from composer.errors import Refused
 from composer.settings import Upstream
 
 NOT_FOR_KEY: Final = (
-    "This key may not ask models: make one with the permission gateway, which keys have that are made from now on "
-    "(/nexus keys create in a DM)."
+    "This key may not ask models: make a new one, which has the permission gateway (/nexus keys create in a DM)."
 )
 
 
