@@ -99,6 +99,11 @@ async def test_memory_can_be_turned_off_by_request_by_person_and_by_budget(stage
             if not found:
                 assert (told, header) == (VAULT[0]["content"], "0 entries, 0 tokens")
             assert int(header.split(", ")[1].split()[0]) <= change.get("budget", 2_000)
+        await http.patch("/v1/settings", json={"recall": False}, headers=bearer(own))
+    mine = await stage.client("alice", None)
+    for said in (VAULT, [{"role": "user", "content": ""}]):
+        told, header = await asked(stage, mine, said)
+        assert (words(told), header) == ([], "0 entries, 0 tokens"), "nor by one's own key, with or without a search"
 
 
 async def test_a_key_gets_through_the_gateway_what_it_gets_by_a_question(stage: GatewayStage) -> None:
@@ -148,12 +153,13 @@ async def test_a_key_gets_through_the_gateway_what_it_gets_by_a_question(stage: 
 async def test_a_tool_loop_gets_the_very_same_and_nothing_that_was_taken_back(stage: GatewayStage) -> None:
     hub = stage.hub
     first = (await hub.write("alice", "the vault is behind the zqorchid")).entry
-    second = (await hub.write("alice", "the vault is opened by zqrose")).entry
+    second = (await hub.write("alice", "the vault is behind the zqrose as well")).entry
     liked = (await hub.write("alice", "I like zqtea", kind="preference")).entry
     client = await stage.client()
     stage.upstream.script.append(Say((), calls=[("look", {})]))
     called = await client.chat.completions.create(model=MODEL, messages=VAULT, tools=TOOLS)
     before = stage.upstream.bodies[-1]["messages"]
+    assert words(str(before)) == ["zqorchid", "zqrose", "zqtea"]
     loop: list[Any] = [
         *VAULT,
         called.choices[0].message.model_dump(exclude_none=True),

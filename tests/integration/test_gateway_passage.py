@@ -15,7 +15,7 @@ from composer.settings import BudgetSettings, PlanSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Hang, Raw, Say
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -213,9 +213,12 @@ async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkey
     async with stage.harness.app.database.transaction(tenant) as tx:
         [entry] = await tx.api_keys.all()
         await tx.api_keys.revoke([entry.id], stage.harness.clock.now(), None)
+
+    async def rest() -> list[Any]:
+        return [chunk async for chunk in stream]
+
     with pytest.raises((openai.APIError, httpx2.HTTPError)):
-        async for _ in stream:
-            pass
+        await asyncio.wait_for(rest(), TIMEOUT_SECONDS)
     await asyncio.wait_for(stage.upstream.left.wait(), 60)
 
 
