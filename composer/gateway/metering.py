@@ -21,12 +21,13 @@ REPLY_TOKENS: Final = 4_096  # of the longest answer, where a request does not s
 @dataclass(slots=True)
 class Passage:
     """One request while it is answered. `copy` is that of the answer's body, which are `events` if so said; `failed`
-    until an answer has come."""
+    until an answer has come; `waits` while the upstream works on one: who leaves then has its prompt counted."""
 
     request: GatewayRequest
     copy: AnswerCopy = field(default_factory=AnswerCopy)
     events: bool = False
     failed: bool = True
+    waits: bool = False
     sent: str = ""  # what was put into the request, to count its tokens
     answer: Answer = field(default_factory=Answer)  # what it says, once it has ended
 
@@ -58,7 +59,7 @@ class GatewayMeter:
     async def _record(self, account: Account, passage: Passage, begun: Standing) -> None:
         answer = passage.answer = Answer() if passage.failed else await passage.read()
         usage, estimated = answer.usage or Usage(), False
-        if not passage.failed and answer.usage is None:
+        if passage.waits or (not passage.failed and answer.usage is None):
             usage, estimated = Usage(await self._prompt(passage), await self._count(passage, answer.text)), True
         figures = self._ledger.figures(passage.request.model, usage, failed=passage.failed, estimated=estimated)
         await self._ledger.record(account, passage.request.model, figures, begun)

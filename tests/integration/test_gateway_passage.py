@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from bot.web.gateway import relay
-from composer.ports.models import WorkKind
+from composer.ports.models import TOKENS_PER_PROMPT, WorkKind
 from composer.settings import BudgetSettings, PlanSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_stage
@@ -199,6 +199,23 @@ async def test_who_leaves_ends_the_request_to_the_upstream(stage: GatewayStage) 
     await until(lambda: len(stage.upstream.requests) == 2)
     waiting.cancel()
     await asyncio.wait_for(stage.upstream.left.wait(), 60)
+    await until(lambda: _has_both_prompts(stage))
+
+
+async def _has_both_prompts(stage: GatewayStage) -> bool:
+    """Who leaves before an answer comes has used the prompt all the same."""
+    rows = await stage.rows("SELECT calls, failures, estimated, prompt_tokens FROM model_usage")
+    return len(rows) == 1 and rows[0][:3] == (2, 1, 2) and rows[0][3] >= 2 * TOKENS_PER_PROMPT
+
+
+async def test_of_an_endless_error_only_the_beginning_is_read(stage: GatewayStage) -> None:
+    key = await key_of(stage.harness, "alice", "cursor")
+    for streams in ("true", "false"):
+        stage.upstream.script.append(Fail(400, "x" * 5 * relay.MAX_ERROR_BYTES))
+        body = b'{"model":"gpt-4o","stream":%b,"messages":[{"role":"user","content":"x"}]}' % streams.encode()
+        answer = await raw_post(stage, "/v1/chat/completions", body, key, **OFF)
+        assert answer.status_code == 400
+        assert relay.MAX_ERROR_BYTES <= len(answer.content) < 2 * relay.MAX_ERROR_BYTES
 
 
 async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkeypatch: pytest.MonkeyPatch) -> None:

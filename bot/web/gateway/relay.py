@@ -64,6 +64,7 @@ class Relay(Response):
         self._upstreams, self._upstream, self._outgoing, self._passage = upstreams, upstream, outgoing, passage
         self._metered, self._stands, self._extra, self._ended = metered, stands, extra, ended
         self._begun = self._passed = False
+        self._refusal: bytes | None = None  # the body of an error that was read before it is passed back
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the upstream, and pass its answer back."""
@@ -100,13 +101,19 @@ class Relay(Response):
         try:
             answer = await self._sent(sent.body)
             if answer.status_code in (400, 422) and sent.without_usage is not None:
-                refusal = (await answer.aread())[:MAX_ERROR_BYTES]
-                if b"stream_options" in refusal or b"include_usage" in refusal:  # so we can't know what it uses
+                try:
+                    self._refusal = await _whole(answer)
+                finally:
+                    await answer.aclose()
+                if b"stream_options" in self._refusal or b"include_usage" in self._refusal:
+                    self._refusal = None  # so we can't know what it uses
                     answer = await self._sent(sent.without_usage)
-        except httpx2.TimeoutException:
+        except httpx2.TimeoutException as error:
+            self._passage.waits = isinstance(error, httpx2.ReadTimeout)
             sentence = f"The model server did not answer within {seconds:g} seconds."
             raise RequestRefused(504, sentence, code="upstream_timeout") from None
         except httpx2.HTTPError as error:
+            self._passage.waits = False
             logger.warning("gateway.unreachable", upstream=str(self._upstream.url), error=type(error).__name__)
             raise RequestRefused(502, "The model server can't be reached.", code="upstream_unreachable") from None
         if answer.status_code in (401, 403):
@@ -116,13 +123,16 @@ class Relay(Response):
     async def _sent(self, body: bytes) -> httpx2.Response:
         sent = self._outgoing
         request = self._upstreams.request(self._upstream, "POST", sent.path, sent.headers, body, sent.hidden)
-        return await self._upstreams.client(self._upstream).send(request, stream=True)
+        self._passage.waits = True
+        answer = await self._upstreams.client(self._upstream).send(request, stream=True)
+        self._passage.waits = False
+        return answer
 
     async def _passed_back(self, answer: httpx2.Response, send: Send) -> None:
         is_error = answer.status_code >= 400
         body = None
         if is_error:
-            body = masked(await _whole(answer), self._upstream.key)
+            body = masked(await _whole(answer) if self._refusal is None else self._refusal, self._upstream.key)
         headers = [*relayed_headers(answer.headers.raw, self._upstream.key), *self._extra]
         self._begun = True
         await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
@@ -149,9 +159,7 @@ class Relay(Response):
 
 
 async def _whole(answer: httpx2.Response) -> bytes:
-    """The body of an error. Raises RequestRefused where it does not come whole."""
-    if answer.is_stream_consumed:
-        return answer.content
+    """The body of an error, or its beginning. Raises RequestRefused where it breaks off."""
     pieces, size = list[bytes](), 0
     try:
         async for piece in answer.aiter_bytes():
