@@ -24,12 +24,11 @@ _LINE: Final = re.compile(rb"\r\n|\n|\r")
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What an answer says. `usage` None: it does not say what it used. `is_whole`: the model ended it of itself, and
-    calls no function. `calls`: it calls one, so the turn goes on."""
+    calls no function, so the turn ends with it."""
 
     text: str = ""
     usage: Usage | None = None
     is_whole: bool = False
-    calls: bool = False
 
 
 class AnswerCopy:
@@ -141,10 +140,9 @@ class _Reader:
     def answer(self, *, cut: bool) -> Answer:
         text = "".join(self._text)
         if self._api is Api.CHAT:
-            calls = self._finish in ("tool_calls", "function_call")
-            return Answer(text, self._usage, self._finish == "stop" and not cut, calls)
+            return Answer(text, self._usage, self._finish == "stop" and not cut)
         whole = self._whole or Answer()
-        return Answer(text or whole.text, whole.usage, whole.is_whole and not cut, whole.calls)
+        return Answer(text or whole.text, whole.usage, whole.is_whole and not cut)
 
 
 def _of_json(api: Api, value: Mapping[str, Any]) -> Answer:
@@ -153,16 +151,15 @@ def _of_json(api: Api, value: Mapping[str, Any]) -> Answer:
         choice = _first(value.get("choices"))
         message = choice.get("message")
         content = message.get("content") if isinstance(message, Mapping) else None
-        finish = choice.get("finish_reason")
         text = content if isinstance(content, str) else ""
-        return Answer(text, usage, finish == "stop", finish in ("tool_calls", "function_call"))
+        return Answer(text, usage, choice.get("finish_reason") == "stop")
     output = value.get("output")
     items = [each for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
     calls = any(str(each.get("type", "")).endswith("_call") and "call_id" in each for each in items)
     parts = [part for each in items if each.get("type") == "message" for part in _list(each.get("content"))]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "output_text"]
     text = "".join(each for each in texts if isinstance(each, str))
-    return Answer(text, usage, value.get("status") == "completed" and not calls, calls)
+    return Answer(text, usage, value.get("status") == "completed" and not calls)
 
 
 def _list(value: object) -> list[Any]:

@@ -84,7 +84,7 @@ def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:
     """The members of the object that begins at `start`, in order, each as often as it is there. `whole`: nothing
     follows it. Raises BadInput for what is no JSON object."""
     found: list[Part] = []
-    at = _expect(text, _skip(text, start), "{")
+    at = _skip(text, _expect(text, _skip(text, start), "{"))
     while text[at : at + 1] != "}":
         if found:
             at = _skip(text, _expect(text, at, ","))
@@ -150,7 +150,7 @@ def _skip(text: str, at: int) -> int:
 def _expect(text: str, at: int, char: str) -> int:
     if text[at : at + 1] != char:
         raise BadInput(NO_JSON)
-    return at + 1 if char != "{" else _skip(text, at + 1)
+    return at + 1
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:

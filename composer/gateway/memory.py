@@ -49,7 +49,8 @@ from composer.visibility import EntryAccess
 STANDING_KINDS: Final = ("preference", "habit", "procedural")  # of entries that hold whatever is asked
 MAX_STANDING: Final = 50  # entries
 STANDING_SHARE: Final = 2  # the stable part has at most this part of the tokens
-_FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + 40
+_HEADINGS: Final = 40  # tokens, more than the lines that name blocks and end frames have
+_FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + _HEADINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,9 @@ class Memory:
         return tokens_of_text(self.stable) + tokens_of_text(self.recalled)
 
     @property
-    def words(self) -> str:
-        """What was put in, as the header says it."""
+    def header(self) -> str:
+        """How much was put in, as the header `X-Nexus-Memory` of the answer says it."""
         return f"{self.entries} {'entry' if self.entries == 1 else 'entries'}, {self.tokens} tokens"
-
-
-NOTHING: Final = Memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,8 @@ class _Standing:
     again: Sequence[Entry] = ()
 
     def fitting(self, only: frozenset[uuid.UUID] | None) -> tuple[list[_Line], list[_Line], list[_Line]]:
-        """The lines that fit, oldest note first; `only` those of some ids."""
+        """The facts, landmarks and notes that fit, the latter two oldest first; the newest are taken first. `only`
+        those of some ids."""
         left = (self.budget - _FRAMES) // STANDING_SHARE
         taken: list[list[_Line]] = []
         for lines in (self.facts, self.landmarks[::-1], self.notes):

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 PATHS: Final = ("/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/embeddings")
 USED_UP: Final = "insufficient_quota"
+UNKNOWN_MODEL: Final = "model_not_found"
 
 # What clients tell errors apart by, by status: (type, code).
 _KINDS: Final[Mapping[int, tuple[str, str | None]]] = {

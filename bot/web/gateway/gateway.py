@@ -9,6 +9,7 @@ import structlog
 from fastapi import Request, Response
 
 from bot.web.gateway.caller import Caller
+from bot.web.gateway.errors import UNKNOWN_MODEL
 from bot.web.gateway.models import ModelLists
 from bot.web.gateway.relay import Outgoing, Relay
 from bot.web.gateway.upstreams import Upstreams
@@ -18,7 +19,7 @@ from bot.web.problems import RequestRefused
 from composer.entries.search import EntryReader
 from composer.errors import BadInput, NexusError, QuotaUsedUp, for_operator
 from composer.gateway.json_text import Edit, applied
-from composer.gateway.memory import NOTHING, Memory
+from composer.gateway.memory import Memory
 from composer.gateway.metering import Passage
 from composer.gateway.requests import Api, GatewayRequest, parsed, usage_edits
 from composer.gateway.turns import Turn, placed, turn_of
@@ -35,7 +36,6 @@ logger = structlog.get_logger()
 
 OFF: Final = "off"
 MEMORY: Final = b"x-nexus-memory"
-UNKNOWN_MODEL: Final = "model_not_found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,8 @@ class Gateway:
             raise RequestRefused(400, str(error)) from None
         if not caller.upstream.allows(asked.model):
             name = clean_line(asked.model, 100)
-            raise RequestRefused(
-                404, f"The model '{name}' can't be asked here; GET /v1/models lists those that can.", code=UNKNOWN_MODEL
-            )
+            sentence = f"The model '{name}' can't be asked here; GET /v1/models lists those that can."
+            raise RequestRefused(404, sentence, code=UNKNOWN_MODEL)
         taken = _Taken(request, nexus, caller, asked)
         memory = await self._memory(taken)
         return await self._relay(taken, memory)
@@ -97,7 +96,7 @@ class Gateway:
         if principal is None or not wanted or asked.api is Api.EMBEDDINGS:
             return _Put()
         if turn is None:
-            return _Put(NOTHING)
+            return _Put(Memory())
         reader = EntryReader(principal.tenant_id, principal.user, principal.reads_as, principal.permissions)
         keep = bool(asked.value("tools") or asked.value("functions"))
         searches = Metered(app.operations, principal, Operation.SEARCHES)
@@ -107,13 +106,11 @@ class Gateway:
         except QuotaUsedUp:
             may_search = False
         memory = await app.gateway_memory.for_turn(reader, turn, keep=keep, search=may_search)
-        if memory is NOTHING:  # recall is off: nothing is learnt from this request either, whatever holds at its end
+        if memory.refused:  # nothing is learnt from this request either, whatever holds at its end
             return _Put(memory)
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
-        if memory.refused:
-            return _Put(memory)
         role = taken.caller.upstream.role_for(asked.model)
         work = partial(placed, asked, turn, memory.stable, memory.recalled, role)
         return _Put(memory, await off_loop(len(asked.text) // COUNTED_PER_READ, work), reader, turn)
@@ -126,18 +123,16 @@ class Gateway:
         user = None if caller.principal is None else caller.principal.user
         account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
         passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
-        said = OFF if memory is None else memory.words
-        ended = self._ended(request, put)
-        metered = self._app.gateway_meter.passage(account, passage)
+        header = OFF if memory is None else memory.header
         return Relay(
             self.upstreams,
             caller.upstream,
             outgoing,
             passage,
-            metered,
-            _stands(taken),
-            [(MEMORY, said.encode())],
-            ended,
+            metered=self._app.gateway_meter.passage(account, passage),
+            stands=_stands(taken),
+            extra=[(MEMORY, header.encode())],
+            ended=self._ended(request, put),
         )
 
     def _ended(self, request: Request, put: _Put) -> Callable[[int, Passage], Awaitable[None]]:

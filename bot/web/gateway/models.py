@@ -8,7 +8,8 @@ from cachetools import TTLCache
 from fastapi.responses import Response
 from pydantic_core import from_json, to_json
 
-from bot.web.gateway.upstreams import Upstreams, masked, relayed_headers
+from bot.web.gateway.errors import UNKNOWN_MODEL
+from bot.web.gateway.upstreams import Upstreams, masked, refused_when_away, relayed_headers
 from bot.web.problems import RequestRefused
 from composer.settings import Upstream
 
@@ -40,20 +41,14 @@ class ModelLists:
         """One model, as the upstream describes it. Raises RequestRefused for one that may not be asked for."""
         parts = name.split("/")
         if not upstream.allows(name) or not _NAME.fullmatch(name) or {".", ".."} & set(parts) or len(name) > 200:
-            raise RequestRefused(
-                404, "There is no such model; GET /v1/models lists those there are.", code="model_not_found"
-            )
+            sentence = "There is no such model; GET /v1/models lists those there are."
+            raise RequestRefused(404, sentence, code=UNKNOWN_MODEL)
         return _relayed(await self._get(upstream, f"models/{name}"), upstream)
 
     async def _get(self, upstream: Upstream, path: str) -> httpx2.Response:
         request = self._upstreams.request(upstream, "GET", path)
-        try:
+        with refused_when_away(upstream):
             return await self._upstreams.client(upstream).send(request)
-        except httpx2.TimeoutException:
-            sentence = f"The model server did not answer within {upstream.timeout:g} seconds."
-            raise RequestRefused(504, sentence, code="upstream_timeout") from None
-        except httpx2.HTTPError:
-            raise RequestRefused(502, "The model server can't be reached.", code="upstream_unreachable") from None
 
 
 def _allowed(answer: httpx2.Response, upstream: Upstream) -> bytes | None:
@@ -82,6 +77,5 @@ def _named(name: str) -> dict[str, str | int]:
 
 def _relayed(answer: httpx2.Response, upstream: Upstream) -> Response:
     response = Response(masked(answer.content, upstream.key), answer.status_code)
-    length = response.raw_headers
-    response.raw_headers = [*length, *relayed_headers(answer.headers.raw, upstream.key)]
+    response.raw_headers += relayed_headers(answer.headers.raw, upstream.key)
     return response

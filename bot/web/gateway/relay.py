@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bot.web.event_stream import EVENT_STREAM, LOOK_SECONDS
-from bot.web.gateway.upstreams import Upstreams, masked, relayed_headers
+from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_when_away, relayed_headers
 from bot.web.principal import CHALLENGE
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
@@ -24,7 +24,6 @@ from composer.signals import end_tasks
 logger = structlog.get_logger()
 
 MAX_ERROR_BYTES: Final = 2**20
-SERVER_ERROR: Final = 500
 
 
 class CutOff(Exception):
@@ -53,6 +52,7 @@ class Relay(Response):
         upstream: Upstream,
         outgoing: Outgoing,
         passage: Passage,
+        *,
         metered: AbstractAsyncContextManager[None],
         stands: Callable[[], Awaitable[bool]],
         extra: Sequence[tuple[bytes, bytes]] = (),
@@ -97,8 +97,8 @@ class Relay(Response):
 
     async def _asked(self) -> httpx2.Response:
         """The upstream's answer, of which the head has come. Raises RequestRefused."""
-        sent, seconds = self._outgoing, self._upstream.timeout
-        try:
+        sent = self._outgoing
+        with refused_when_away(self._upstream):
             answer = await self._sent(sent.body)
             if answer.status_code in (400, 422) and sent.without_usage is not None:
                 try:
@@ -108,14 +108,6 @@ class Relay(Response):
                 if b"stream_options" in self._refusal or b"include_usage" in self._refusal:
                     self._refusal = None  # so we can't know what it uses
                     answer = await self._sent(sent.without_usage)
-        except httpx2.TimeoutException as error:
-            self._passage.waits = isinstance(error, httpx2.ReadTimeout)
-            sentence = f"The model server did not answer within {seconds:g} seconds."
-            raise RequestRefused(504, sentence, code="upstream_timeout") from None
-        except httpx2.HTTPError as error:
-            self._passage.waits = False
-            logger.warning("gateway.unreachable", upstream=str(self._upstream.url), error=type(error).__name__)
-            raise RequestRefused(502, "The model server can't be reached.", code="upstream_unreachable") from None
         if answer.status_code in (401, 403):
             logger.warning("gateway.refused_key", upstream=str(self._upstream.url), status=answer.status_code)
         return answer
@@ -124,7 +116,11 @@ class Relay(Response):
         sent = self._outgoing
         request = self._upstreams.request(self._upstream, "POST", sent.path, sent.headers, body, sent.hidden)
         self._passage.waits = True
-        answer = await self._upstreams.client(self._upstream).send(request, stream=True)
+        try:
+            answer = await self._upstreams.client(self._upstream).send(request, stream=True)
+        except httpx2.HTTPError as error:
+            self._passage.waits = isinstance(error, httpx2.ReadTimeout)
+            raise
         self._passage.waits = False
         return answer
 
@@ -168,7 +164,7 @@ async def _whole(answer: httpx2.Response) -> bytes:
             if size > MAX_ERROR_BYTES:
                 break
     except httpx2.HTTPError:
-        raise RequestRefused(502, "The model server broke off.", code="upstream_unreachable") from None
+        raise RequestRefused(502, "The model server broke off.", code=UNREACHABLE) from None
     return b"".join(pieces)
 
 

@@ -1,18 +1,24 @@
 """The model servers that the gateway passes requests on to: one client each, and which headers go where."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
 import httpx2
+import structlog
 
+from bot.web.problems import RequestRefused
 from composer.settings import Upstream
+
+logger = structlog.get_logger()
 
 CONNECT_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 1_000  # streams are open for minutes
 MAX_IDLE_CONNECTIONS: Final = 50
 MASKED: Final = b"[masked]"
+UNREACHABLE: Final = "upstream_unreachable"
 
 # Of a client's request. What says who asks, and what a proxy or a browser adds, stays here.
 SENT_ON: Final = frozenset(
@@ -37,7 +43,7 @@ class Upstreams:
 
     def client(self, upstream: Upstream) -> httpx2.AsyncClient:
         """The client of an upstream."""
-        url = str.__str__(upstream.url)
+        url = str.__str__(upstream.url)  # str() of it gives its place alone
         place = (url, upstream.key, upstream.timeout)
         if place not in self._clients:
             self._clients[place] = httpx2.AsyncClient(
@@ -69,6 +75,19 @@ class Upstreams:
     async def close(self) -> None:
         """Close the connections."""
         await asyncio.gather(*(client.aclose() for client in self._clients.values()))
+
+
+@contextmanager
+def refused_when_away(upstream: Upstream) -> Iterator[None]:
+    """Refuse a request while whose answer is waited for the upstream is silent or away. Raises RequestRefused."""
+    try:
+        yield
+    except httpx2.TimeoutException:
+        sentence = f"The model server did not answer within {upstream.timeout:g} seconds."
+        raise RequestRefused(504, sentence, code="upstream_timeout") from None
+    except httpx2.HTTPError as error:
+        logger.warning("gateway.unreachable", upstream=str(upstream.url), error=type(error).__name__)
+        raise RequestRefused(502, "The model server can't be reached.", code=UNREACHABLE) from None
 
 
 def relayed_headers(headers: Sequence[tuple[bytes, bytes]], key: str) -> list[tuple[bytes, bytes]]:

@@ -301,11 +301,10 @@ def _note_tokens(call: Call, tokens: int, *, has_found: bool = False) -> None:
 
 async def _reader(call: Call, project: str | None) -> EntryReader:
     """Who searches, about which project. Raises NotFound for one that may not be read."""
-    who = call.principal
-    if project is None:
-        return EntryReader(who.tenant_id, who.user, who.reads_as, who.permissions)
-    async with call.reading() as (_, access):
-        found = named_project(access, project).id
+    who, found = call.principal, None
+    if project is not None:
+        async with call.reading() as (_, access):
+            found = named_project(access, project).id
     return EntryReader(who.tenant_id, who.user, who.reads_as, who.permissions, found)
 
 
