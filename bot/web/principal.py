@@ -23,7 +23,7 @@ from composer.credentials.principal import GatewayKey, Permission, Principal, So
 from composer.errors import Unavailable
 
 # What tools use. Everything else is their person's own.
-PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", "/mcp", *GATEWAY_PATHS)
+PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
 COOKIE: Final = "__Host-nexus"
 COOKIE_ON_LOCALHOST: Final = "nexus"  # browsers take the other one by https alone
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.issuing import MAX_KEYS, MAX_NAME_CHARS
+from composer.credentials.issuing import MAX_NAME_CHARS, lock_keys, require_room
 from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, Kind
 from composer.credentials.principal import TOOL_PERMISSIONS, Permission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
@@ -92,15 +92,12 @@ async def connect(
         raise BadInput(f"That is no name of a tool: {VENDOR_RULE}.")
     if not asked.permissions or not APP_PERMISSIONS.issuperset(asked.permissions):
         raise Refused("An app never gets such a permission.")
-    await tx.people.hold()
-    users = (principal.user, *(await tx.people.linked_users([principal.user])).get(principal.user, ()))
-    await tx.api_keys.lock(min(users))
+    users = await lock_keys(tx, principal.user)
     text = keys.make(Kind.APP_CODE, principal.tenant, secret)
     digest = keys.digest(text)
     found = next((each for each in await connected(tx, principal, asked, now) if each.vendor == vendor), None)
     if found is None:
-        if await tx.api_keys.count(users, now) >= MAX_KEYS:
-            raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
+        await require_room(tx, users, now)
         found = _app(principal.user, asked, vendor, digest, now)
         await tx.connected_apps.insert(found)
     await tx.connected_apps.insert_code(
@@ -120,16 +117,16 @@ async def connect(
 def _app(user: uuid.UUID, asked: AppRequest, vendor: str, digest: bytes, now: datetime) -> KeyEntry:
     """An app that is connected now. It ends with its code, unless it uses that."""
     return KeyEntry(
-        derived_id("connected app", digest.hex()),
-        user,
-        vendor,
-        clean_line(asked.name, MAX_NAME_CHARS) or vendor,
-        "",
-        tuple(sorted(asked.permissions)),
-        now,
-        now + CODE_LIFETIME,
-        None,
-        None,
+        id=derived_id("connected app", digest.hex()),
+        user_id=user,
+        vendor=vendor,
+        name=clean_line(asked.name, MAX_NAME_CHARS) or vendor,
+        prefix="",
+        permissions=tuple(sorted(asked.permissions)),
+        created_at=now,
+        expires_at=now + CODE_LIFETIME,
+        revoked_at=None,
+        last_used_at=None,
         client=asked.client,
         redirect_uri=asked.registered,
     )

@@ -113,6 +113,20 @@ def _listed_app(entry: KeyEntry, now: datetime) -> str:
     )
 
 
+async def lock_keys(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
+    """Let nobody else make keys to a person's memory until the end of the transaction; returns their users."""
+    await tx.people.hold()
+    users = (user, *(await tx.people.linked_users([user])).get(user, ()))
+    await tx.api_keys.lock(min(users))
+    return users
+
+
+async def require_room(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
+    """Return if a person, who has these users, may have one more key. Raises Refused."""
+    if await tx.api_keys.count(users, now) >= MAX_KEYS:
+        raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
+
+
 async def create_key(
     tx: Transaction,
     tenant: str,
@@ -134,25 +148,22 @@ async def create_key(
     if request.expires_at is not None and not now < request.expires_at <= now + MAX_LIFETIME:
         raise BadInput(f"A key expires at a time to come, within {MAX_LIFETIME.days:,} days, or never.")
     permissions = wanted_permissions(request, admin=person.admin)
-    await tx.people.hold()
-    users = (person.id, *(await tx.people.linked_users([person.id])).get(person.id, ()))
-    await tx.api_keys.lock(min(users))
-    if await tx.api_keys.count(users, now) >= MAX_KEYS:
-        raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
+    users = await lock_keys(tx, person.id)
+    await require_room(tx, users, now)
     text = keys.make(Kind.KEY, tenant, secret)
     digest = keys.digest(text)
     name = clean_line(request.name, MAX_NAME_CHARS) or request.vendor or "my key"
     entry = KeyEntry(
-        derived_id("key", digest.hex()),
-        person.id,
-        request.vendor,
-        name,
-        keys.shown(text),
-        permissions,
-        now,
-        request.expires_at,
-        None,
-        None,
+        id=derived_id("key", digest.hex()),
+        user_id=person.id,
+        vendor=request.vendor,
+        name=name,
+        prefix=keys.shown(text),
+        permissions=permissions,
+        created_at=now,
+        expires_at=request.expires_at,
+        revoked_at=None,
+        last_used_at=None,
     )
     await tx.api_keys.insert(entry, digest, by)
     return NewKey(entry, text)

@@ -212,16 +212,16 @@ class GatewayLearner:
 def _messages(whose: Whose, name: str, exchange: Exchange) -> list[Message]:
     """An exchange as messages: the person's, and what the model answered, which explains it."""
     said = Message(
-        exchange.id,
-        str(exchange.id),
-        1,
-        exchange.said_at,
-        whose.user,
-        None,
-        name,
-        exchange.question,
-        entries_namespace(whose.user),
-        Visibility.PRIVATE,
+        id=exchange.id,
+        external_id=str(exchange.id),
+        seq=1,
+        at=exchange.said_at,
+        user_id=whose.user,
+        agent_id=None,
+        author=name,
+        text=exchange.question,
+        namespace=entries_namespace(whose.user),
+        visibility=Visibility.PRIVATE,
         trust=Trust.TOOL,
     )
     model = derived_id("model of a tool", whose.vendor)

@@ -11,25 +11,16 @@ import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.settings import AgentSettings, Settings
 from tests.conformance.programs import Ran, run
 from tests.support.api import key_of
-from tests.support.discord.harness import Model
 from tests.support.entries import Hub
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 INSPECTOR: Final = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-
-
-@pytest.fixture
-async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
-    async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
-        yield harness
 
 
 @pytest.fixture

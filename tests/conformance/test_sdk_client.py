@@ -10,23 +10,14 @@ from mcp.types import LATEST_PROTOCOL_VERSION
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, key_of
-from tests.support.discord.harness import Model
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness
 from tests.support.mcp_clients import called, mcp_client
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
 SHARES: Final = ["entries:read", "entries:write", "teams:read", "teams:write", "projects:read"]
-
-
-@pytest.fixture
-async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
-    async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
-        yield harness
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.web.app import web_app
 from bot.web.mcp.server import memory_server
 from bot.web.metrics import Metrics
-from composer.settings import AgentSettings, Settings
 from tests.conformance.asking import add_asking
 from tests.conformance.fixtures import add_fixtures
 from tests.conformance.programs import (
@@ -25,8 +24,7 @@ from tests.conformance.programs import (
     run,
 )
 from tests.support.api import key_of
-from tests.support.discord.harness import Model
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -49,13 +47,6 @@ class WithKey:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], self._header]}
         await self._app(scope, receive, send)
-
-
-@pytest.fixture
-async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
-    async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
-        yield harness
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """`/mcp`: the memory over the Model Context Protocol, for people's AI tools."""
 
-from typing import Final
-
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -9,13 +7,11 @@ from bot.web.dependencies import Nexus
 from bot.web.limits import address_of
 from bot.web.mcp.caller import PRINCIPAL
 from bot.web.mcp.scopes import scope_needed
-from bot.web.oauth.metadata import challenge
+from bot.web.oauth.metadata import RESOURCE_PATH, challenge
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused
 from bot.web.serving import Served
 from composer.credentials.principal import Principal, Source
-
-PATH: Final = "/mcp"
 
 
 async def _require_on(request: Request, nexus: Nexus) -> None:
@@ -49,7 +45,7 @@ class _Handed(Response):
         await self._nexus.mcp.serve(self._nexus, scope, receive_again, send)
 
 
-@router.post(PATH, include_in_schema=False)
+@router.post(RESOURCE_PATH, include_in_schema=False)
 async def mcp(request: Request, nexus: Nexus, principal: Bearer) -> Response:
     """One request of an MCP client. The client opens no stream of its own: there is nothing that it is told unasked."""
     setattr(request.state, PRINCIPAL, principal)
