@@ -265,6 +265,16 @@ async def test_no_key_and_no_cookie_crosses_over(stage: GatewayStage) -> None:
     assert "Incorrect API key provided: [masked]" in refused.text
 
 
+async def test_a_name_of_a_repeat_is_that_of_one_key_alone(stage: GatewayStage) -> None:
+    body = b'{"model":"gpt-4o","messages":[{"role":"user","content":"x"}]}'
+    alices, bobs = await key_of(stage.harness, "alice", "cursor"), await key_of(stage.harness, "bob", "cursor")
+    for key in (alices, alices, bobs):
+        await raw_post(stage, "/v1/chat/completions", body, key, **{"Idempotency-Key": "one", **OFF})
+    first, again, others = (sent.headers["Idempotency-Key"] for sent in stage.upstream.requests)
+    assert first == again
+    assert others not in (first, "one")
+
+
 async def test_only_listed_models_are_asked_for(settings: Settings) -> None:
     async with gateway_stage(settings, {"models": ["gpt-4o", "text-embedding-3-small"]}) as stage:
         stage.upstream.models = {"gpt-4o", "gpt-5", "text-embedding-3-small"}

@@ -1,6 +1,7 @@
 """The model servers that the gateway passes requests on to: one client each, and which headers go where."""
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -21,8 +22,9 @@ MASKED: Final = b"[masked]"
 UNREACHABLE: Final = "upstream_unreachable"
 
 # Of a client's request. What says who asks, and what a proxy or a browser adds, stays here.
+REPEATED: Final = "idempotency-key"
 SENT_ON: Final = frozenset(
-    {"accept", "content-type", "user-agent", "openai-beta", "idempotency-key", "x-client-request-id", "x-title"}
+    {"accept", "content-type", "user-agent", "openai-beta", REPEATED, "x-client-request-id", "x-title"}
 )
 SENT_ON_PREFIX: Final = "x-stainless-"
 # Of an upstream's answer: what is about its connection to us or its body's coding, and what is between us and it.
@@ -65,7 +67,8 @@ class Upstreams:
         body: bytes | None = None,
         hidden: str = "",
     ) -> httpx2.Request:
-        """A request to a path below the upstream's URL. `headers` are a client's; none that holds `hidden` goes on."""
+        """A request to a path below the upstream's URL. `headers` are a client's, and `hidden` its key: no header that
+        holds it goes on."""
         sent = _sent_on(headers, hidden)
         if upstream.key:
             sent.append((b"authorization", b"Bearer " + upstream.key.encode()))
@@ -113,5 +116,11 @@ def _sent_on(headers: Iterable[tuple[bytes, bytes]], hidden: str) -> list[tuple[
     for name, value in headers:
         text = name.lower().decode("latin-1")
         if (text in SENT_ON or text.startswith(SENT_ON_PREFIX)) and not (secret and secret in value):
-            found.append((name, value))
+            found.append((name, _of_key(value, secret) if text == REPEATED else value))
     return found
+
+
+def _of_key(value: bytes, secret: bytes) -> bytes:
+    """What names a repeated request, as that of this key alone: all people of a tenant share an account at the server,
+    which answers a repeat as it answered the first."""
+    return hashlib.sha256(secret + b"\n" + value).hexdigest().encode()
