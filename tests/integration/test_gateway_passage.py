@@ -270,7 +270,7 @@ async def test_a_name_of_a_repeat_is_that_of_one_key_alone(stage: GatewayStage) 
     alices, bobs = await key_of(stage.harness, "alice", "cursor"), await key_of(stage.harness, "bob", "cursor")
     for key in (alices, alices, bobs):
         await raw_post(stage, "/v1/chat/completions", body, key, **{"Idempotency-Key": "one", **OFF})
-    first, again, others = (sent.headers["Idempotency-Key"] for sent in stage.upstream.requests)
+    first, again, others = (sent.headers["idempotency-key"] for sent in stage.upstream.requests)
     assert first == again
     assert others not in (first, "one")
 
