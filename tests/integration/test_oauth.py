@@ -21,7 +21,7 @@ from jobs.work import JobRun, expire
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.mcp_clients import MODES, called
-from tests.support.oauth import CALLBACK, App, allow, back, fields, parameters
+from tests.support.oauth import CALLBACK, App, allow, back, fields, parameters, told
 from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, Nexus, address_of, open_nexus
 from tests.support.web import served_at
 
@@ -211,7 +211,7 @@ NEVER = ["chat", "manage", "admin", "gateway", "entries:read admin", "openid", "
 async def test_no_app_is_given_what_no_tool_gets(nexus: Nexus, scope: str) -> None:
     client = (await nexus.registered())["client_id"]
     answer = await (await nexus.signed_in()).get(address_of(client, scope=scope))
-    said = parameters(back(answer))
+    said = parameters(told(answer))
     assert (said["error"], said["state"], said["iss"]) == ("invalid_scope", "st&te=1", PUBLIC)
     assert "code" not in said
 

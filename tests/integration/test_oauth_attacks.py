@@ -20,7 +20,7 @@ from composer.repositories.oauth_clients import MAX_UNUSED
 from composer.settings import Settings
 from composer.stores.statements import PostgresStatements
 from tests.support.api import bearer, key_of
-from tests.support.oauth import CALLBACK, PUBLIC_ADDRESS, Site, allow, back, fields, http, open_site, parameters
+from tests.support.oauth import CALLBACK, PUBLIC_ADDRESS, Site, allow, back, fields, http, open_site, parameters, told
 from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, VERIFIER, Nexus, address_of, open_nexus
 
 pytestmark = pytest.mark.integration
@@ -78,7 +78,7 @@ async def test_a_token_for_another_address_opens_nothing_here(nexus: Nexus) -> N
 )
 async def test_no_token_is_given_for_another_address(nexus: Nexus, resource: str) -> None:
     browser, client = await nexus.signed_in(), (await nexus.registered())["client_id"]
-    said = parameters(back(await browser.get(address_of(client, resource=resource))))
+    said = parameters(told(await browser.get(address_of(client, resource=resource))))
     assert (said["error"], said["iss"]) == ("invalid_target", PUBLIC)
     refused = await nexus.tokens(client, await nexus.code(browser, client, "claude"), resource=resource)
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
@@ -237,8 +237,7 @@ async def test_a_code_is_bound_to_its_request(nexus: Nexus, changed: dict[str, s
 async def test_nobody_is_asked_without_pkce_by_s256(nexus: Nexus, changed: dict[str, str | None]) -> None:
     client = (await nexus.registered())["client_id"]
     answer = await (await nexus.signed_in()).get(address_of(client, **changed))
-    assert answer.status_code == 302
-    said = parameters(answer.headers["location"])
+    said = parameters(told(answer))
     assert said["error"] in ("invalid_request", "unsupported_response_type")
     assert (said["state"], said["iss"], "code" in said) == ("st&te=1", PUBLIC, False)
 
@@ -455,6 +454,57 @@ async def test_who_is_no_app_leads_nobody_anywhere(nexus: Nexus, client: str) ->
     answer = await (await nexus.signed_in()).get(address_of(client))
     assert answer.status_code == 400
     assert "location" not in answer.headers
+
+
+async def test_an_app_that_nobody_has_chosen_leads_nobody_away_by_a_wrong_request(nexus: Nexus) -> None:
+    browser, client = await nexus.signed_in(), (await nexus.registered("https://evil.example/login"))["client_id"]
+    changes: list[dict[str, str | None]] = [
+        {"scope": "admin"},
+        {"resource": "https://evil.example/mcp"},
+        {"response_type": "token"},
+        {"code_challenge": None},
+        {"scope": "x", "redirect_uri": None},
+    ]
+    for changed in changes:
+        said: dict[str, str | None] = {"redirect_uri": "https://evil.example/login", **changed}
+        page = await browser.get(address_of(client, **said))
+        assert told(page).startswith("https://evil.example/login?error=")
+        assert "Go back to evil.example" in page.text
+
+
+@pytest.mark.parametrize("changed", [{"redirect_uris": ["https://evil.example/cb"]}, {"client_name": "Claude by Evil"}])
+async def test_a_page_allows_what_it_showed_though_the_app_says_something_else_by_now(
+    nexus: Nexus, changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, id = await nexus.signed_in(), nexus.site.describe("/app", redirect_uris=["https://good.example/cb"])
+    monkeypatch.setattr("bot.web.oauth.documents.LEAST_SECONDS", 0.0)
+    page = await browser.get(address_of(id, redirect_uri=None))
+    assert "It leads back to good.example." in page.text
+    nexus.site.describe("/app", **{"redirect_uris": ["https://good.example/cb"], **changed})
+    again = await browser.press("/oauth/consent", **fields(page), decision="allow")
+    assert "This page is shown anew" in again.text
+    assert "http-equiv" not in again.text
+    assert "code" in parameters(back(await browser.press("/oauth/consent", **fields(again), decision="allow")))
+
+
+@pytest.mark.parametrize(
+    "id", ["https://app.example/\0", "https://app.example", "https://a b/c", "https://", "\0", "é"]
+)
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
+async def test_what_can_be_no_apps_id_is_no_client(nexus: Nexus, id: str, path: str) -> None:
+    values = {"grant_type": "refresh_token", "refresh_token": f"nxr_acme_{'0' * 64}", "token": f"nxr_acme_{'0' * 64}"}
+    answer = await nexus.post(path, values | {"client_id": id})
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+async def test_of_twenty_refreshes_at_once_one_wins_and_none_keeps_anything(nexus: Nexus) -> None:
+    client, given = await nexus.connected()
+    answers = await asyncio.gather(*(nexus.renew(client, given["refresh_token"]) for _ in range(20)))
+    assert Counter(answer.status_code for answer in answers) == {200: 1, 400: 19}
+    won = next(answer.json() for answer in answers if answer.status_code == 200)
+    assert not await nexus.opens(won["access_token"])
+    assert (await nexus.renew(client, won["refresh_token"])).status_code == 400
+    assert await sign_ins(nexus) == 0
 
 
 async def test_a_parameter_that_is_there_twice_is_refused(nexus: Nexus) -> None:

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -78,7 +79,15 @@ def back(answer: httpx2.Response) -> str:
     assert answer.status_code == 200, answer.text
     found = answer.text.partition('http-equiv="refresh" content="0;url=')[2].partition('"')[0]
     assert found, answer.text
-    return found.replace("&amp;", "&")
+    return unescape(found)
+
+
+def told(answer: httpx2.Response) -> str:
+    """Where the link leads by which a person tells an app that its request was wrong. Nothing else leads there."""
+    assert answer.status_code == 400, answer.text
+    assert "location" not in answer.headers
+    assert "http-equiv" not in answer.text
+    return unescape(answer.text.partition('<a href="')[2].partition('"')[0])
 
 
 def parameters(address: str) -> dict[str, str]:

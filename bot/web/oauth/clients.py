@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from bot.web.oauth.documents import ClientDocuments
+from bot.web.oauth.documents import ClientDocuments, checked
 from composer.credentials.redirects import same_redirect
 from composer.errors import BadInput
 from composer.ports.clock import Clock
@@ -55,8 +55,14 @@ class Clients:
 
     async def with_tokens(self, id: str) -> Client | None:
         """An app that asks for tokens. Of one with an address nothing is fetched: it has no secret, and what it was
-        given is bound to the address."""
-        return Client(id, "", (), has_address=True) if has_address(id) else await self._registered(id)
+        given is bound to the address. None for what is no id that an app can have."""
+        if not has_address(id):
+            return await self._registered(id)
+        try:
+            checked(id)
+        except BadInput:
+            return None
+        return Client(id, "", (), has_address=True)
 
     async def note_use(self, id: str) -> None:
         """Keep a registered app: somebody has connected it, or it has got tokens."""

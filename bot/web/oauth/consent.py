@@ -5,6 +5,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from fastapi.responses import Response
@@ -48,11 +49,35 @@ HEADERS: Final = {"Cross-Origin-Opener-Policy": "unsafe-none"}
 _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
-def token_of(cookie: str, said: Mapping[str, str]) -> str:
-    """What shows that a form came from the page that this web session was shown for this very request. `cookie` is the
-    text of the session's cookie, which no other page can read."""
-    request = json.dumps([said.get(name) for name in PARAMETERS]).encode()
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong with a request of an app: `said` in a sentence. `back` is the address that tells the app so, one of
+    those that it has registered (`redirect_uri`)."""
+
+    client: Client
+    said: str
+    redirect_uri: str
+    back: str
+
+
+def token_of(cookie: str, said: Mapping[str, str], client: Client, asked: AppRequest) -> str:
+    """What shows that a form came from the page that this web session was shown for this very request, when the app
+    said of itself what it says now. `cookie` is the text of the session's cookie, which no other page can read."""
+    shown = [client.name, asked.redirect_uri, *asked.permissions]
+    request = json.dumps([[said.get(name) for name in PARAMETERS], shown]).encode()
     return hmac.new(cookie.encode(), b"nexus consent " + request, hashlib.sha256).hexdigest()
+
+
+def mistake_page(mistake: Mistake) -> Response:
+    """The page for an app whose request is wrong, with a link that tells the app. It leads nobody there by itself:
+    anybody can register an app, and the person has not chosen this one."""
+    answer = pages.page(
+        f"{in_quotes(mistake.client.name)} has asked for what can't be given: {mistake.said}",
+        pages.link(mistake.back, f"Go back to {host_of(mistake.redirect_uri)}"),
+        status=400,
+    )
+    answer.headers.update(HEADERS)
+    return answer
 
 
 def vendor_of(name: str) -> str:

@@ -100,7 +100,7 @@ class ClientDocuments:
             return _Kept(read_document(url, host, body), seconds)
         except BadInput as error:
             return _Kept(str(error), FAILED_SECONDS)
-        except (OSError, TimeoutError, UnicodeError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (OSError, TimeoutError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             logger.info("oauth.document_unread", error=type(error).__name__)
             return _Kept(UNREACHABLE.format(host=host), FAILED_SECONDS)
 

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bot.web.oauth.clients import NO_SECRET, Client, Clients
+from bot.web.oauth.consent import Mistake
 from bot.web.oauth.metadata import SCOPES, resource_of
 from bot.web.oauth.provider import GRANTS, NOT_REGISTERED, Asking, Registering, SdkClient, TokenGiver, is_ours
 from composer.credentials import connected_apps
@@ -87,9 +88,9 @@ class Handlers:
         self._public_url = public_url
         self._authenticator = _Authenticator(clients)
 
-    async def asked(self, request: Request, said: Mapping[str, str]) -> "tuple[Client, AppRequest] | Response | str":
-        """What an app asks a person for, by the parameters `said`; or where that is refused, an answer that leads back
-        to the app; or, where nobody may be led there, a sentence for the person."""
+    async def asked(self, request: Request, said: Mapping[str, str]) -> "tuple[Client, AppRequest] | Mistake | str":
+        """What an app asks a person for, by the parameters `said`; or what is wrong with that; or, where nobody may be
+        led back, a sentence for the person."""
         asking = Asking(self._clients, self._public_url, said)
         answer = await AuthorizationHandler(_provider(asking)).handle(_Form(_as_post(request), said))
         if asking.refused is not None:
@@ -103,8 +104,14 @@ class Handlers:
             named = said.get("redirect_uri")
             if errors["error"] == "server_error":
                 logger.error("oauth.failed")
-            back = named if named is not None else asking.client.redirect_uris[0]
-            return self.led_back(back, said, error=errors["error"], error_description=errors.get("error_description"))
+            place = named if named is not None else asking.client.redirect_uris[0]
+            why = errors.get("error_description")
+            return Mistake(
+                asking.client,
+                why or errors["error"],
+                place,
+                self.back(place, said, error=errors["error"], error_description=why),
+            )
         if asking.client is not None and asking.client.registered_redirect(said.get("redirect_uri")) is None:
             return NOT_REGISTERED
         return "This is no request of an app that can be answered: have it sign in anew, from its beginning."

@@ -18,7 +18,7 @@ from bot.web.dependencies import Nexus
 from bot.web.limits import address_of, counted_by_address
 from bot.web.oauth import metadata
 from bot.web.oauth.clients import Client
-from bot.web.oauth.consent import HEADERS, PARAMETERS, consent_page, token_of, vendor_of
+from bot.web.oauth.consent import HEADERS, PARAMETERS, Mistake, consent_page, mistake_page, token_of, vendor_of
 from bot.web.oauth.server import OAuthServer
 from bot.web.principal import cookie_name, only_cookie, web_session_of
 from bot.web.problems import RequestRefused, status_of
@@ -39,7 +39,7 @@ SIGN_IN_FIRST: Final = (
 )
 TOO_LONG: Final = " Then have the app sign in once more: what it sent is too long to be kept."
 OTHER_PAGE: Final = "This was not sent by our own page: have the app sign in anew, from its beginning."
-SOMEBODY_ELSE: Final = "This page is shown anew, since it was made for somebody else or for another request."
+SOMEBODY_ELSE: Final = "This page is shown anew, since it was made for somebody else, or for another request."
 TWICE: Final = "The app names something twice: have it sign in anew, from its beginning."
 
 
@@ -89,9 +89,7 @@ async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
         return pages.page(OTHER_PAGE, status=403)
     sent = await _form(request)
     said = {name: value for name, value in sent.items() if name in PARAMETERS}
-    if not hmac.compare_digest(sent.get("token", "").encode(), _token(request, oauth, said).encode()):
-        return await _asked(request, nexus, oauth, principal, said, wrong=SOMEBODY_ELSE)
-    return await _asked(request, nexus, oauth, principal, said, sent.get("vendor", ""), sent.get("decision", ""))
+    return await _asked(request, nexus, oauth, principal, said, sent)
 
 
 @router.post(metadata.TOKEN, include_in_schema=False)
@@ -119,20 +117,23 @@ async def _asked(
     oauth: OAuthServer,
     principal: Principal,
     said: Mapping[str, str],
-    vendor: str | None = None,
-    decision: str = "",
-    wrong: str = "",
+    sent: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer to a request of an app: the page, or what leads back. `vendor` and `decision` are what the person has
-    chosen on the page, None before."""
+    """The answer to a request of an app: the page, or what leads back. `sent` is the form of that page, with what the
+    person has chosen; None before."""
     handlers = await oauth.handlers()
     found = await handlers.asked(request, said)
     if isinstance(found, str):
         return pages.page(found, status=400)
-    if isinstance(found, Response):
-        return found
+    if isinstance(found, Mistake):
+        return mistake_page(found)
     client, asked = found
-    if vendor is not None and decision != "allow":
+    token, vendor, wrong = _token(request, oauth, said, client, asked), None, ""
+    if sent is not None and hmac.compare_digest(sent.get("token", "").encode(), token.encode()):
+        vendor = sent.get("vendor", "")
+    elif sent is not None:
+        wrong = SOMEBODY_ELSE
+    if vendor is not None and (sent or {}).get("decision") != "allow":
         return _leading_back(handlers.back(asked.redirect_uri, said, error="access_denied"), client)
     try:
         person, before = await _person(nexus, principal, asked)
@@ -147,7 +148,7 @@ async def _asked(
     except NexusError as error:
         return pages.page(str(error), status=status_of(error))
     shown = vendor if vendor is not None else before[0] if before else vendor_of(client.name)
-    return consent_page(client, asked, person, shown, _token(request, oauth, said), said, wrong)
+    return consent_page(client, asked, person, shown, token, said, wrong)
 
 
 async def _person(nexus: Served, principal: Principal, asked: AppRequest) -> tuple[str, list[str]]:
@@ -191,10 +192,10 @@ def _leading_back(address: str, client: Client) -> Response:
     return answer
 
 
-def _token(request: Request, oauth: OAuthServer, said: Mapping[str, str]) -> str:
+def _token(request: Request, oauth: OAuthServer, said: Mapping[str, str], client: Client, asked: AppRequest) -> str:
     cookie = only_cookie(request, cookie_name(oauth.public_url)[0])
     assert cookie is not None  # of the web session that asks
-    return token_of(cookie, said)
+    return token_of(cookie, said, client, asked)
 
 
 async def _form(request: Request) -> dict[str, str]:
