@@ -10,7 +10,7 @@ from bot.web.metering import OPERATIONS, QUOTA
 from bot.web.problems import SCHEMA, documented, header
 
 # What a request can be refused with before its route sees it, by what the route takes.
-OF_CREDENTIALS: Final = (401, 403, 429)
+OF_CREDENTIALS: Final = (401, 403, 422, 429)  # whoever asks is told, too, that a parameter is not known
 OF_PARAMETERS: Final = (422,)
 OF_BODIES: Final = (400, 408, 413, 415, 422)
 

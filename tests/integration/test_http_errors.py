@@ -22,6 +22,7 @@ from bot.web.problems import documented
 from composer.errors import AdminNeeded, BadInput, BudgetUsedUp, Misconfigured, NexusError, NotFound, Unavailable
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.stores.clock import SystemClock
 from tests.support.waiting import TIMEOUT_SECONDS
 from tests.support.web import served_at
 
@@ -49,7 +50,10 @@ def an_app(public_url: str | None = None) -> FastAPI:
     settings = Settings(home=Path("unused"), public_url=public_url)
     unasked = SimpleNamespace(serve=lambda *_: None)  # no test here talks to an agent
     redis = ServerUrl("redis://127.0.0.1:1/0")
-    running = cast(Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked))
+    away = SimpleNamespace()  # no test here asks the database
+    running = cast(
+        Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked, database=away, clock=SystemClock())
+    )
     served = web_app(running, Metrics(()), {}, None)
 
     @served.post("/v1/things")

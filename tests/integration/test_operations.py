@@ -30,8 +30,10 @@ from tests.support.web import served_at
 pytestmark = pytest.mark.integration
 
 MAY: Final = date(2026, 5, 1)
-# What neither writes nor reads memory: credentials, teams, projects, settings, figures.
+# What neither writes nor reads memory: credentials, teams, projects, settings, figures, models.
 NOT_COUNTED: Final = (
+    "/v1/embeddings",
+    "/v1/models",
     "/v1/whoami",
     "/v1/keys",
     "/v1/logins",
