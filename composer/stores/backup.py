@@ -250,6 +250,8 @@ class DatabaseBackup:
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
+            if process.stdout is not None:  # what nobody has read would hold up its end
+                await process.stdout.read()
             await process.wait()
             lines = (await errors).decode(errors="replace").strip().splitlines()
         if status != 0:
