@@ -206,12 +206,12 @@ class Hub:
 
 
 @asynccontextmanager
-async def open_clients(products: Sequence[Product]) -> AsyncIterator[list[httpx2.AsyncClient]]:
-    """A client of each product's API, without a server."""
+async def open_clients(products: Sequence[Product], **settings: Any) -> AsyncIterator[list[httpx2.AsyncClient]]:
+    """A client of each product's API, without a server. `settings` are those that differ."""
     clients = []
     for product in products:
         app = product.harness.app
-        unlimited = replace(app, settings=app.settings.model_copy(update=UNLIMITED))
+        unlimited = replace(app, settings=app.settings.model_copy(update=UNLIMITED | settings))
         transport = httpx2.ASGITransport(app=web_app(unlimited, Metrics([]), {}, None))
         clients.append(httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=120))
     try:
