@@ -84,10 +84,11 @@ async def _forget(call: Call) -> CommandAnswer:
             people = await _identities(tx, call.user)
             others = await _other_names(tx, people)
             posted = await tx.posted_files.count(people)
-        if target.scope is ForgetScope.MATCHING and not found.count:
+            waiting = await tx.gateway_exchanges.count(people)
+        if target.scope is ForgetScope.MATCHING and not (found.count or waiting):
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
-        return call.unconfirmed(_confirmation(target, found, others, exported + posted))
+        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting))
     async with call.changing() as tx:
         found, people = await _own(tx, call, target), await _identities(tx, call.user)
         everything = target.scope is ForgetScope.EVERYTHING
@@ -104,11 +105,13 @@ async def _forget(call: Call) -> CommandAnswer:
     return CommandAnswer(str(receipt))
 
 
-def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str], exported: int) -> str:
-    """What would be erased. `exported`: how many files with exports go with it."""
+def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str], exported: int, waiting: int) -> str:
+    """What would be erased. `exported`: how many files with exports go with it; `waiting`: how many requests to models
+    that nothing was learnt from yet."""
     count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
     also = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     also += f" It deletes {counted(exported, 'exported file')} of yours too." if exported else ""
+    also += f" Nothing will be learnt from {counted(waiting, 'request')} to models that wait." if waiting else ""
     match target.scope:
         case ForgetScope.HERE:
             what = "all that you said and stored here"

@@ -46,12 +46,14 @@ async def erase(
     `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
     that of the receipt: random, and of RECEIPT_KEY_BYTES. Raises Unavailable.
 
-    An exported file holds what was there when it was made, so it goes with any part of that. Files are deleted before
+    An exported file holds what was there when it was made, so it goes with any part of that; and so does what people's
+    tools said to models and nothing was learnt from yet, since it may say the same again. Files are deleted before
     the commit: a request that is interrupted between is made again. Those in DMs are deleted after it, by the adapter.
     """
     names = await blanking.names_of(tx, names_of)
     blanked = await blanking.blank_names(tx, names_of, names, now) if names_of else Receipt()
     receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names)
+    await tx.gateway_exchanges.drop(exports_of, now)
     exported = _with_exports(home, lambda: remove_exports(home, exports_of))
     exported += await tx.posted_files.withdraw(exports_of)
     opening = await delete_credentials(tx, names_of) if names_of else {}
@@ -129,6 +131,7 @@ async def erase_entries(
         entries = counted(len(ids), "entry")
         raise Conflict(f"This would forget {entries} for good. To confirm, send it with confirm = {len(ids)}.")
     if not ids:
+        await tx.gateway_exchanges.drop(access.users, now)
         return Receipt()
     return await erase(tx, home, [], [("memory", id) for id in ids], now, None, key=key, exports_of=access.users)
 

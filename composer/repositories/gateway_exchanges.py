@@ -1,7 +1,7 @@
 """What the gateway has still to learn from: exchanges of people's tools with models, until they were read."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -91,6 +91,15 @@ class GatewayExchanges:
     async def fail(self, claim: uuid.UUID, due_at: datetime) -> None:
         """End an attempt that failed; it is made again at a time."""
         await self._sql.execute("gateway_exchanges_failed", claim=claim, due_at=due_at)
+
+    async def count(self, users: Sequence[uuid.UUID]) -> int:
+        """How many exchanges of these users wait."""
+        found: int = await self._sql.fetch_value("gateway_exchanges_count", user_ids=list(users))
+        return found
+
+    async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
+        """Learn nothing from the exchanges of these users that wait; their texts are gone."""
+        await self._sql.execute("gateway_exchanges_drop", user_ids=list(users), now=now)
 
     async def delete_before(self, before: datetime) -> None:
         """Delete exchanges from before a time."""

@@ -78,3 +78,13 @@ DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND said_at < :before
 -- name: gateway_exchanges_delete_of
 -- Delete the exchanges of people who are erased.
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+
+-- name: gateway_exchanges_count
+-- Count the exchanges of these users that nothing was learnt from yet.
+SELECT count(*) FROM gateway_exchanges
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
+
+-- name: gateway_exchanges_drop
+-- Learn nothing from the exchanges of these users that wait: the texts are emptied, and an attempt that goes on ends so.
+UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = '', claim = NULL, claimed_until = NULL
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL

@@ -159,6 +159,36 @@ async def test_what_waits_goes_with_its_person(stage: GatewayStage) -> None:
     assert await learn(stage) == 0
 
 
+async def test_what_waits_goes_with_whatever_its_person_forgets(stage: GatewayStage) -> None:
+    client, own = await stage.client(), await key_of(stage.harness, "alice")
+
+    async def forget_over_api() -> None:
+        async with httpx2.AsyncClient(base_url=stage.url) as http:
+            answer = await http.post("/v1/agent/forget", json={"everything": True}, headers=bearer(client.api_key))
+            assert answer.status_code == 200, answer.text
+
+    async def forget_an_entry() -> None:
+        async with httpx2.AsyncClient(base_url=stage.url) as http:
+            made = await http.post("/v1/entries", json={"content": "zqtea is good"}, headers=bearer(own))
+            await http.post(f"/v1/entries/{made.json()['id']}/forget", headers=bearer(own))
+
+    async def forget_words() -> None:
+        asked = await stage.harness.command("alice", "/nexus forget zqtea", dm="nexus")
+        assert "Nothing will be learnt from 1 request to models that wait." in asked.text
+        await stage.harness.command("alice", "/nexus forget zqtea --yes", dm="nexus")
+
+    for number, forget in enumerate((forget_over_api, forget_an_entry, forget_words)):
+        said = [{"role": "user", "content": f"I prefer zqtea over coffee, {number}."}]
+        await client.chat.completions.create(model=MODEL, messages=said)  # type: ignore[arg-type]
+        await waits(stage, 1)
+        await forget()
+        assert await stage.rows("SELECT question, answer FROM gateway_exchanges WHERE question <> ''") == []
+        await client.chat.completions.create(model=MODEL, messages=said)  # type: ignore[arg-type]
+        await answered(stage, 2 * number + 2)
+        assert await learn(stage) == 0, "the same turn is not learnt from a second time"
+        assert await stage.rows(ENTRIES) == []
+
+
 async def test_secrets_are_masked_and_messages_cut_before_they_are_stored(stage: GatewayStage) -> None:
     client = await stage.client("alice", None)
     key = "sk-proj-" + "A1b2C3d4" * 6
