@@ -102,7 +102,7 @@ class TerminalDelivery:
         if reply.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
         self._expected.discard(reply.in_reply_to)
-        text = reply.operator or reply.text  # who sits here runs Nexus
+        text = reply.failure_details or reply.text  # who sits here runs Nexus
         if self._open is not None and self._open.id == reply.turn.id:
             self._open = None
             render.out.print(f"\n{text}" if reply.failed else "")

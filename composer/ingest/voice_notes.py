@@ -87,8 +87,8 @@ class VoiceNotes:
             count += len(taken)
         return count
 
-    async def heard(self, tenant: uuid.UUID, message: Message, adapter: str) -> Message:
-        """A message whose voice notes have their text, as far as that can be had."""
+    async def with_transcript(self, tenant: uuid.UUID, message: Message, adapter: str) -> Message:
+        """The message with the text of its voice notes, as far as that can be had; without any, as it is."""
         if self._meter is None or not untranscribed(message.attachments):
             return message
         await self.start(tenant, message.id, adapter)

@@ -117,7 +117,7 @@ class Prompt:
         """Whether a server was asked by one of its tools: the answer may repeat what it said."""
         return any(used.outcome in (ANSWERED, FAILED) for used in self.used_tools)
 
-    def after(self, earlier: "Prompt") -> "Prompt":
+    def with_tool_calls_of(self, earlier: "Prompt") -> "Prompt":
         """This prompt, which replaces an earlier one for the same answer, with the tools that were called before, and
         the sources that their arguments may repeat, or what the model said before it called them."""
         if not earlier.used_tools:

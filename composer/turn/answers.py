@@ -21,7 +21,7 @@ from composer.prompt.sections import Prompt
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer
-from composer.turn.compose import ComposedPrompt
+from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.sources import (
     derived_ids,
     lineage_of,
@@ -41,9 +41,8 @@ class DraftAnswer:
 
     `failure` is the sentence that tells the person why there is no reply. `model` is the one that answered, where that
     is known: a fallback model, perhaps. `notices` tell the asker what was written for them while the model answered;
-    `wordless_notices` are the same without its words, for a failure: that is no message, so forgetting does not reach
-    it.
-    `operator` says why there is no reply to those who run Nexus; it is not stored.
+    `notices_without_quotes` say the same without its words, for a failure: that is not in the message log, so
+    forgetting does not reach it. `failure_details` tell those who run Nexus why there is no reply; they are not stored.
     """
 
     composed: ComposedPrompt | None = None
@@ -51,9 +50,9 @@ class DraftAnswer:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     failure: str | None = None
-    operator: str = ""
+    failure_details: str = ""
     notices: list[str] = field(default_factory=list)
-    wordless_notices: list[str] = field(default_factory=list)
+    notices_without_quotes: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -98,7 +97,7 @@ class AnswerStore:
                 message=reply,
                 failure=draft.failure,
                 sources=() if prompt is None else lineage_of(prompt, question, erased),
-                counted_tokens=0 if draft.composed is None else draft.composed.counted_tokens,
+                counted_tokens=NOT_COMPARABLE if draft.composed is None else draft.composed.counted_tokens,
                 reused_tokens=reused,
             )
             if not await tx.turns.store_answer(answer):

@@ -37,7 +37,7 @@ class ModelAsker:
                 raise  # else it said all that it had to say before it called a tool, or the notices say it
         finally:
             if tools is not None:
-                draft.notices, draft.wordless_notices = tools.notices, tools.wordless_notices
+                draft.notices, draft.notices_without_quotes = tools.notices, tools.notices_without_quotes
         # What was written; how to have forgotten what the message asks to forget; images that were not sent.
         offer = forget_offer(draft.composed, request.message)
         remarks = [*draft.notices, *filter(None, (offer,)), *draft.composed.prompt.image_notices]

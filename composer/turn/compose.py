@@ -6,6 +6,7 @@ Composing stores nothing, except the compaction of a view that has outgrown the 
 import uuid
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -23,12 +24,16 @@ from composer.visibility import AccessContext, Readable
 
 logger = structlog.get_logger()
 
+# In place of our count of a prompt: later counts are not to be corrected by what the API reports for this one.
+NOT_COMPARABLE: Final = 0
+
 
 @dataclass(frozen=True, slots=True)
 class ComposedPrompt:
     """A finished prompt, the conversation it is for, and the time of each step (ms).
 
-    `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt.
+    `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt; or
+    NOT_COMPARABLE.
     `asker_accounts` are all the accounts of the asker, who may have linked several. `readable` is what its viewer could
     read when it was composed, and `access` the facts that this was judged by.
     """

@@ -16,8 +16,8 @@ class Reply:
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
     agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
-    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it. `operator`
-    says why an answer failed to those who run Nexus, where that is known: the terminal alone shows it.
+    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
+    `failure_details` tell those who run Nexus why there is none, where that is known: the terminal alone shows them.
     """
 
     key: uuid.UUID
@@ -28,7 +28,7 @@ class Reply:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False
     cited: Mapping[str, MessageAddress] = field(default_factory=dict)
-    operator: str = ""
+    failure_details: str = ""
 
 
 class Delivery(Protocol):

@@ -1,19 +1,22 @@
-"""A turn, from a stored message to a delivered reply. Start reading here.
+"""A turn, from a stored message to a delivered answer. Start reading here.
 
-    resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
+    resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver it
 
 `Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, and reads the
 layers with `Reader` (composer/turn/reading.py). `ModelAsker` (composer/turn/asking.py) asks the model, which may search
-and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the answer. Adapters show it by
-`Delivery` (composer/turn/delivery.py), which each adapter implements.
+and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the answer. `Delivery`
+(composer/turn/delivery.py) shows it to people: each adapter implements that interface.
 
-A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
-there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
-question deletes the turn. The question of somebody who opted out is *ephemeral*: it is stored for its answer alone, and
-a task in the background erases it once the turn is SENT.
+The answer to a question is a *reply*, which is a message of the log, or a *failure*: the sentence that tells the person
+why there is no reply. A failure is stored with the turn, and is no message of the log.
+
+A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
+the answer, or when the platform has refused it permanently. When a question is erased, its turn is deleted if it is
+QUEUED; later, it stays without its question. The question of somebody who opted out is *ephemeral*: it is stored for
+its answer alone, and a task in the background erases it once the turn is SENT.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
-ANSWERED, with one message that is both its question and its reply, and only delivered here.
+ANSWERED, and only delivered here. It answers nobody: its one message stands for the question and for the reply.
 """
 
 import asyncio
@@ -24,7 +27,7 @@ from typing import Final
 
 import structlog
 
-from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
+from composer.errors import NexusError, PromptTooLong, Refused, Unavailable, for_operator
 from composer.ingest.voice_notes import VoiceNotes
 from composer.model import Agent, Message, Turn, TurnState, Usage
 from composer.ports.clock import Clock
@@ -35,7 +38,7 @@ from composer.repositories.turns import StoredTurn
 from composer.turn.answers import AnswerStore, DraftAnswer
 from composer.turn.asking import ModelAsker
 from composer.turn.citations import cited_messages, cites
-from composer.turn.compose import Composer
+from composer.turn.compose import NOT_COMPARABLE, Composer
 from composer.turn.delivery import Delivery, Reply
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
@@ -45,7 +48,7 @@ logger = structlog.get_logger()
 
 # When a prompt is too long for the model, a second one is made, with at most this share of the tokens of the first.
 RETRY_PROMPT_SHARE: Final = 0.5
-STOPPED: Final = "Stopped: this answer is not stored."  # the sentence itself is stored, as other failures are
+STOPPED: Final = "Stopped: this answer is not stored."  # a failure
 
 
 class Responder:
@@ -75,45 +78,55 @@ class Responder:
     def stop_answers(self, conversation: uuid.UUID) -> bool:
         """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
         stored and delivered in its place. Returns whether there was one."""
-        found = [(turn, task) for turn, (where, task) in self._drafting.items() if where == conversation]
-        for turn, task in found:
-            if turn not in self._stopped:
-                self._stopped.add(turn)
+        found = {turn_id: task for turn_id, (its_own, task) in self._drafting.items() if its_own == conversation}
+        for turn_id, task in found.items():
+            if turn_id not in self._stopped:
+                self._stopped.add(turn_id)
                 task.cancel()
         return bool(found)
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
-        """Answer a turn, deliver the reply, and return how that ended. A turn that an earlier process has answered is
-        only delivered.
+        """Answer a turn, deliver the answer, and return how that ended. A turn that an earlier attempt has answered, of
+        this process or another, is only delivered.
 
-        If answering fails, the person gets a sentence that says so. Raises Unavailable when the answer cannot be stored
+        If answering fails, the answer is a failure. Raises Unavailable when the answer cannot be stored
         or delivered because the database or the platform does not answer: the worker then tries again, and the turn
         goes on from the state that it has reached.
         """
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
             found = await tx.turns.get_with_messages(turn.id)
-        if found is None or found.question is None:
-            await delivery.abandon(turn)  # an earlier attempt may have shown a part of its answer
-            return TurnReport(turn, TurnOutcome.ERASED)
+        if found is None:
+            return await self._end_erased(turn, delivery)
         stored, question = found.stored, found.question
         if stored.state is TurnState.SENT:
-            return TurnReport(turn, TurnOutcome.ALREADY_ANSWERED)
+            return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
+        if question is None:
+            return await self._end_erased(turn, delivery)
         if stored.state is TurnState.ANSWERED:
-            reply, draft = _stored_reply(stored, question, found.reply), DraftAnswer()  # only to hold timings
+            draft = DraftAnswer()  # nothing is drafted: it holds the time of the delivery
+            reply = _stored_reply(stored, question, found.reply)
         else:
             draft = await self._draft(turn, agent, question, delivery)
             new_reply = await self._store(turn, agent, question, draft)
             if new_reply is None:
-                return await self._end_without_reply(turn, draft, delivery)
+                return await self._end_unstored(turn, draft, delivery)
             reply = new_reply
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(reply, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _end_without_reply(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
-        """End a turn whose draft was not stored, because the turn was erased meanwhile or another process answered it.
-        That process delivers its answer with the same key, the turn's id, so it edits what was shown of this draft."""
-        outcome = TurnOutcome.ALREADY_ANSWERED
+    async def _end_erased(self, turn: Turn, delivery: Delivery) -> TurnReport:
+        """End a turn whose question was erased: remove what an earlier attempt may have shown of its answer."""
+        await delivery.abandon(turn)
+        async with self._database.transaction(turn.tenant_id) as tx:
+            await tx.turns.mark_sent(turn.id, self._clock.now())  # else the next process would take it up again
+        return TurnReport(turn, TurnOutcome.ERASED)
+
+    async def _end_unstored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
+        """End a turn whose draft was not stored. If the turn was erased meanwhile, what was shown of the draft is
+        removed. Otherwise another process answered it: adapters find what they have shown of a turn by its id, so the
+        other answer replaces what was shown of this one."""
+        outcome = TurnOutcome.ANSWERED_ELSEWHERE
         if await self._is_erased(turn):
             outcome = TurnOutcome.ERASED
             await delivery.abandon(turn)
@@ -132,11 +145,12 @@ class Responder:
             prompt=answer.prompt,
             timings_ms=draft.timings_ms,
             failed=answer.failure is not None,
-            operator=draft.operator,  # the reason in detail; only the terminal of whoever runs Nexus shows it
+            failure_details=draft.failure_details,
         )
 
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
-        """Compose the prompt and ask the model. Whatever fails here becomes the draft's `failure`.
+        """Compose the prompt and ask the model: `_compose` and `_ask` fill in the draft. Whatever fails here becomes
+        its `failure`.
 
         That includes an unreachable database. If it can be reached again when the draft is stored, the failure is
         stored, and the person has to ask again. If not, storing raises Unavailable and the turn stays queued.
@@ -146,59 +160,65 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
-            question = await self._voice_notes.heard(turn.tenant_id, question, turn.adapter)  # adds what it says
+            question = await self._voice_notes.with_transcript(turn.tenant_id, question, turn.adapter)
             request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
-            delivery.on_start(turn)
+            delivery.on_start(turn)  # shows that a reply is being written
             await self._ask(request, turn, draft, delivery)
         except asyncio.CancelledError:
-            # uncancel() withdraws the request of `stop_answers`. If others remain, the process is ending.
-            if turn.id not in self._stopped or task.uncancel() > 0:
+            # Where `stop_answers` has asked for it, uncancel() takes that request back. If another one remains, the
+            # process is ending.
+            stopped_by_a_person = turn.id in self._stopped and task.uncancel() == 0
+            if not stopped_by_a_person:
                 raise
             draft.failure = STOPPED
         except NexusError as error:
             draft.failure = str(error)
-            if (operator := for_operator(error)) != draft.failure:
-                draft.operator = operator
-                logger.warning("turn.not_answered", turn=str(turn.id), error=operator)
+            details = for_operator(error)
+            if details != draft.failure:  # an error without details is an ordinary refusal, which nobody has to mend
+                draft.failure_details = details
+                logger.warning("turn.not_answered", turn=str(turn.id), error=details)
         except Exception:
             logger.exception("turn.failed", turn=str(turn.id), conversation=str(turn.conversation_id))
             draft.failure = (
                 "Something went wrong while I was answering. Ask again; if it fails again, send an admin this id, "
-                f"by which they find the error in the log: {turn.id}"
+                f"by which they find the error in the program's log: {turn.id}"
             )
         finally:
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
-        if draft.failure is not None and draft.wordless_notices:
-            # The model's tools have stored something, although there is no answer. Say that, but do not quote what was
-            # stored: a failure is no message, so `/nexus forget` could not take the quotation back.
-            draft.failure = "\n".join((draft.failure, *draft.wordless_notices))
+        if draft.failure is not None and draft.notices_without_quotes:
+            # The model's tools have stored something, although there is no reply. Say that, but do not quote what was
+            # stored: a failure is not in the message log, so `/nexus forget` could not take the quotation back.
+            draft.failure = "\n".join((draft.failure, *draft.notices_without_quotes))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
     async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
-        """Ask the model with the draft's prompt. One that is too long for it is composed once more, for half the
-        tokens, and asked without tools: they may have run already, and what they bring makes a prompt longer.
-        Afterwards the answer is in the draft."""
+        """Ask the model with the draft's prompt. If the prompt is too long for the model, a second one of half the
+        tokens is composed, and asked without tools: these may have run already, and what they bring makes a prompt
+        longer.
+        Afterwards the reply's text is in the draft."""
         try:
             await self._asker.ask(request, turn, draft, delivery)
         except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
             assert draft.composed is not None
             earlier = draft.composed.prompt
-            tokens = earlier.tokens
-            logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-            # The composer fills MAX_PROMPT_SHARE of a window, so a smaller window makes a shorter prompt. The model is
-            # asked with its full window. The summary by which this prompt becomes shorter is not stored: perhaps only
-            # this question was too long, or what a tool brought for it, and later prompts need no shorter view.
+            logger.warning("prompt.too_long", turn=str(turn.id), tokens=earlier.tokens, error=for_operator(error))
+            # To get a shorter prompt, compose it as if the model's window were smaller: a prompt fills MAX_PROMPT_SHARE
+            # of a window. Its compaction is not stored: perhaps only this question was too long, or what a tool brought
+            # for it, and later prompts need not be shorter.
             agent = request.agent
-            smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE)))
+            smaller = replace(
+                agent, window=min(agent.window, int(earlier.tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE))
+            )
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-            draft.composed = replace(draft.composed, prompt=draft.composed.prompt.after(earlier))
-            if draft.usage != Usage():  # the model's count includes the first prompt: do not compare it (`_compose`)
-                draft.composed = replace(draft.composed, counted_tokens=0)
+            # The sources that tools have brought count for this answer, too: the model has seen them.
+            draft.composed = replace(draft.composed, prompt=draft.composed.prompt.with_tool_calls_of(earlier))
+            if draft.usage != Usage():  # what the model reports includes the first prompt
+                draft.composed = replace(draft.composed, counted_tokens=NOT_COMPARABLE)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
 
     async def _compose(
@@ -210,14 +230,11 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            # We estimate tokens, and correct later estimates by what the model reports. Our estimate leaves out images,
-            # so 0 says: do not compare this one.
-            draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
+            draft.composed = replace(composed, prompt=prompt, counted_tokens=NOT_COMPARABLE)  # we count no images
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
-        """The reply with the messages that it cites; without them when the database is unavailable. `cited_messages`
-        resolves the viewer anew, by who asked, where, and who sees the reply: a source that may not be read there any
-        more is left out."""
+        """Add to a reply the messages that it cites by their references, such as (s2): an adapter may link to them. A
+        source that its viewer, as of now, may not read any more is left out. Without the database, nothing is added."""
         if reply.failed or not cites(reply.text):
             return reply
         try:
@@ -247,16 +264,13 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 found = await tx.turns.get_with_messages(turn.id)
-                logged = None if found is None else found.reply
-                # `logged` is None for a failure. It is also None when the turn was erased meanwhile: then mark_sent
-                # changes nothing, and no `abandon` is needed: after posting, `deliver` looks whether the turn is still
-                # there, and takes back what it posted if not.
-                if logged is None or logged.text == reply.text:
+                if found is None:  # erased meanwhile: `deliver` has seen that, and has removed what it posted
+                    return TurnOutcome.ERASED
+                stored_reply = found.reply
+                if stored_reply is None or stored_reply.text == reply.text:  # a failure, or as it was delivered
                     await tx.turns.mark_sent(turn.id, self._clock.now())
-                    if found is None:
-                        return TurnOutcome.ERASED
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
-            reply = replace(reply, text=logged.text, prompt=None, cited={})
+            reply = replace(reply, text=stored_reply.text, prompt=None, cited={})  # deliver the notice
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
@@ -265,8 +279,7 @@ class Responder:
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
-    if question.user_id is None:  # such turns are never queued
-        raise NotFound("An agent does not answer another agent's message.")
+    assert question.user_id is not None, "no turn is queued for a message of an agent"
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 
 
@@ -276,7 +289,7 @@ def _stored_reply(stored: StoredTurn, question: Message, reply_message: Message 
         key=stored.turn.id,
         text=reply_message.text if reply_message is not None else stored.failure or "",
         turn=stored.turn,
-        in_reply_to="" if question.by_agent else question.external_id,
+        in_reply_to="" if question.by_agent else question.external_id,  # what an agent posts answers nobody
         prompt=stored.prompt,
         failed=stored.failure is not None,
     )

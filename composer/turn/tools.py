@@ -34,7 +34,7 @@ from composer.prompt.sections import (
     UsedTool,
 )
 from composer.repositories.database import Database
-from composer.turn.compose import ComposedPrompt
+from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
@@ -143,8 +143,8 @@ class MemoryTools:
 
 
 class ToolSession:
-    """The tools of one turn, and all that they brought. `notices` tell the asker what was written, `wordless_notices`
-    without its words."""
+    """The tools of one turn, and all that they brought. `notices` tell the asker what was written,
+    `notices_without_quotes` without its words."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class ToolSession:
         self._steps = 0
         self._has_read = False
         self.notices: list[str] = []
-        self.wordless_notices: list[str] = []
+        self.notices_without_quotes: list[str] = []
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools that the model may call next: none once its steps or tokens are used up."""
@@ -184,10 +184,10 @@ class ToolSession:
         reminding = (REMIND_TOOL,) if self._reminders.allowed else ()
         return (*READING, *writing, *reminding, *self._outside.offered())
 
-    def tell(self, notices: Sequence[str], wordless_notices: Sequence[str]) -> None:
+    def tell(self, notices: Sequence[str], notices_without_quotes: Sequence[str]) -> None:
         """Add what the asker is told, and the same without the words of what was written."""
         self.notices += notices
-        self.wordless_notices += wordless_notices
+        self.notices_without_quotes += notices_without_quotes
 
     async def run(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Carry out what the model calls in one step; `text` is what it said before. Raises Unavailable."""
@@ -226,7 +226,7 @@ class ToolSession:
             used_tools=tuple(self._used),
             unreached_servers=self._outside.unreached,
         )
-        return replace(self._composed, prompt=prompt, counted_tokens=0)
+        return replace(self._composed, prompt=prompt, counted_tokens=NOT_COMPARABLE)
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """The messages to ask the model with next."""

@@ -10,6 +10,8 @@ import pytest
 from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.forget import RETRACTED
+from composer.model import Turn
+from composer.ports.observer import TurnOutcome, TurnReport
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.discord.harness import Model
@@ -160,3 +162,40 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
     assert model.gate is not None
     model.gate.set()
     await harness.app.turns.settle()
+
+
+async def test_an_answer_that_was_not_delivered_before_its_question_was_erased_ends_for_good(
+    harness: AppHarness, settings: Settings
+) -> None:
+    reply = await harness.ask("alice", "@nexus what of the vault?", id="asked", **ROOM)
+    await set_state(settings, "answered")
+    await harness.change("asked", None)
+    report = await respond_again(harness, reply.turn)
+    assert (report.outcome, harness.delivery.abandoned) == (TurnOutcome.ERASED, [reply.turn.id])
+    async with harness.app.database.transaction(reply.turn.tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(harness.app.locks.number) == [], "every later start would take it up again"
+
+
+async def test_what_was_delivered_stays_when_an_ephemeral_question_was_erased_and_its_turn_comes_up_again(
+    harness: AppHarness,
+) -> None:
+    await harness.command("bob", "/nexus opt-out", **ROOM)
+    reply = await harness.ask("bob", "@nexus what of the vault?", **ROOM)
+    await harness.app.indexer.catch_up(reply.turn.tenant_id)
+    report = await respond_again(harness, reply.turn)
+    assert (report.outcome, harness.delivery.abandoned) == (TurnOutcome.ANSWERED_ELSEWHERE, [])
+
+
+async def respond_again(harness: AppHarness, turn: Turn) -> TurnReport:
+    """Let a process take up a turn that it still holds for unfinished."""
+    agent = harness.app.directory.agents_by_id(turn.tenant_id)[turn.agent_id]
+    return await harness.app.responder.respond(turn, agent, harness.delivery)
+
+
+async def set_state(settings: Settings, state: str) -> None:
+    """Let all turns be as they were before their last step, which a crash cut off."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.execute("UPDATE turns SET state = $1, sent_at = NULL", state)
+    finally:
+        await connection.close()

@@ -361,7 +361,7 @@ async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_
     office.server.requests.clear()
     reply = await harness.ask("alice", "@nexus and then?", **ROOM)
     assert reply.text == "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
-    assert "finds the prompt longer" in reply.operator
+    assert "finds the prompt longer" in reply.failure_details
     assert len(office.server.requests) == 2
 
 
