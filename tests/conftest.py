@@ -37,7 +37,7 @@ from tests.support.cpu_times import CpuTimes
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, lending, preparing
-from tests.support.made_once import shared_certificates, shared_dependants
+from tests.support.made_once import shared_certificates
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
 LONGEST_FILES = (
@@ -226,8 +226,8 @@ def kept_plans() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def made_once() -> Iterator[None]:
-    """Let all connections, clients and web apps of a worker share what is the same for each."""
-    with shared_type_lookups(), shared_certificates(), shared_dependants():
+    """Let all connections and clients of a worker share what is the same for each."""
+    with shared_type_lookups(), shared_certificates():
         yield
 
 

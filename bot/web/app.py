@@ -107,7 +107,9 @@ def web_app(
         await passing.close()
         await fair_use.close()
 
+    routers = ROUTERS if slack_http is None else (*ROUTERS, slack.router)
     served = FastAPI(
+        routes=[route for router in routers for route in router.routes],
         title=TITLE,
         version=__version__,
         openapi_url=DOCUMENT,
@@ -131,9 +133,5 @@ def web_app(
     )
     served.router.route_class = JsonRoute
     add_problems(served)
-    for router in ROUTERS:
-        served.include_router(router)
-    if slack_http is not None:
-        served.include_router(slack.router)
     served.openapi = lambda: document(served)  # type: ignore[method-assign]
     return served

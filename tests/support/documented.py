@@ -177,9 +177,7 @@ _documents: Final[dict[tuple[object, ...], Document]] = {}
 
 
 def _identity(route: Any) -> object:
-    """What stands for a route, or for a router that is included, in the documents of several apps."""
-    if (router := getattr(route, "original_router", None)) is not None:
-        return id(router)  # of a module, and so for ever
+    """What stands for a route in the documents of several apps."""
     return route.path, frozenset(route.methods or ()), getattr(route.endpoint, "__code__", route.endpoint)
 
 

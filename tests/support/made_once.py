@@ -3,13 +3,12 @@ of a test."""
 
 import os
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import httpcore2
 import pytest
-from fastapi import routing
 
 CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # the variables by which an environment names its own
 
@@ -29,25 +28,4 @@ def shared_certificates() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpcore2, "default_ssl_context", shared)
-        yield
-
-
-@contextmanager
-def shared_dependants() -> Iterator[None]:
-    """Let all web apps share what FastAPI reads from the signatures of routes, which takes 30 ms for those of Nexus.
-    Routes that are made within a function (those of a test) are read each time."""
-    name = "_build_dependant_with_parameterless_dependencies"
-    read: Callable[..., Any] = getattr(routing, name)
-    made: dict[tuple[object, ...], Any] = {}
-
-    def shared(*, path: str, call: Callable[..., Any], dependencies: Sequence[Any]) -> Any:
-        if "<locals>" in call.__qualname__:
-            return read(path=path, call=call, dependencies=dependencies)
-        key = (path, call, *dependencies)
-        if key not in made:
-            made[key] = read(path=path, call=call, dependencies=dependencies)
-        return made[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routing, name, shared)
         yield

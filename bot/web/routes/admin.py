@@ -4,19 +4,19 @@ import uuid
 from datetime import date, datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Call, Calling
 from bot.web.principal import Admin
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.routes.usage import Months, Usage, months_since, usage_values
 from composer.cursors import cursor_of, read_cursor
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=JsonRoute)
+router = Router("/v1/admin", tags=["admin"])
 MAX_LIMIT: Final = 100
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 422, 429)
 

@@ -4,14 +4,14 @@ import uuid
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Calling, InProject
 from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.routes.entries import WRITTEN, answer, written
 from bot.web.shapes.entries import EntryAnswer, EntryList, EntryToWrite, SnippetList
 from bot.web.shapes.projects import ProjectList
@@ -20,7 +20,7 @@ from composer.entries import listing, teams
 from composer.errors import NotFound
 from composer.visibility import UNKNOWN_ENTRY, readable_project
 
-router = APIRouter(prefix="/v1/agent", tags=["agent"], route_class=JsonRoute)
+router = Router("/v1/agent", tags=["agent"])
 Listed = Annotated[Wanted, Depends(wanted)]
 Snippets = Annotated[bool, Query(description="Only the beginning of each text; the whole text by its id.")]
 _LISTS: Final[dict[int | str, dict[str, Any]]] = {

@@ -6,17 +6,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
 from bot.web.metering import metered_of
 from bot.web.principal import Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
+from bot.web.router import Router
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED, Asked, Event, EventKind, TurnView
 from bot.web.shapes.entries import Named
@@ -30,7 +30,7 @@ from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, 
 from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said
 from composer.sessions.owner import SessionOwner
 
-router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
+router = Router("/v1", tags=["chat"])
 
 
 class TurnStatus(StrEnum):

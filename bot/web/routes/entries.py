@@ -4,14 +4,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
 from bot.web.problems import documented, header
+from bot.web.router import Router
 from bot.web.shapes.entries import (
     ChangedEntry,
     EntryAnswer,
@@ -29,7 +29,7 @@ from composer.repositories.entries import Entry, tokens_of
 from composer.repositories.quarantine import QuarantineState
 from composer.visibility import EntryAccess
 
-router = APIRouter(prefix="/v1/entries", tags=["entries"], route_class=JsonRoute)
+router = Router("/v1/entries", tags=["entries"])
 Listed = Annotated[Wanted, Depends(wanted)]
 _LISTS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "A page of entries", "model": EntryList | SnippetList},

@@ -3,16 +3,16 @@
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Calling
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
 from bot.web.principal import still_stands_for
 from bot.web.problems import documented, header
+from bot.web.router import Router
 from bot.web.routes.entries import writer_of
 from bot.web.shapes.entry_document import (
     EntryDocument,
@@ -27,7 +27,7 @@ from composer.entries.imports import import_entries
 from composer.people.export import export_over_api
 from composer.people.export_document import Export
 
-router = APIRouter(route_class=JsonRoute)
+router = Router()
 IMPORT_PATH: Final = "/v1/entries/import"
 IMPORT_BYTES: Final = 16 * 2**20
 # What a credential must give whose bearer sees all that is stored of its person.

@@ -4,12 +4,12 @@ import secrets
 import uuid
 from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Call, Calling, InProject
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.shapes.forgetting import (
     OnesOwn,
     PendingList,
@@ -22,7 +22,7 @@ from composer.entries import listing
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.people.erasing import OldEntries, entries_of_tool, erase_entries, erase_entry
 
-router = APIRouter(route_class=JsonRoute)
+router = Router()
 _RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "What was forgotten", "model": ReceiptAnswer},
     **documented(401, 403, 404, 409, 422, 503),

@@ -5,16 +5,16 @@ What its requests and answers hold is their upstream's own; so they are not in t
 
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.gateway.caller import Calling
+from bot.web.router import Router
 from composer.gateway.requests import Api
 
 MAX_BYTES: Final = 20 * 2**20  # of a request, which may hold images
 
-router = APIRouter(prefix="/v1", route_class=JsonRoute, include_in_schema=False)
+router = Router("/v1", include_in_schema=False)
 
 
 @router.post("/chat/completions")

@@ -7,15 +7,14 @@ import uuid
 from typing import Any, Final
 
 import structlog
-from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.metrics import CONTENT_TYPE
 from bot.web.principal import Bearer
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.serving import Served
 from composer.entries.probe import probe_entries
 from composer.errors import NexusError, where_raised
@@ -43,7 +42,7 @@ _METRICS_DOCUMENT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "Prometheus's text format", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 
-router = APIRouter(tags=["health"], route_class=JsonRoute)
+router = Router(tags=["health"])
 
 
 @router.get(HEALTH)

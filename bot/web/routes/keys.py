@@ -5,15 +5,15 @@ import uuid
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Calling, Event
 from bot.web.dependencies import Nexus
 from bot.web.principal import Bearer
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.shapes.values import Moment
 from composer.credentials import openid, own_credentials
 from composer.credentials.issuing import MAX_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
@@ -27,7 +27,7 @@ SHOWN_ONCE: Final = (
     "An earlier request with this idempotency key made the key, which is shown once: revoke it, and make another one."
 )
 
-router = APIRouter(prefix="/v1", tags=["keys"], route_class=JsonRoute)
+router = Router("/v1", tags=["keys"])
 
 
 class WhoAmI(BaseModel):

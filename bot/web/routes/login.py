@@ -7,16 +7,16 @@ links, too. The button counts from our own page alone: no page of another site c
 import secrets
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.limits import counted_by_address
 from bot.web.pages import HEADERS, button, link, page
 from bot.web.principal import Bearer, cookie_name, is_own_page
 from bot.web.problems import documented, header
 from bot.web.returning import way_back
+from bot.web.router import Router
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.principal import Source
 from composer.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
@@ -30,8 +30,8 @@ MAX_BYTES: Final = 8 * 1024  # of the form: it holds a code
 NO_LINK: Final = "This address signs you in with a link: get one with /nexus login, in a direct message."
 OTHER_PAGE: Final = "This was not sent by the page that the link opens: open the link again, and press its button."
 
-router = APIRouter(route_class=JsonRoute, dependencies=[Depends(counted_by_address)])
-signed_in_routes = APIRouter(route_class=JsonRoute)
+router = Router(dependencies=[Depends(counted_by_address)])
+signed_in_routes = Router()
 
 
 @router.get(PATH, include_in_schema=False)

@@ -9,11 +9,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from bot.web import pages, returning
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.limits import address_of, counted_by_address
 from bot.web.oauth import metadata
@@ -22,6 +21,7 @@ from bot.web.oauth.consent import HEADERS, PARAMETERS, Mistake, consent_page, mi
 from bot.web.oauth.server import OAuthServer
 from bot.web.principal import cookie_name, only_cookie, web_session_of
 from bot.web.problems import RequestRefused, status_of
+from bot.web.router import Router
 from bot.web.routes.login import OPENID_PATH
 from bot.web.serving import Served
 from composer.credentials import connected_apps
@@ -51,7 +51,7 @@ async def _oauth(nexus: Nexus) -> OAuthServer:
 
 
 OAuth = Annotated[OAuthServer, Depends(_oauth)]
-router = APIRouter(route_class=JsonRoute, dependencies=[Depends(_oauth), Depends(counted_by_address)])
+router = Router(dependencies=[Depends(_oauth), Depends(counted_by_address)])
 
 
 @router.get(metadata.PROTECTED_RESOURCE, include_in_schema=False)

@@ -9,17 +9,17 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web import pages
-from bot.web.bodies import JsonRoute
 from bot.web.dependencies import Nexus
 from bot.web.limits import counted_by_address
 from bot.web.openid import FLOW_SECONDS, START_AGAIN, OpenIdProvider
 from bot.web.pages import page
 from bot.web.principal import cookie_name, is_own_page, only_cookie, web_session_of
 from bot.web.problems import RequestRefused, status_of
+from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
 from bot.web.serving import Served
 from composer.credentials import openid
@@ -41,7 +41,7 @@ NOT_SET_RIGHT: Final = "Signing in this way is not set up right: tell whoever ru
 NOT_SIGNED_IN: Final = "Nobody is signed in here: sign in with a link first (/nexus login, in a direct message)."
 OTHER_PAGE: Final = "This was not sent by our own page: open it again, and press its button."
 
-router = APIRouter(route_class=JsonRoute, dependencies=[Depends(counted_by_address)])
+router = Router(dependencies=[Depends(counted_by_address)])
 
 
 @dataclass(slots=True)

@@ -4,12 +4,12 @@ import secrets
 import uuid
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.problems import documented, header
+from bot.web.router import Router
 from bot.web.shapes.forgetting import ReceiptAnswer, receipt_values
 from bot.web.shapes.projects import (
     ChangedProject,
@@ -29,7 +29,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.projects import Project
 from composer.visibility import EntryAccess
 
-router = APIRouter(prefix="/v1/projects", tags=["projects"], route_class=JsonRoute)
+router = Router("/v1/projects", tags=["projects"])
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {

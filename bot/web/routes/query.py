@@ -7,12 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import InProject
 from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
@@ -20,6 +19,7 @@ from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event
 from bot.web.metering import metered_of
 from bot.web.principal import CHALLENGE, Bearer, still_stands_for
 from bot.web.problems import RequestRefused, documented
+from bot.web.router import Router
 from bot.web.serving import Served
 from bot.web.sessions import REVOKED
 from bot.web.shapes.entries import Kind
@@ -44,7 +44,7 @@ from composer.model import Agent, Usage
 from composer.prompt.sections import Prompt
 from composer.text.marks import marks_in
 
-router = APIRouter(prefix="/v1", tags=["query"], route_class=JsonRoute)
+router = Router("/v1", tags=["query"])
 
 
 class Strategy(StrEnum):

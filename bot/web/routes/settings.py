@@ -3,19 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Final
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Calling
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.routes.query import Strategy
 from bot.web.shapes.values import Count, Flag
 from composer.entries.search import MAX_TOKENS
 from composer.model import PersonalSettings
 from composer.people.own_settings import change_own_settings, own_settings
 
-router = APIRouter(prefix="/v1/settings", tags=["settings"], route_class=JsonRoute)
+router = Router("/v1/settings", tags=["settings"])
 MAX_DAYS: Final = 365
 Budget = Annotated[Count, Field(ge=0, le=MAX_TOKENS)]
 Days = Annotated[Count, Field(ge=1, le=MAX_DAYS)]

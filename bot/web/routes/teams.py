@@ -3,13 +3,13 @@
 import uuid
 from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic_core import to_json
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.conditions import VERSIONED
 from bot.web.problems import documented
+from bot.web.router import Router
 from bot.web.routes.entries import answer
 from bot.web.shapes.entries import EntryAnswer
 from bot.web.shapes.teams import (
@@ -33,7 +33,7 @@ from composer.model import TeamRole
 from composer.repositories.database import Transaction
 from composer.visibility import UNKNOWN_TEAM, EntryAccess
 
-router = APIRouter(tags=["teams"], route_class=JsonRoute)
+router = Router(tags=["teams"])
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {"description": "The id of what was made", "model": Made, "headers": ONCE},

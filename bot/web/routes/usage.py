@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel
 
-from bot.web.bodies import JsonRoute
 from bot.web.call import Call, Calling
 from bot.web.problems import documented
+from bot.web.router import Router
 from composer.credentials.principal import Permission
 from composer.repositories.operations import Operation, Total
 from composer.repositories.usage import MonthOfModels
 from composer.visibility import owned_by_bearer
 
-router = APIRouter(prefix="/v1/usage", tags=["usage"], route_class=JsonRoute)
+router = Router("/v1/usage", tags=["usage"])
 MAX_MONTHS: Final = 36
 Months = Annotated[int, Query(ge=1, le=MAX_MONTHS, description="How many months, this one included.")]
 
