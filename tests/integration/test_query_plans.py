@@ -13,6 +13,7 @@ from composer.stores.postgres import SESSION_SETTINGS, PostgresDatabase
 from composer.workspace import user_id
 from sql.loader import queries
 from tests.support.databases import service_url
+from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import TENANT, connection_of
 
@@ -69,9 +70,24 @@ async def test_reading_reuses_plans_when_the_sizes_of_all_large_tables_are_known
 
 @pytest.mark.parametrize("small", LARGE)
 async def test_plans_are_not_reused_while_a_large_table_may_be_empty(settings: Settings, small: str) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "the launch is on friday", room="general")
+        await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     await set_row_counts(settings, 50_000, *LARGE)
     await set_row_counts(settings, 0, small)
     assert await plan_mode(settings, snapshot=True) == "force_custom_plan"
+
+
+async def test_plans_are_reused_where_entries_are_stored_and_nothing_is_said(settings: Settings) -> None:
+    await forget_statistics(settings)
+    async with open_harness(settings) as harness:
+        for number in range(FIRST_LOOK):
+            await Hub(harness).write("alice", f"note {number} of the launch")
+        await TableStatistics(harness.app.database).refresh()
+    rows = await analysed_rows(settings)
+    assert rows["recall_index"] > 0
+    assert rows["messages"] == -1
+    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
 
 
 async def prompts(harness: AppHarness) -> list[str]:
