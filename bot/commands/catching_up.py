@@ -5,12 +5,14 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer
-from composer.people.catch_up import missed_text, read_missed
+from bot.commands.command import OUTDATED, PREFIX, ROOMS, Call, Command, CommandAnswer
+from composer.errors import Refused
+from composer.people.catch_up import Missed, missed_text, read_missed, still_holds
 from composer.rights import Act
 from composer.text.dates.when import read_since
 
 BRIEF_TOKENS: Final = 250  # of the summary of what no day's summary tells of
+MAX_ATTEMPTS: Final = 3  # where something of it is forgotten or edited while it is summed up
 
 _SINCE: Final = parameters.text(
     "since",
@@ -27,15 +29,28 @@ async def _catch_up(call: Call) -> CommandAnswer:
             f"'{given}' is no time before now that I know. Write 2 hours, yesterday, on Monday at 14:00, 9:30 or "
             "2026-05-04."
         )
+    for _ in range(MAX_ATTEMPTS):
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+            missed = await read_missed(tx, await access_context(tx, call), since, call.now, zone)
+        brief = await _brief(call, missed)
+        if not brief or await _is_unchanged(call, missed):
+            return CommandAnswer(missed_text(missed, brief, call.permalink, zone))
+    raise Refused(OUTDATED)
+
+
+async def _brief(call: Call, missed: Missed) -> str:
+    """A summary of what no day's summary tells of."""
+    untold, writer = missed.untold, next((agent for agent in call.agents if agent.for_summaries.model), None)
+    if not untold:
+        return ""
+    tenant = call.workspace.tenant_id
+    return await call.app.tiers.summarise(tenant, untold, BRIEF_TOKENS, writer, call.user, call.room)
+
+
+async def _is_unchanged(call: Call, missed: Missed) -> bool:
+    """Whether what was read before a model was asked may still be told. Raises NotFound for who may not be here now."""
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        missed = await read_missed(tx, await access_context(tx, call), since, call.now, zone)
-    writer = next((agent for agent in call.agents if agent.for_summaries.model), None)
-    untold = missed.untold
-    brief = ""
-    if untold:
-        tenant = call.workspace.tenant_id
-        brief = await call.app.tiers.summarise(tenant, untold, BRIEF_TOKENS, writer, call.user, call.room)
-    return CommandAnswer(missed_text(missed, brief, call.permalink, zone))
+        return await still_holds(tx, await access_context(tx, call), missed)
 
 
 COMMANDS: Final[Sequence[Command]] = (

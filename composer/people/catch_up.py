@@ -77,6 +77,16 @@ async def read_missed(
     return Missed(start, own is not None, others, tuple(days), frozenset(users), now, len(found) == MAX_MESSAGES)
 
 
+async def still_holds(tx: Transaction, access: AccessContext, missed: Missed) -> bool:
+    """Whether what was missed may still be told: the asker may read the room, which is the one that it was, and nothing
+    of it was erased or edited since. Raises NotFound if they may not participate any more."""
+    readable = visibility.readable_conversation(access)
+    if not all(readable.admits(message) for message, _ in missed.messages):
+        return False
+    read = [(message.id, message.text, tuple(a.words for a in message.attachments)) for message, _ in missed.messages]
+    return not await tx.erasure.changed_sources(read, [day.id for day in missed.days])
+
+
 def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     """The answer, which fits one message of every platform: how much was said by whom, the messages that mention the
     person with links to them where the platform has them, the summaries of days, and the `brief` summary of what no day

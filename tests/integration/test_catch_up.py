@@ -1,6 +1,7 @@
 """Catching up: what one person missed in a room, from what they may read there, and for them alone."""
 
-from collections.abc import AsyncGenerator, Sequence
+import itertools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -173,6 +174,57 @@ async def test_one_person_has_one_summary_written_at_a_time_and_nothing_is_embed
         assert "crane" in await caught_up(harness)
     assert len(refused) == 1
     assert "crane" in await caught_up(harness)
+
+
+@pytest.mark.parametrize("text", [None, "The crane is fine."])
+async def test_what_is_deleted_or_edited_while_it_is_summed_up_is_not_told(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    # Before, the answer, which nothing takes back, told what was forgotten while a model wrote it.
+    await harness.say("alice", "good morning", **GENERAL)
+    await harness.say("bob", "@alice the vault code is zqlynx", **GENERAL, id="told")
+    await harness.say("bob", CABLE, **GENERAL)
+    with monkeypatch.context() as slow:
+        before_each_summary(harness, slow, lambda asked: harness.change("told", text) if asked == 1 else None)
+        answer = await caught_up(harness)
+    assert "zqlynx" not in answer
+    assert ("1 message" if text is None else "2 messages") in answer
+
+
+async def test_who_leaves_a_room_while_it_is_summed_up_for_them_is_told_nothing(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.say("bob", "the vault code is zqlynx", room="cave", private=True)
+    await harness.move("alice", "cave", joined=True)
+    with monkeypatch.context() as slow:
+        before_each_summary(harness, slow, lambda _: harness.move("alice", "cave", joined=False))
+        with pytest.raises(NotFound, match="There is no room"):
+            await caught_up(harness, room="cave")
+
+
+async def test_where_something_is_edited_again_and_again_it_asks_to_be_asked_again(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.say("bob", CABLE, **GENERAL, id="told")
+    with monkeypatch.context() as slow:
+        before_each_summary(harness, slow, lambda asked: harness.change("told", f"The crane has {asked} cables."))
+        with pytest.raises(Refused, match="ask for it again"):
+            await caught_up(harness)
+
+
+def before_each_summary(
+    harness: AppHarness, patched: pytest.MonkeyPatch, act: Callable[[int], Awaitable[None] | None]
+) -> None:
+    """Let something happen while a summary is being written; `act` gets how many were begun."""
+    summarise, begun = harness.app.tiers._writer.summarise, itertools.count(1)
+
+    async def slow(*given: Any, **named: Any) -> Any:
+        done = act(next(begun))
+        if done is not None:
+            await done
+        return await summarise(*given, **named)
+
+    patched.setattr(harness.app.tiers._writer, "summarise", slow)
 
 
 class Writer:
