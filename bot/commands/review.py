@@ -74,7 +74,8 @@ async def _approve(call: Call) -> CommandAnswer:
 async def _reject(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         item = await _item(tx, call)
-        await review.reject(tx, item)
+        receipt = await review.reject(tx, item, call.now)
+    await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(f"Rejected, and erased: {_text(item)}")
 
 

@@ -10,6 +10,7 @@ from composer import visibility
 from composer.cursors import cursor_of, read_cursor
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory import review
+from composer.memory.forget import Receipt
 from composer.model import entries_namespace, project_namespace
 from composer.moments import moment
 from composer.repositories.database import Transaction
@@ -103,19 +104,19 @@ async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
     return sorted((item for item in found if item.entry is not None), key=lambda item: (item.at, item.id))
 
 
-async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, approved: bool) -> None:
+async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, approved: bool) -> Receipt:
     """Approve or reject what waits, by its id in the list of `pending`. What was written for a project its admins
-    approve (`/nexus memory approve`); who wrote it may take it back. Raises NotFound, Refused, and BadInput when it was
-    decided meanwhile."""
+    approve (`/nexus memory approve`); who wrote it may take it back. The caller gives the receipt to `app.forgotten`
+    after the commit. Raises NotFound, Refused, and BadInput when it was decided meanwhile."""
     item = next((each for each in await pending(tx, access) if each.id == id), None)
     if item is None:
         raise NotFound(UNKNOWN_ENTRY)
     if not approved:
-        await review.reject(tx, item)
-    elif item.namespace in map(entries_namespace, access.users):
-        await review.approve(tx, item, now)
-    else:
+        return await review.reject(tx, item, now)
+    if item.namespace not in map(entries_namespace, access.users):
         raise Refused("That is for a project: one of its admins approves it (/nexus memory pending).")
+    await review.approve(tx, item, now)
+    return Receipt()
 
 
 def own_scope(access: EntryAccess) -> Readable:

@@ -10,6 +10,7 @@ from composer.errors import BadInput
 from composer.memory import entry_index
 from composer.memory.affected import SPECIFIC_KINDS, ErasureRequest, ItemRef, find_affected
 from composer.memory.consolidation import consolidate
+from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.memory.index import memory_entry
 from composer.repositories.database import Transaction
@@ -41,9 +42,13 @@ async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
             await tx.landmarks.add([_landmark(item)])
 
 
-async def reject(tx: Transaction, item: PendingItem) -> None:
-    """Drop an item that waited. Raises BadInput when it was decided meanwhile."""
+async def reject(tx: Transaction, item: PendingItem, now: datetime) -> Receipt:
+    """Drop an item that waited, with its author's exported files. Raises BadInput when it was decided meanwhile."""
+    await tx.summaries.lock()  # as an erasure: a file that has the item is put somewhere before, or not at all
+    people = await authors_of(tx, [], [(PENDING_KIND, item.id)])
     await _decide(tx, item, QuarantineState.REJECTED)
+    await tx.erasure.remember([item.id], now)
+    return await withdraw_exports(tx, people, Receipt())
 
 
 async def _decide(tx: Transaction, item: PendingItem, state: QuarantineState) -> None:
@@ -132,9 +137,10 @@ async def undo(tx: Transaction, found: Contributions, now: datetime, conversatio
     """Erase contributions as if they had never been made: what they replaced holds again, and they are not extracted
     from their messages again. The messages stay, and so do versions of others that have replaced a landmark since."""
     stored = found.stored
+    people = await authors_of(tx, [], _items(found))
     receipt = await forget(tx, [], _items(found), now, conversation, kept=await _amendments(tx, found))
     await tx.quarantine.withdraw([item for item in (*stored, *found.pending) if item.kind == "memory" and item.sources])
-    return receipt
+    return await withdraw_exports(tx, people, receipt)
 
 
 async def _amendments(tx: Transaction, found: Contributions) -> list[uuid.UUID]:

@@ -1,16 +1,19 @@
 """An exported file goes with what it holds, however that is erased: on its platform, with its room, with its import."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from bot.commands.command import require_current
-from bot.script.places import place_of
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from composer.errors import Refused
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import erase_room
+from composer.model import Trust
 from composer.people.export_files import export_path
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
@@ -88,6 +91,28 @@ async def test_the_files_of_a_linked_account_go_too(harness: AppHarness, setting
     await connection.close()
     await harness.change("told", None)
     assert await gone(harness) == ({"alice", "carol"}, {"alice", "carol"})
+
+
+async def test_the_files_of_whose_writings_an_admin_of_the_room_takes_back_go_with_these(harness: AppHarness) -> None:
+    # Before, the memory went, and stayed in the file of whose it was.
+    await harness.command("bob", "/nexus remember the code of the vault is walnut", **LAB)
+    assert await gone(harness) == (set(), set())
+    await harness.command("alice", "/nexus memory undo bob --yes", **LAB)
+    assert await gone(harness) == ({"bob"}, {"bob"})
+
+
+async def test_the_files_of_who_wrote_what_is_rejected_go_with_it(harness: AppHarness) -> None:
+    here = harness.workspace()
+    guest = incoming(here, place_of("lab", None, None), "bob", "/nexus remember it is walnut", harness.clock.tick())
+    await run_command(harness.app, here, replace(guest, sender_trust=Trust.GUEST))
+    id = (await harness.command("alice", "/nexus memory pending", **LAB)).text.split()[0]
+    answer = await harness.command("bob", "/nexus export", **LAB)
+    assert answer.file is not None
+    await harness.command("alice", f"/nexus memory reject {id}", **LAB)
+    assert await gone(harness) == ({"bob"}, {"bob"})
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        with pytest.raises(Refused, match="ask for it again"):
+            await require_current(tx, answer.file)
 
 
 async def test_a_file_that_was_read_before_a_message_was_deleted_on_its_platform_is_not_put_anywhere(

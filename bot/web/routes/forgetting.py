@@ -103,7 +103,7 @@ async def approve_pending(call: Calling, id: uuid.UUID, project: InProject = Non
 async def reject_pending(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """It is not stored."""
     async with call.writing(project) as (tx, access):
-        await listing.decide(tx, access, id, call.now, approved=False)
+        call.erased.append(await listing.decide(tx, access, id, call.now, approved=False))
 
 
 def _tuple(text: str | None) -> tuple[str, ...]:
