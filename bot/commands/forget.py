@@ -3,19 +3,21 @@
 import secrets
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user
-from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, command_id, valued
+from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, valued
+from bot.commands.idempotency import Forgotten, find_forgotten
 from bot.commands.parameters import ForgetScope, ForgetTarget
 from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
 from composer.memory.affected import ItemRef
 from composer.memory.exported import authors_of
 from composer.memory.matching import find_matching
+from composer.model import ConversationKind
 from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
@@ -67,7 +69,7 @@ class _Found:
 
 
 def _shown(text: OwnText) -> str:
-    parts = text.parts[:1] if text.kind == "memory" else text.parts
+    parts = {"memory": text.parts[:1], "fact": text.parts[:2]}.get(text.kind, text.parts)
     return shorten((" = " if text.kind == "fact" else " ").join(parts), MAX_TEXT_CHARS)
 
 
@@ -85,16 +87,16 @@ async def _forget(call: Call) -> CommandAnswer:
             others = await _other_names(tx, people)
             posted = await tx.posted_files.count(people)
             waiting = await tx.gateway_exchanges.count(people)
-        if target.scope is ForgetScope.MATCHING and not (found.count or waiting):
+            unanswered = len(await _unanswered(tx, call, target, people))
+        if target.scope is ForgetScope.MATCHING and not (found.count or waiting or unanswered):
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
-        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting))
+        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, unanswered))
     async with call.changing() as tx:
         found, people = await _own(tx, call, target), await _identities(tx, call.user)
         everything = target.scope is ForgetScope.EVERYTHING
-        if everything:
-            for user in people:
-                await tx.commands.discard_calls(user, command_id(call.workspace, call.incoming))
+        unanswered_commands = await _unanswered(tx, call, target, people)
+        await tx.commands.discard_calls(unanswered_commands)
         names = people if everything and not (since or until) else ()
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
@@ -102,16 +104,41 @@ async def _forget(call: Call) -> CommandAnswer:
         if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
-    return CommandAnswer(str(receipt))
+    return CommandAnswer(str(_with_commands(receipt, unanswered_commands)))
 
 
-def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str], exported: int, waiting: int) -> str:
+async def _unanswered(
+    tx: Transaction, call: Call, target: ForgetTarget, people: Sequence[uuid.UUID]
+) -> Sequence[uuid.UUID]:
+    """The caller's own commands that were not answered yet, and that a target takes in."""
+    since, until = _span(call)
+    own = Forgotten(users=people, since=since, until=until)
+    match target.scope:
+        case ForgetScope.HERE if call.conversation.kind is ConversationKind.ROOM:
+            own = replace(own, rooms=frozenset({call.room}))
+        case ForgetScope.HERE:
+            own = replace(own, beside=call.incoming)
+        case ForgetScope.MATCHING:
+            own = replace(own, words=target.text)
+        case ForgetScope.MESSAGE | ForgetScope.ITEM:
+            return ()
+    return await find_forgotten(tx, call.workspace, call.incoming, own)
+
+
+def _with_commands(receipt: forgetting.Receipt, commands: Sequence[uuid.UUID]) -> forgetting.Receipt:
+    return replace(receipt, counts=receipt.counts | {"command": len(commands)})
+
+
+def _confirmation(
+    target: ForgetTarget, found: _Found, others: Sequence[str], exported: int, waiting: int, unanswered: int
+) -> str:
     """What would be erased. `exported`: how many files with exports go with it; `waiting`: how many requests to models
-    that nothing was learnt from yet."""
+    that nothing was learnt from yet; `unanswered`: how many commands."""
     count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
     also = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     also += f" It deletes {counted(exported, 'exported file')} of yours too." if exported else ""
     also += f" Nothing will be learnt from {counted(waiting, 'request')} to models that wait." if waiting else ""
+    also += f" {counted(unanswered, 'command')} of yours that I have not answered will not run." if unanswered else ""
     match target.scope:
         case ForgetScope.HERE:
             what = "all that you said and stored here"
@@ -221,12 +248,22 @@ async def _erase_selected(
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
+        since, until = selection.since, selection.until
+        rooms = None if of_people else await _rooms_of(tx, call, selection)
+        commands = Forgotten(users=of_people or None, rooms=rooms, since=since, until=until)
+        unanswered = await find_forgotten(tx, call.workspace, call.incoming, commands)
+        await tx.commands.discard_calls(unanswered)
         await tx.usage.blank(of_people, *_blanked_days(call))
         exports_of = of_people or await authors_of(tx, messages, items)
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
         await tx.operations.blank(of_people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
-    return CommandAnswer(str(receipt))
+    return CommandAnswer(str(_with_commands(receipt, unanswered)))
+
+
+async def _rooms_of(tx: Transaction, call: Call, selection: Selection) -> frozenset[uuid.UUID]:
+    """The rooms that a selection takes in."""
+    return frozenset({call.room} if selection.project is None else await tx.projects.conversations(selection.project))
 
 
 async def _erase(

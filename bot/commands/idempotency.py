@@ -5,9 +5,10 @@ was sent. The next process adopts what a dead one left unanswered, and runs it i
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -17,8 +18,11 @@ from bot.commands.command import CommandAnswer, command_id
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.validation import validate_command
-from composer.model import Incoming
-from composer.workspace import Workspace
+from composer.model import ConversationKind, Incoming
+from composer.repositories.commands import StoredCall
+from composer.repositories.database import Transaction
+from composer.text.repetition import matches
+from composer.workspace import Workspace, private_thread, room_id
 
 logger = structlog.get_logger()
 
@@ -91,3 +95,52 @@ async def answer_interrupted(
     if command.expired:
         return CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
     return await run(command.incoming)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Which unanswered commands are forgotten: those of these `users`, given in these `rooms` or in the very place of a
+    command (`beside`), that have these `words`, from `since` until `until`. What is None or empty fits every one."""
+
+    users: Collection[uuid.UUID] | None = None
+    rooms: frozenset[uuid.UUID] | None = None
+    beside: Incoming | None = None
+    words: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+async def find_forgotten(
+    tx: Transaction, workspace: Workspace, own: Incoming, forgotten: Forgotten
+) -> Sequence[uuid.UUID]:
+    """The unanswered commands that are forgotten with what `own`, itself a command of this workspace, forgets: run
+    later, they would store it after all."""
+    stored = await tx.commands.unanswered(command_id(workspace, own))
+    return [each.id for each in stored if _is_forgotten(workspace, each, forgotten)]
+
+
+def _is_forgotten(workspace: Workspace, stored: StoredCall, wanted: Forgotten) -> bool:
+    given = _INCOMING.validate_python(json.loads(stored.call)["incoming"])
+    if wanted.users is not None and stored.user_id not in wanted.users:
+        return False
+    if (wanted.since and stored.at < wanted.since) or (wanted.until and stored.at > wanted.until):
+        return False
+    if wanted.rooms is not None and wanted.rooms.isdisjoint(_rooms(workspace, stored.adapter, given)):
+        return False
+    if wanted.beside is not None and _where(workspace.platform, wanted.beside) != _where(stored.adapter, given):
+        return False
+    return not wanted.words or matches(given.text, wanted.words)
+
+
+def _rooms(workspace: Workspace, platform: str, given: Incoming) -> frozenset[uuid.UUID]:
+    """The rooms that a command may have been given in: of a thread, its room or, where it is private, its own."""
+    if given.place.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
+        return frozenset()
+    at = replace(workspace, platform=platform, name=given.workspace)
+    return frozenset(room_id(at, place.name) for place in (given.place, private_thread(given.place)))
+
+
+def _where(platform: str, given: Incoming) -> tuple[str | None, ...]:
+    place = given.place
+    user = given.user if place.kind in (ConversationKind.DM, ConversationKind.SESSION) else None
+    return platform, given.workspace, place.kind, place.name, place.thread, user

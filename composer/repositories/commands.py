@@ -1,6 +1,7 @@
 """Received commands: each runs once per event, and is answered even after a crash."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +16,17 @@ class UnansweredCommand:
     at: datetime
     call: str
     done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """A command that is not answered yet, and who gave it (None: nobody who is known). `call` is JSON text."""
+
+    id: uuid.UUID
+    adapter: str
+    user_id: uuid.UUID | None
+    at: datetime
+    call: str
 
 
 class Commands:
@@ -38,9 +50,14 @@ class Commands:
         """Record that a command was answered, and delete its text."""
         await self._sql.execute("command_answered", id=id)
 
-    async def discard_calls(self, user: uuid.UUID, except_id: uuid.UUID) -> None:
-        """Delete the text of a person's unanswered commands, except one."""
-        await self._sql.execute("commands_discard_calls", user_id=user, except_id=except_id)
+    async def unanswered(self, except_id: uuid.UUID) -> list[StoredCall]:
+        """All unanswered commands, but one."""
+        rows = await self._sql.fetch("commands_unanswered", except_id=except_id)
+        return [StoredCall(row["id"], row["adapter"], row["user_id"], row["received_at"], row["call"]) for row in rows]
+
+    async def discard_calls(self, ids: Sequence[uuid.UUID]) -> None:
+        """Delete the text of unanswered commands: nobody runs them any more."""
+        await self._sql.execute("commands_discard_calls", ids=list(ids))
 
     async def adopt(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:
         """Take over unanswered commands of processes that have ended, oldest first."""

@@ -48,7 +48,7 @@ class StoredText:
 @dataclass(frozen=True, slots=True)
 class OwnText:
     """The text of something that a person said or stored. `parts` are the text of a message with its attachments, of a
-    memory or a landmark; the key and the value of a fact."""
+    memory or a landmark; the key and the value of a fact, and then each text in that value."""
 
     kind: str
     id: uuid.UUID
@@ -64,6 +64,27 @@ class StoredReceipt:
     key: bytes
     counts: Mapping[str, int]
     digests: frozenset[bytes]
+
+
+def json_texts(json_text: str | None) -> tuple[str, ...]:
+    """A JSON text, and each text in it, keys too, as it was said: in the JSON text itself a line break is a backslash
+    and an n, which hides where the next word begins. Of one that is nested too deeply to be read, itself alone."""
+    if json_text is None:
+        return ()
+    found, waiting = [json_text], list[object]()
+    try:
+        waiting.append(json.loads(json_text))
+    except RecursionError:
+        return (json_text,)
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                found.append(text)
+            case list() as items:
+                waiting += reversed(items)
+            case dict() as entries:
+                waiting += reversed([each for entry in entries.items() for each in entry])
+    return tuple(dict.fromkeys(found))
 
 
 def receipt_digest(key: bytes, erased: uuid.UUID) -> bytes:
@@ -103,7 +124,10 @@ class Erasure:
     async def texts(self, ids: Sequence[uuid.UUID]) -> list[StoredText]:
         """The texts of messages, episodes, memories, facts, landmarks, summaries and compactions."""
         rows = await self._sql.fetch("erasure_texts", ids=list(ids))
-        return [StoredText(row["id"], row["author"], tuple(row["parts"]), row["conversation_id"]) for row in rows]
+        return [
+            StoredText(row["id"], row["author"], (*row["parts"], *json_texts(row["json"])), row["conversation_id"])
+            for row in rows
+        ]
 
     async def summaries_shown(self, turns: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
         """(turn, text) of the section SUMMARIES of stored prompts."""
@@ -141,7 +165,11 @@ class Erasure:
                 rows = await self._sql.fetch("erasable_texts", user_id=user, first=first, last=last, limit=PAGE_SIZE)
                 # Rows of several kinds may have one id, and a page never ends between two of them.
                 first = rows[-1]["id"] if len(rows) == PAGE_SIZE else None
-                yield [OwnText(row["kind"], row["id"], tuple(row["parts"])) for row in rows if row["id"] != first]
+                yield [
+                    OwnText(row["kind"], row["id"], (*row["parts"], *json_texts(row["json"])))
+                    for row in rows
+                    if row["id"] != first
+                ]
 
     async def erase(
         self,

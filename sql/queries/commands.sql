@@ -13,13 +13,18 @@ UPDATE commands SET done = true WHERE tenant_id = :tenant_id AND id = :id
 -- Record that a command was answered, and delete its text.
 UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = :id
 
+-- name: commands_unanswered
+-- List the unanswered commands, but one, with who gave them (NULL: nobody who is known).
+SELECT c.id, c.adapter, c.received_at, c.call, i.user_id
+FROM commands AS c
+LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.platform = c.adapter AND i.workspace = c.workspace
+                             AND i.external_id = c.call -> 'incoming' ->> 'user'
+WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id
+ORDER BY c.id
+
 -- name: commands_discard_calls
--- Delete the text of a person's unanswered commands, except one (the command that asks for it).
-UPDATE commands AS c SET call = NULL
-FROM identities AS i
-WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id AND i.tenant_id = :tenant_id
-      AND i.user_id = :user_id
-      AND i.platform = c.adapter AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
+-- Delete the text of unanswered commands.
+UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: commands_adopt
 -- Take over unanswered commands of processes that have ended.

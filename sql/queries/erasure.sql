@@ -52,29 +52,31 @@ UPDATE messages SET text = :text WHERE tenant_id = :tenant_id AND id = ANY (:ids
 
 -- name: erasure_texts
 -- Get the texts of messages (with the names and texts of their attachments), of episodes (those of their messages) and
--- of items, to find answers that repeat them.
+-- of items, to find answers that repeat them. `json` is what of it is JSON text.
 SELECT s.id, m.author, m.conversation_id,
        m.text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text')
-                       FROM jsonb_array_elements(m.attachments) AS a) AS parts
+                       FROM jsonb_array_elements(m.attachments) AS a) AS parts, NULL AS json
 FROM (SELECT id, id AS message_id FROM unnest(:ids::uuid[]) AS id
       UNION ALL
       SELECT e.id, e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = ANY (:ids::uuid[])) AS s
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.message_id
 UNION ALL
-SELECT id, author, NULL, array_remove(ARRAY[text, title, content, key, session, nullif(metadata::text, '{}')] || tags, NULL)
+SELECT id, author, NULL, array_remove(ARRAY[text, title, content, key, session] || tags, NULL),
+       nullif(metadata::text, '{}')
 FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, author, NULL, ARRAY[key, value::text] FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, ARRAY[key], value::text FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, author, NULL, ARRAY[text] FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, ARRAY[text], NULL FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, author, NULL, array_remove(ARRAY[detail, text, entry::text], NULL) FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, ARRAY[detail, text], coalesce(entry::text, CASE WHEN kind = 'fact' THEN nullif(text, '') END)
+FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, author, NULL, ARRAY[text] FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, author, NULL, ARRAY[text], NULL FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, '', NULL, ARRAY[text] FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, '', NULL, ARRAY[text], NULL FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
-SELECT id, '', NULL, ARRAY[text] FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+SELECT id, '', NULL, ARRAY[text], NULL FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: prompts_summaries
 -- Get the summaries in stored prompts.
@@ -129,29 +131,32 @@ SELECT user_id FROM authors WHERE user_id IS NOT NULL
 
 -- name: erasable_texts
 -- Get the texts of what a user said or stored whose ids are from `first` to `last`, by id. Each part has its own limit, so
--- that it is read in the order of its index, and a page costs as much as its rows.
-SELECT kind, id, parts FROM (
+-- that it is read in the order of its index, and a page costs as much as its rows. `json` is what of a text is JSON text.
+SELECT kind, id, parts, json FROM (
     (SELECT 'message' AS kind, id,
             text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a)
-                AS parts
+                AS parts, NULL AS json
      FROM messages
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL AND id BETWEEN :first AND :last
      ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'memory', id, array_remove(ARRAY[text, title, content, key, session, nullif(metadata::text, '{}')] || tags, NULL)
+    (SELECT 'memory', id, array_remove(ARRAY[text, title, content, key, session] || tags, NULL),
+            nullif(metadata::text, '{}')
      FROM memories
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'fact', id, ARRAY[key, value #>> '{}'] FROM facts
+    (SELECT 'fact', id, ARRAY[key, value #>> '{}'], value::text FROM facts
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'landmark', id, ARRAY[text] FROM landmarks
+    (SELECT 'landmark', id, ARRAY[text], NULL FROM landmarks
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'pending', id, array_remove(ARRAY[detail, text, entry::text], NULL) FROM quarantine
+    (SELECT 'pending', id, ARRAY[detail, text],
+            coalesce(entry::text, CASE WHEN kind = 'fact' THEN nullif(text, '') END)
+     FROM quarantine
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    (SELECT 'reminder', id, ARRAY[text] FROM reminders
+    (SELECT 'reminder', id, ARRAY[text], NULL FROM reminders
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
 ) AS own
 ORDER BY id

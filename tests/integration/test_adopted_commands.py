@@ -1,5 +1,6 @@
 """Commands that were interrupted by a restart: what running them again changes, and how they are forgotten."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import asyncpg
@@ -8,6 +9,7 @@ import pytest
 from bot.commands.idempotency import InterruptedCommand, adopt_interrupted, begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming
+from composer.errors import NotFound
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
@@ -19,11 +21,20 @@ pytestmark = pytest.mark.integration
 BOARD = Place(ConversationKind.ROOM, "board", private=False)
 
 
-async def interrupted(harness: AppHarness, user: str, text: str) -> Incoming:
+async def interrupted(harness: AppHarness, user: str, text: str, room: str = "board") -> Incoming:
     """A command that a process began before it died."""
-    sent = incoming(harness.workspace(), BOARD, user, text, harness.clock.tick(), id=f"call-{text}")
-    assert await begin_command(harness.app, harness.workspace(), sent, {"channel": "board"})
+    place = replace(BOARD, name=room)
+    sent = incoming(harness.workspace(), place, user, text, harness.clock.tick(), id=f"call-{text}")
+    assert await begin_command(harness.app, harness.workspace(), sent, {"channel": room})
     return sent
+
+
+async def make_admin(settings: Settings, name: str) -> None:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.execute("UPDATE users SET admin = true WHERE name = $1", name)
+    finally:
+        await connection.close()
 
 
 async def unanswered(settings: Settings) -> list[str]:
@@ -71,6 +82,56 @@ async def test_forgetting_everything_erases_the_text_of_an_unanswered_command(
     await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     (remaining,) = await unanswered(settings)
     assert "numbat3" in remaining
+
+
+@pytest.mark.parametrize(
+    ("who", "command"),
+    [
+        ("alice", "forget quokka7"),
+        ("alice", "forget here"),
+        ("alice", "forget everything"),
+        ("root", "erase user alice"),
+        ("root", "erase room"),
+        ("root", "erase project apollo"),
+    ],
+)
+async def test_what_is_forgotten_is_not_stored_by_a_command_that_was_interrupted_before(
+    harness: AppHarness, settings: Settings, who: str, command: str
+) -> None:
+    # Before, only "forget everything" reached them: what was forgotten was stored when Nexus started again.
+    await harness.say("root", "hello", room="board")
+    await harness.command("root", "/nexus project create apollo", room="board")
+    await harness.command("root", "/nexus project assign apollo --yes", room="board")
+    await harness.say("alice", "hello", room="board")
+    await make_admin(settings, "root")
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    await interrupted(harness, "bob", "/nexus remember the vault is numbat3", room="attic")
+    answer = (await harness.command(who, f"/nexus {command} --yes", room="board")).text
+    assert "1 command" in answer
+    (remaining,) = await unanswered(settings)
+    assert "numbat3" in remaining
+    assert [found.incoming.user for found in await adopted(harness, settings)] == ["bob"]
+
+
+async def test_interrupted_commands_of_others_and_elsewhere_and_of_other_words_stay(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.say("alice", "hello", room="board")
+    await harness.say("bob", "hello", room="board")
+    await interrupted(harness, "alice", "/nexus remember the attic is numbat3")
+    await interrupted(harness, "bob", "/nexus remember the vault is quokka7")
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7", room="attic")
+    for command in ("forget quokka", "forget here --since 2026-05-05", "forget message 1"):
+        with suppress(NotFound):
+            await harness.command("alice", f"/nexus {command} --yes", room="board")
+    assert len(await unanswered(settings)) == 3
+    await harness.command("alice", "/nexus forget here --yes", room="board")
+    assert len(await unanswered(settings)) == 2
+    asked = await harness.command("alice", "/nexus forget quokka7", room="board")
+    assert "1 command of yours that I have not answered will not run." in asked.text
+    await harness.command("alice", "/nexus forget quokka7 --yes", room="board")
+    (remaining,) = await unanswered(settings)
+    assert '"user": "bob"' in remaining
 
 
 async def test_a_command_that_only_asked_for_confirmation_is_not_marked_as_done(

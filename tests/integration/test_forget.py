@@ -8,13 +8,15 @@ import redis
 
 from composer.errors import NexusError
 from composer.memory.forget import RETRACTED
-from composer.model import derived_id
+from composer.model import Trust, derived_id
 from composer.repositories import erasure
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
 from composer.text.terms import terms
+from composer.visibility import Grants
 from tests.support.canaries import insert_summary
+from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
@@ -163,6 +165,42 @@ async def test_words_are_found_in_every_page_of_what_one_owns(
         await harness.say("bob", f"zebra of bob {n}", **ROOM)
     asked = await harness.command("alice", "/nexus forget zebra", **ROOM)
     assert "9 messages and 18 other items" in asked.text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (r'{"note": "ask\n%s"}', SECRET),
+        (r'{"note": ["ask\t%s now"]}', f"ask {SECRET}"),
+        (r'{"note": "ask \"%s\" now"}', f'ask "{SECRET}" now'),
+        (r'{"ask\n%s": 1}', SECRET),
+    ],
+)
+async def test_words_are_found_in_the_json_of_a_fact_as_they_were_said(
+    harness: AppHarness, settings: Settings, value: str, words: str
+) -> None:
+    # Before, only the JSON text was searched, in which a line break is a backslash and an n: "nquokka7".
+    await harness.command("alice", f"/nexus fact set plan {value % SECRET}", **ROOM)
+    asked = await harness.command("alice", f"/nexus forget {words}", **ROOM)
+    assert asked.text.startswith("plan = {")
+    await harness.command("alice", f"/nexus forget {words} --yes", **ROOM)
+    assert await tables_with_secret(settings) == set()
+
+
+async def test_words_are_found_in_the_metadata_of_entries_also_of_those_that_wait(
+    harness: AppHarness, settings: Settings
+) -> None:
+    said, hub = {"note": {"of": [f"ask\n{SECRET}"]}}, Hub(harness, {Trust.TOOL})
+    await hub.write("alice", "the first", metadata=said)
+    await harness.command("alice", "/nexus project create apollo", dm="nexus")
+    async with hub.request("alice") as (_, access):
+        project, grants = access.projects[0].id, OF_TOOL | {Grants.WRITE_PROJECTS}
+    await hub.write("alice", "the second", "claude", project=project, grants=grants, metadata=said)
+    assert {"memories", "quarantine"} <= await tables_with_secret(settings)
+    asked = await harness.command("alice", f"/nexus forget {SECRET}", dm="nexus")
+    assert "0 messages and 2 other items" in asked.text
+    await harness.command("alice", f"/nexus forget {SECRET} --yes", dm="nexus")
+    assert await tables_with_secret(settings) == set()
 
 
 @pytest.mark.parametrize("kind", ["remember the vault is", "fact set vault", "landmark add the vault is"])
