@@ -13,7 +13,7 @@ from bot.web.dependencies import Nexus
 from bot.web.metering import Metered, metered_of, whole_request
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
-from bot.web.serving import Served
+from composer.app import App
 from composer.credentials.principal import Principal
 from composer.entries import access as entry_access
 from composer.entries.projects import named_project
@@ -48,7 +48,7 @@ class Call:
     """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one;
     `metered` says what it counts as, if it counts."""
 
-    nexus: Served
+    app: App
     principal: Principal
     whole: bytes
     key: str | None
@@ -58,14 +58,14 @@ class Call:
     @property
     def now(self) -> datetime:
         """The time."""
-        return self.nexus.app.clock.now()
+        return self.app.clock.now()
 
     @asynccontextmanager
     async def reading(self, project: str | None = None) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         """A transaction that reads as of one moment, and the facts that access is judged by. `project`: the id or the
         name of the one that the request is about."""
         who = self.principal
-        async with self.nexus.app.database.transaction(who.tenant_id, snapshot=True) as tx:
+        async with self.app.database.transaction(who.tenant_id, snapshot=True) as tx:
             access = await entry_access.reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
             yield tx, _in_project(access, project)
 
@@ -84,12 +84,12 @@ class Call:
     async def _writing(self, project: str | None, *, managing: bool) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         who = self.principal
         gather = entry_access.managing if managing else entry_access.writing
-        async with self.nexus.app.database.transaction(who.tenant_id) as tx:
+        async with self.app.database.transaction(who.tenant_id) as tx:
             access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
             yield tx, _in_project(access, project)
         for receipt in self.erased:
-            await self.nexus.app.forgotten(who.tenant_id, receipt)
-        self.nexus.app.indexer.due(who.tenant_id)
+            await self.app.forgotten(who.tenant_id, receipt)
+        self.app.indexer.due(who.tenant_id)
 
     async def once(
         self,
@@ -126,7 +126,7 @@ class Call:
 
     async def _require_quota(self, tx: Transaction, times: int = 1) -> None:
         if self.metered is not None and self.metered.operation is Operation.WRITES:
-            await self.nexus.app.operations.require(tx, self.principal.tenant_id, self.metered.operation, times)
+            await self.app.operations.require(tx, self.principal.tenant_id, self.metered.operation, times)
 
     async def _count(self, tx: Transaction) -> None:
         """Count the request with what it has changed. Raises QuotaUsedUp where it was more than is left."""
@@ -136,7 +136,7 @@ class Call:
         metered.is_counted = True
         if metered.times > 1:
             await self._require_quota(tx, metered.times)
-        await self.nexus.app.operations.add(tx, metered.doer, metered.operation, metered.times, metered.tokens)
+        await self.app.operations.add(tx, metered.doer, metered.operation, metered.times, metered.tokens)
 
     def _named(self) -> NamedRequest | None:
         if self.key is None:
@@ -166,7 +166,7 @@ async def _call(
         if not plain or not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_CHARS:
             raise RequestRefused(400, f"An idempotency key has 1 to {MAX_IDEMPOTENCY_CHARS} visible ASCII characters.")
     whole = b"" if idempotency_key is None else await whole_request(request)
-    return Call(nexus, principal, whole, idempotency_key, metered_of(request))
+    return Call(nexus.app, principal, whole, idempotency_key, metered_of(request))
 
 
 Calling = Annotated[Call, Depends(_call)]

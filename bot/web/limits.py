@@ -21,7 +21,6 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from bot.web.dependencies import Nexus
 from bot.web.problems import TooManyRequests
 from composer.server_urls import ServerUrl
 
@@ -101,8 +100,3 @@ def address_of(request: Request) -> str:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
         return f"address:{ipaddress.ip_network((address, IPV6_PREFIX), strict=False)}"
     return f"address:{getattr(address, 'ipv4_mapped', None) or address}"
-
-
-async def counted_by_address(request: Request, nexus: Nexus) -> None:
-    """A dependency of routes that need no key. Raises TooManyRequests."""
-    await nexus.fair_use.admit(address_of(request))

@@ -7,8 +7,8 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
+from bot.web.credentials import cookie_name, only_cookie
 from bot.web.oauth.metadata import AUTHORIZE
-from bot.web.principal import cookie_name, only_cookie
 
 SUFFIX: Final = "-return"
 SECONDS: Final = 600

@@ -2,19 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bot.slack.signed_http import SlackHttp
+from bot.web.gateway.gateway import Gateway
+from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
+from bot.web.oauth.server import OAuthServer
+from bot.web.openid import OpenIdProvider
 from bot.web.sessions import ApiSessions
 from composer.app import App
-
-if TYPE_CHECKING:
-    from bot.web.gateway.gateway import Gateway
-    from bot.web.limits import FairUse
-    from bot.web.oauth.server import OAuthServer
-    from bot.web.openid import OpenIdProvider
 
 Connected = Callable[[], Awaitable[bool]]  # of a platform
 
@@ -29,10 +26,10 @@ class Served:
     app: App
     metrics: Metrics
     connected: Mapping[str, Connected]
-    fair_use: "FairUse"
+    fair_use: FairUse
     sessions: ApiSessions
     mcp: McpEndpoint
-    gateway: "Gateway"
+    gateway: Gateway
     slack: SlackHttp | None = None
-    openid: "OpenIdProvider | None" = None
-    oauth: "OAuthServer | None" = None
+    openid: OpenIdProvider | None = None
+    oauth: OAuthServer | None = None

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
-from bot.web.principal import COOKIE_ON_LOCALHOST
 from bot.web.server import open_port
 from composer.settings import AgentSettings, Settings
 from tests.conformance.programs import CONFORMANCE_2026, expected_failures, run

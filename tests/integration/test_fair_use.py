@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 from bot.web import limits
 from bot.web.app import web_app
-from bot.web.limits import FairUse, address_of, counted_by_address
+from bot.web.dependencies import counted_by_address
+from bot.web.limits import FairUse, address_of
 from bot.web.metrics import Metrics
 from bot.web.principal import Admin, Bearer
 from bot.web.problems import TooManyRequests, documented

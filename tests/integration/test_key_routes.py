@@ -9,8 +9,8 @@ import pytest
 
 from bot.script.places import incoming, place_of
 from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
-from bot.web.principal import COOKIE_ON_LOCALHOST
 from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS
 from composer.model import Trust
 from tests.support.api import bearer, cookie_of, key_of, person

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
-from bot.web.principal import COOKIE_ON_LOCALHOST
 from composer.credentials.sign_in import make_login_link
 from composer.server_urls import ServerUrl
 from tests.support.api import bearer, cookie_of, key_of, person

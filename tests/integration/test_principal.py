@@ -7,8 +7,9 @@ import pytest
 from fastapi import FastAPI, Request
 
 from bot.web.app import web_app
+from bot.web.credentials import COOKIE, COOKIE_ON_LOCALHOST, is_own_page
 from bot.web.metrics import Metrics
-from bot.web.principal import COOKIE, COOKIE_ON_LOCALHOST, Bearer, is_own_page
+from bot.web.principal import Bearer
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at

@@ -3,19 +3,20 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 from fastapi import Request, Response
 
+from bot.web.credentials import bearer_of, still_stands_for
 from bot.web.gateway.caller import Caller
 from bot.web.gateway.errors import UNKNOWN_MODEL
 from bot.web.gateway.models import ModelLists
 from bot.web.gateway.relay import Outgoing, Relay
 from bot.web.gateway.upstreams import Upstreams
 from bot.web.metering import Metered, count_now, metered_of
-from bot.web.principal import bearer_of, still_stands_for
 from bot.web.problems import RequestRefused
+from composer.app import App
 from composer.entries.search import EntryReader
 from composer.errors import BadInput, NexusError, QuotaUsedUp, for_operator
 from composer.gateway.json_text import Edit, applied
@@ -27,10 +28,6 @@ from composer.ports.models import Account, WorkKind
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
-
-if TYPE_CHECKING:
-    from bot.web.serving import Served
-    from composer.app import App
 
 logger = structlog.get_logger()
 
@@ -54,7 +51,6 @@ class _Taken:
     """A request that was let in."""
 
     request: Request
-    nexus: "Served"
     caller: Caller
     asked: GatewayRequest
 
@@ -62,7 +58,7 @@ class _Taken:
 class Gateway:
     """Passes requests on. `close` it at the end."""
 
-    def __init__(self, app: "App") -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
         self.upstreams = Upstreams()
         self.models = ModelLists(self.upstreams)
@@ -71,7 +67,7 @@ class Gateway:
         """Close the connections to the upstreams."""
         await self.upstreams.close()
 
-    async def pass_on(self, api: Api, request: Request, nexus: "Served", caller: Caller) -> Response:
+    async def pass_on(self, api: Api, request: Request, caller: Caller) -> Response:
         """The answer of the upstream to a request. Raises RequestRefused."""
         if "content-encoding" in request.headers:
             raise RequestRefused(415, "The request's body is compressed: send it as it is.")
@@ -84,7 +80,7 @@ class Gateway:
             name = clean_line(asked.model, 100)
             sentence = f"The model '{name}' can't be asked here; GET /v1/models lists those that can."
             raise RequestRefused(404, sentence, code=UNKNOWN_MODEL)
-        taken = _Taken(request, nexus, caller, asked)
+        taken = _Taken(request, caller, asked)
         memory = await self._memory(taken)
         return await self._relay(taken, memory)
 
@@ -130,7 +126,7 @@ class Gateway:
             outgoing,
             passage,
             metered=self._app.gateway_meter.passage(account, passage),
-            stands=_stands(taken),
+            stands=_stands(self._app, taken),
             extra=[(MEMORY, header.encode())],
             ended=self._ended(request, put),
         )
@@ -164,7 +160,7 @@ def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes 
     return applied(asked.text, [*usage, *edits]).encode(), without
 
 
-def _stands(taken: _Taken) -> Callable[[], Awaitable[bool]]:
+def _stands(app: App, taken: _Taken) -> Callable[[], Awaitable[bool]]:
     """What says whether the credential of a request is still valid. A key of the settings is as long as they are."""
     principal = taken.caller.principal
     if principal is None:
@@ -173,4 +169,4 @@ def _stands(taken: _Taken) -> Callable[[], Awaitable[bool]]:
             return True
 
         return always
-    return still_stands_for(taken.request, taken.nexus, principal, "gateway")
+    return still_stands_for(taken.request, app, principal, "gateway")

@@ -11,9 +11,9 @@ import structlog
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from bot.web.credentials import CHALLENGE
 from bot.web.event_stream import EVENT_STREAM, LOOK_SECONDS
 from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_when_away, relayed_headers
-from bot.web.principal import CHALLENGE
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
 from composer.gateway.answers import UsageFilter

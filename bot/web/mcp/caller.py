@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bot.web.call import Call
 from bot.web.metering import Metered, count_now
-from bot.web.serving import Served
+from composer.app import App
 from composer.credentials.principal import Principal
 from composer.repositories.operations import Operation
 
@@ -16,20 +16,20 @@ PRINCIPAL: Final = "principal"  # of the state of a request that was let in
 class Caller:
     """Turns a call of a tool into a request of the person whose credential it has."""
 
-    def __init__(self, nexus: Served, principal_of: Callable[[Any], Awaitable[Principal]]) -> None:
+    def __init__(self, app: App, principal_of: Callable[[Any], Awaitable[Principal]]) -> None:
         """`principal_of` says for whom an SDK's context stands; it raises a NexusError where that is nobody."""
-        self.nexus = nexus
+        self.app = app
         self._principal_of = principal_of
 
     @asynccontextmanager
     async def call(self, context: Any, operation: Operation) -> AsyncIterator[Call]:
         """The request that a call of a tool is, counted as an operation where it does not fail. Raises QuotaUsedUp
         where the plan has nothing left of it; a write finds that out in its own transaction."""
-        principal, meter = await self._principal_of(context), self.nexus.app.operations
+        principal, meter = await self._principal_of(context), self.app.operations
         if operation is not Operation.WRITES:
             await meter.admit(principal.tenant_id, operation)
         metered = Metered(meter, principal, operation)
-        yield Call(self.nexus, principal, b"", None, metered)
+        yield Call(self.app, principal, b"", None, metered)
         if not metered.is_counted:
             count_now(metered, None)
 

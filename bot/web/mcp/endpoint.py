@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.types import Receive, Scope, Send
 
-    from bot.web.serving import Served
-
 
 class McpEndpoint:
     """Serves MCP requests that were let in. The SDK is loaded at the first one. `close` it at the end."""
@@ -42,9 +40,9 @@ class McpEndpoint:
                     return True
         return False
 
-    async def serve(self, nexus: "Served", scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def serve(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request, whose state says whom it stands for."""
-        manager = await self._started(nexus)
+        manager = await self._started()
         await manager.handle_request(scope, receive, send)
 
     async def close(self) -> None:
@@ -52,11 +50,11 @@ class McpEndpoint:
         if self._running is not None:
             await end_tasks([self._running])
 
-    async def _started(self, nexus: "Served") -> "StreamableHTTPSessionManager":
+    async def _started(self) -> "StreamableHTTPSessionManager":
         async with self._starting:
             if self._manager is None:
                 module = await asyncio.to_thread(importlib.import_module, f"{__package__}.transport")
-                manager, ready = module.manager(nexus), asyncio.Event()
+                manager, ready = module.manager(self._app), asyncio.Event()
                 self._running = asyncio.create_task(_run(manager, ready))
                 await ready.wait()
                 self._manager = manager

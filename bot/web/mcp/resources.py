@@ -98,7 +98,7 @@ class MemoryResources:
         """What was remembered on a day, such as 2026-11-23, in the workspace's time zone: the beginning of each entry,
         newest first."""
         async with self._caller.call(context, Operation.READS) as call:
-            zone = call.nexus.app.directory.zone(call.principal.tenant_id)
+            zone = call.app.directory.zone(call.principal.tenant_id)
             since = datetime.combine(_date(day), time(), zone)
             until = datetime.combine(_date(day) + timedelta(days=1), time(), zone)
             async with call.reading() as (tx, access):

@@ -4,14 +4,9 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any, Final
 
-from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.caller import Caller
-from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.mcp.server import memory_server
-from bot.web.metrics import Metrics
-from bot.web.serving import Served
-from bot.web.sessions import ApiSessions
 from composer.app import App
 from composer.credentials.principal import Principal
 from composer.errors import Refused
@@ -34,8 +29,7 @@ async def serve(app: App, key: str) -> None:
 
     try:
         await principal()
-        nexus = Served(app, Metrics([]), {}, fair_use, ApiSessions(app), McpEndpoint(app), Gateway(app))
         with redirect_stdout(sys.__stdout__):  # the SDK takes it, and lets what else is printed go to standard error
-            await memory_server(Caller(nexus, principal)).run_stdio_async()
+            await memory_server(Caller(app, principal)).run_stdio_async()
     finally:
         await fair_use.close()

@@ -75,7 +75,7 @@ class MemoryTools:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._public_url = caller.nexus.app.settings.public_url
+        self._public_url = caller.app.settings.public_url
 
     @in_sentences
     async def search(
@@ -92,7 +92,7 @@ class MemoryTools:
         first; get a whole text with fetch."""
         async with self._caller.call(context, Operation.SEARCHES) as call:
             question = EntryQuestion(query, limit, None, None, tuple(kinds or ()), tuple(tags or ()))
-            found = await call.nexus.app.entry_search.search(await _reader(call, project), question)
+            found = await call.app.entry_search.search(await _reader(call, project), question)
             _note_tokens(call, found.tokens, has_found=bool(found.hits))
             shown = [hit_values(hit, self._public_url) for hit in found.hits]
             whole = sum(0 if hit.entry is None else hit.entry.tokens for hit in found.hits)
@@ -238,7 +238,7 @@ class MemoryTools:
         or everything. It can't be undone. Only when the person has asked for it."""
         wanted = entries_of_tool(kind, older_than, everything=everything)
         async with self._caller.call(context, Operation.REMOVALS) as call:
-            home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+            home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
             async with call.writing() as (tx, access):
                 if access.is_person:
                     raise BadInput("This is for tools. A person forgets entries by /v1/entries/forget or in a chat.")

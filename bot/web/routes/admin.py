@@ -86,7 +86,7 @@ class Figures(BaseModel):
 async def show_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceUsage:
     """What was done over the API and what models used in the workspace, by month, kind and tool."""
     since = months_since(call, months)
-    await call.nexus.app.operations.settle()
+    await call.app.operations.settle()
     async with call.reading() as (tx, _access):
         totals, models = await tx.operations.of_everyone(since), await tx.usage.by_month(since, None)
         quotas = await _quotas(call, tx)
@@ -102,7 +102,7 @@ async def list_people(
 ) -> People:
     """The workspace's people with figures; who was erased is not among them."""
     after = None if cursor is None else read_cursor(cursor)
-    await call.nexus.app.operations.settle()
+    await call.app.operations.settle()
     async with call.reading() as (tx, _access):
         found = await tx.tenant_figures.people(_month(call), call.now, limit + 1, after)
     shown = found[:limit]
@@ -131,7 +131,7 @@ async def list_people(
 @router.get("/figures", summary="Show figures", response_model=Figures, responses=_ERRORS)
 async def show_figures(_: Admin, call: Calling) -> Figures:
     """How much the workspace has of what."""
-    await call.nexus.app.operations.settle()
+    await call.app.operations.settle()
     async with call.reading() as (tx, _access):
         counts = await tx.tenant_figures.counts(call.now)
         operations, entries = await tx.operations.used(_month(call)), await tx.operations.entries()
@@ -140,9 +140,9 @@ async def show_figures(_: Admin, call: Calling) -> Figures:
 
 
 async def _quotas(call: Call, tx: Transaction) -> list[Quota]:
-    found = await call.nexus.app.operations.quotas(tx, call.principal.tenant_id)
+    found = await call.app.operations.quotas(tx, call.principal.tenant_id)
     return [Quota(quota=each.quota, used=each.used, most=each.most) for each in found]
 
 
 def _month(call: Call) -> date:
-    return call.nexus.app.operations.month(call.principal.tenant_id)
+    return call.app.operations.month(call.principal.tenant_id)

@@ -11,10 +11,11 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
+from bot.web.credentials import still_stands_for
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
 from bot.web.metering import metered_of
-from bot.web.principal import Bearer, still_stands_for
+from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
 from bot.web.serving import Served
@@ -161,7 +162,7 @@ async def chat(
     asked = await nexus.sessions.ask(owner, said)
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not asked.new
-    stands = still_stands_for(request, nexus, principal, Permission.CHAT)
+    stands = still_stands_for(request, nexus.app, principal, Permission.CHAT)
     if wants_events(request, asked=message.stream):
         return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
     ended = [heard async for heard in nexus.sessions.follow(asked, stands)][-1]

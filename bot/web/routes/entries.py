@@ -110,7 +110,7 @@ async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: I
 @router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_ONE)
 async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> Response:
     """As it was."""
-    plan = call.nexus.app.directory.plan(call.principal.tenant_id)
+    plan = call.app.directory.plan(call.principal.tenant_id)
 
     async def restore(tx: Transaction, access: EntryAccess) -> Entry:
         return await entries.restore(tx, access, id, call.now, version, plan)
@@ -194,5 +194,5 @@ async def _changed(
 async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
     """Who writes by a request."""
     trust = await tx.people.trust(access.user)
-    directory = call.nexus.app.directory
+    directory = call.app.directory
     return Writer(access.name, trust, directory.quarantine(access.tenant_id), directory.plan(access.tenant_id))

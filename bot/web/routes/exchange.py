@@ -8,9 +8,9 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from bot.web.call import Calling
+from bot.web.credentials import still_stands_for
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
-from bot.web.principal import still_stands_for
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.entries import writer_of
@@ -58,7 +58,7 @@ async def export_entries(
     is read while it is sent: what is forgotten meanwhile is not in it."""
     async with call.writing(project) as (tx, access):
         ids = await begin_export(tx, access)
-    stands = still_stands_for(request, call.nexus, call.principal)
+    stands = still_stands_for(request, call.app, call.principal)
 
     async def document() -> AsyncGenerator[bytes, None]:
         yield to_json(document_head(call.now))[:-1] + b',"entries":['
@@ -109,7 +109,7 @@ async def export_all(call: Calling) -> Response:
         call.principal.require(permission)
     async with call.reading() as (_, access):
         pass
-    document = await export_over_api(call.nexus.app.database, access, call.principal.tenant, call.now)
+    document = await export_over_api(call.app.database, access, call.principal.tenant, call.now)
     return Response(document.text, headers=_file("nexus-export.json"), media_type="application/json")
 
 

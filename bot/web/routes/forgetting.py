@@ -111,7 +111,7 @@ def _tuple(text: str | None) -> tuple[str, ...]:
 
 
 async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None, project: str | None = None) -> Response:
-    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
     async with call.writing(project) as (tx, access):
         receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
         call.erased.append(receipt)
@@ -119,7 +119,7 @@ async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None, pr
 
 
 async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
-    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
     async with call.writing(project) as (tx, access):
         receipt = await erase_entry(tx, access, home, id, call.now, key=key)
         call.erased.append(receipt)

@@ -3,36 +3,69 @@
 What its requests and answers hold is their upstream's own; so they are not in the document of the API.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 
 from bot.web.dependencies import Nexus
-from bot.web.gateway.caller import Calling
+from bot.web.gateway.caller import Caller
+from bot.web.limits import address_of
+from bot.web.principal import gateway_key_of, principal_of
+from bot.web.problems import RequestRefused
 from bot.web.router import Router
+from composer.credentials.principal import Permission
+from composer.errors import Refused
 from composer.gateway.requests import Api
 
 MAX_BYTES: Final = 20 * 2**20  # of a request, which may hold images
+NOT_FOR_KEY: Final = (
+    "This key may not ask models: make a new one, which has the permission gateway (/nexus keys create in a DM)."
+)
 
 router = Router("/v1", include_in_schema=False)
+
+
+async def _require_on(request: Request, nexus: Nexus) -> None:
+    """Return if there is a gateway for anybody; else 404, as for an address where there is nothing."""
+    settings = nexus.app.settings
+    if not any(settings.upstream_of(slug) is not None for slug in ("", *settings.tenants)):
+        await nexus.fair_use.admit(address_of(request))
+        raise RequestRefused(404)
+
+
+async def _caller(request: Request, nexus: Nexus, _: Annotated[None, Depends(_require_on)] = None) -> Caller:
+    """Who asks. 401 for a wrong key, 403 for one without the permission, 404 where their tenant has no gateway."""
+    key = await gateway_key_of(request, nexus)
+    principal = await principal_of(request, nexus) if key is None else None
+    if principal is not None and not principal.may(Permission.GATEWAY):
+        raise Refused(NOT_FOR_KEY)
+    found = key or principal
+    assert found is not None, "else it was refused"
+    upstream = nexus.app.settings.upstream_of(found.tenant)
+    if upstream is None:
+        raise RequestRefused(404)
+    return Caller(found.tenant_id, upstream, principal)
+
+
+Calling = Annotated[Caller, Depends(_caller)]
 
 
 @router.post("/chat/completions")
 async def chat_completions(request: Request, nexus: Nexus, caller: Calling) -> Response:
     """An answer to messages."""
-    return await nexus.gateway.pass_on(Api.CHAT, request, nexus, caller)
+    return await nexus.gateway.pass_on(Api.CHAT, request, caller)
 
 
 @router.post("/responses")
 async def responses(request: Request, nexus: Nexus, caller: Calling) -> Response:
     """An answer to input."""
-    return await nexus.gateway.pass_on(Api.RESPONSES, request, nexus, caller)
+    return await nexus.gateway.pass_on(Api.RESPONSES, request, caller)
 
 
 @router.post("/embeddings")
 async def embeddings(request: Request, nexus: Nexus, caller: Calling) -> Response:
     """Vectors of texts."""
-    return await nexus.gateway.pass_on(Api.EMBEDDINGS, request, nexus, caller)
+    return await nexus.gateway.pass_on(Api.EMBEDDINGS, request, caller)
 
 
 @router.get("/models")

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web.dependencies import Nexus
-from bot.web.limits import counted_by_address
+from bot.web.credentials import cookie_name, is_own_page
+from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.pages import HEADERS, button, link, page
-from bot.web.principal import Bearer, cookie_name, is_own_page
+from bot.web.principal import Bearer
 from bot.web.problems import documented, header
 from bot.web.returning import way_back
 from bot.web.router import Router

@@ -42,7 +42,7 @@ class _Handed(Response):
             body, self._read = self._read, None
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._nexus.mcp.serve(self._nexus, scope, receive_again, send)
+        await self._nexus.mcp.serve(scope, receive_again, send)
 
 
 @router.post(RESOURCE_PATH, include_in_schema=False)

@@ -13,13 +13,13 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from bot.web import pages, returning
-from bot.web.dependencies import Nexus
-from bot.web.limits import address_of, counted_by_address
+from bot.web.credentials import cookie_name, only_cookie, web_session_of
+from bot.web.dependencies import Nexus, counted_by_address
+from bot.web.limits import address_of
 from bot.web.oauth import metadata
 from bot.web.oauth.clients import Client
 from bot.web.oauth.consent import HEADERS, PARAMETERS, Mistake, consent_page, mistake_page, token_of, vendor_of
 from bot.web.oauth.server import OAuthServer
-from bot.web.principal import cookie_name, only_cookie, web_session_of
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import OPENID_PATH
@@ -72,7 +72,7 @@ async def authorization_server(oauth: OAuth) -> Response:
 async def authorize(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     """Ask the person who is signed in for what an app wants; who isn't, signs in first. Nothing of the app is looked up
     before."""
-    principal = await web_session_of(request, nexus)
+    principal = await web_session_of(request, nexus.app)
     if principal is None:
         return _signed_in_first(request, nexus)
     said = _once(request.query_params.multi_items())
@@ -84,7 +84,7 @@ async def authorize(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
 @router.post(metadata.CONSENT, include_in_schema=False)
 async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     """Take what the person has decided, and lead back to the app."""
-    principal = await web_session_of(request, nexus)  # of a page of ours alone
+    principal = await web_session_of(request, nexus.app)  # of a page of ours alone
     if principal is None:
         return pages.page(OTHER_PAGE, status=403)
     sent = await _form(request)

@@ -13,11 +13,10 @@ from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web import pages
-from bot.web.dependencies import Nexus
-from bot.web.limits import counted_by_address
+from bot.web.credentials import cookie_name, is_own_page, only_cookie, web_session_of
+from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.openid import FLOW_SECONDS, START_AGAIN, OpenIdProvider
 from bot.web.pages import page
-from bot.web.principal import cookie_name, is_own_page, only_cookie, web_session_of
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
@@ -122,7 +121,7 @@ async def _signed_in(request: Request, flow: _Flow, account: OpenIdAccount) -> R
 @router.get(ACCOUNT_PATH, include_in_schema=False)
 async def show(request: Request, flow: Flow) -> Response:
     """Whose browser this is, which accounts sign them in, and what can be done about that."""
-    principal = await web_session_of(request, flow.nexus)
+    principal = await web_session_of(request, flow.nexus.app)
     if principal is None:
         return page(NOT_SIGNED_IN, status=401)
     who, app = flow.provider.settings, flow.nexus.app
@@ -196,7 +195,7 @@ async def _own(request: Request, flow: _Flow) -> Principal:
     RequestRefused."""
     if not is_own_page(request, flow.nexus.app.settings.public_url):
         raise RequestRefused(403, OTHER_PAGE)
-    principal = await web_session_of(request, flow.nexus)
+    principal = await web_session_of(request, flow.nexus.app)
     if principal is None:
         raise RequestRefused(401, NOT_SIGNED_IN)
     if principal.tenant != flow.provider.settings.tenant:

@@ -96,7 +96,7 @@ async def delete_project(
 ) -> Response:
     """For its admins. Its conversations leave it, memories that were written for it go back to whoever wrote them, and
     its facts and decisions are forgotten for good."""
-    home, key = call.nexus.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
     async with call.writing(managing=True) as (tx, access):
         receipt = await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
         call.erased.append(receipt)

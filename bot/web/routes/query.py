@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 from bot.web.call import InProject
+from bot.web.credentials import CHALLENGE, still_stands_for
 from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
 from bot.web.metering import metered_of
-from bot.web.principal import CHALLENGE, Bearer, still_stands_for
+from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
 from bot.web.serving import Served
@@ -151,7 +152,7 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
         metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
-    stands = still_stands_for(request, nexus, principal)
+    stands = still_stands_for(request, nexus.app, principal)
     if wants_events(request, asked=body.stream):
         return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
     text, usage = "", _Used()

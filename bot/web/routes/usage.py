@@ -57,7 +57,7 @@ async def show_usage(call: Calling, months: Months = 1) -> Usage:
     """One's own, by all of one's tools and accounts. It needs the permission manage."""
     call.principal.require(Permission.MANAGE)
     since = months_since(call, months)
-    await call.nexus.app.operations.settle()
+    await call.app.operations.settle()
     async with call.reading() as (tx, access):
         owned = owned_by_bearer(access)
         totals, models = await tx.operations.of_owner(since, owned), await tx.usage.by_month(since, owned)
@@ -66,7 +66,7 @@ async def show_usage(call: Calling, months: Months = 1) -> Usage:
 
 def months_since(call: Call, months: int) -> date:
     """The first day of the first of the last `months` months."""
-    this = call.nexus.app.operations.month(call.principal.tenant_id)
+    this = call.app.operations.month(call.principal.tenant_id)
     before = this.year * 12 + this.month - months
     return date(before // 12, before % 12 + 1, 1)
 
@@ -75,7 +75,7 @@ def usage_values(
     call: Call, since: date, totals: Sequence[Total], models: Sequence[MonthOfModels]
 ) -> dict[str, object]:
     """The fields of Usage."""
-    app = call.nexus.app
+    app = call.app
     return {
         "since": since,
         "operations": [
