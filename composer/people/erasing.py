@@ -41,7 +41,7 @@ async def erase(
 ) -> Receipt:
     """Erase messages and items, with the names and the exported files of people, and record a receipt. With their names
     goes all that opens their memories from outside (keys, web sessions, logins and login links), what they have set,
-    and whom the figures of the API name.
+    what their sessions were called, and whom the figures of the API name.
 
     `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
     that of the receipt: random, and of RECEIPT_KEY_BYTES. Raises Unavailable.
@@ -58,6 +58,7 @@ async def erase(
     exported += await tx.posted_files.withdraw(exports_of)
     opening = await delete_credentials(tx, names_of) if names_of else {}
     if names_of:
+        await tx.conversations.clear_session_names(names_of)
         await tx.own_settings.delete_of(names_of)
         await tx.gateway_turns.delete_of(names_of)
         await tx.gateway_exchanges.delete_of(names_of)

@@ -260,9 +260,14 @@ class Conversations:
         """A conversation and, of a room, its threads."""
         return [row["id"] for row in await self._sql.fetch("conversation_with_threads", id=id)]
 
-    async def clear_unused_titles(self, ids: Sequence[uuid.UUID]) -> None:
-        """Forget the titles of those conversations in which nobody's message is left."""
-        await self._sql.execute("conversations_clear_unused_titles", ids=list(ids))
+    async def clear_unused_names(self, ids: Sequence[uuid.UUID]) -> None:
+        """Forget the titles of those conversations in which nobody's message is left, and what those sessions were
+        called of which nothing is left."""
+        await self._sql.execute("conversations_clear_unused_names", ids=list(ids))
+
+    async def clear_session_names(self, users: Sequence[uuid.UUID]) -> None:
+        """Forget what the sessions of these users were called."""
+        await self._sql.execute("sessions_clear_names", user_ids=list(users))
 
     async def clear_titles(self, room: uuid.UUID) -> None:
         """Forget the titles of a room and its threads."""

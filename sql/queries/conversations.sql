@@ -121,12 +121,27 @@ SELECT id FROM conversations WHERE tenant_id = :tenant_id AND (id = :id OR room_
 -- Forget the titles of a room and its threads.
 UPDATE conversations SET title = NULL WHERE tenant_id = :tenant_id AND (id = :room_id OR room_id = :room_id)
 
--- name: conversations_clear_unused_titles
--- Forget the titles of conversations in which nobody's message is left.
-UPDATE conversations AS c SET title = NULL
-WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND c.title IS NOT NULL
+-- name: conversations_clear_unused_names
+-- Forget the titles of conversations in which nobody's message is left, and the names of sessions in which besides nothing
+-- is left that their person stored there, or that was posted to them.
+UPDATE conversations AS c SET title = NULL, name = CASE
+    WHEN c.kind <> 'session'
+        OR EXISTS (SELECT FROM messages WHERE tenant_id = :tenant_id AND conversation_id = c.id
+                   AND starts_with(external_id, 'post:') AND NOT ephemeral)
+        OR EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND namespace = c.namespace)
+        OR EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND namespace = c.namespace)
+        OR EXISTS (SELECT FROM landmarks WHERE tenant_id = :tenant_id AND namespace = c.namespace)
+        OR EXISTS (SELECT FROM quarantine WHERE tenant_id = :tenant_id AND user_id = c.user_id AND namespace = c.namespace
+                   AND state = 'pending')
+        OR EXISTS (SELECT FROM reminders WHERE tenant_id = :tenant_id AND user_id = c.user_id AND namespace = c.namespace)
+    THEN c.name ELSE '' END
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND (c.title IS NOT NULL OR c.kind = 'session')
       AND NOT EXISTS (SELECT FROM messages AS m
                       WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.agent_id IS NULL)
+
+-- name: sessions_clear_names
+-- Forget what the sessions of people were called.
+UPDATE conversations SET name = '' WHERE tenant_id = :tenant_id AND kind = 'session' AND user_id = ANY (:user_ids::uuid[])
 
 -- name: conversation_assign
 -- Put a conversation into a project; NULL takes it out. Returns the project that it was in.

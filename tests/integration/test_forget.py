@@ -203,6 +203,32 @@ async def test_words_are_found_in_the_metadata_of_entries_also_of_those_that_wai
     assert await tables_with_secret(settings) == set()
 
 
+@pytest.mark.parametrize("command", ["forget here", "forget everything", "forget message said", "erase user alice"])
+async def test_what_a_session_was_called_goes_with_the_last_of_what_is_in_it(
+    harness: AppHarness, settings: Settings, command: str
+) -> None:
+    # Before, only the API forgot it: the name is what its person wrote.
+    await harness.say("alice", "hello", session=SECRET, id="said")
+    await harness.say("alice", "hello", session="other")
+    connection = await asyncpg.connect(settings.database_url)
+    await connection.execute("UPDATE users SET admin = true")
+    await connection.close()
+    await harness.command("alice", f"/nexus {command} --yes", session=SECRET)
+    assert await tables_with_secret(settings) == set()
+    await harness.say("alice", "hello again", session=SECRET)
+    assert await tables_with_secret(settings) == {"conversations"}
+
+
+async def test_a_session_in_which_something_is_left_keeps_its_name(harness: AppHarness, settings: Settings) -> None:
+    await harness.say("alice", "hello", session=SECRET, id="said")
+    await harness.command("alice", "/nexus remember it is blue", session=SECRET)
+    await harness.command("alice", "/nexus forget message said --yes", session=SECRET)
+    assert await tables_with_secret(settings) == {"conversations"}
+    assert f"session {SECRET}" in (await harness.command("alice", "/nexus share", dm="nexus")).text
+    await harness.command("alice", "/nexus forget here --yes", session=SECRET)
+    assert await tables_with_secret(settings) == set()
+
+
 @pytest.mark.parametrize("kind", ["remember the vault is", "fact set vault", "landmark add the vault is"])
 async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Settings, kind: str) -> None:
     await harness.command("alice", f"/nexus {kind} {SECRET}", dm="nexus")
