@@ -690,6 +690,7 @@ CREATE TABLE public.messages (
     trust text DEFAULT 'member'::text NOT NULL,
     skipped text,
     import_id uuid DEFAULT public.current_import(),
+    edit_stated_at timestamp with time zone,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))

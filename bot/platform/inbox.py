@@ -231,6 +231,7 @@ class PlatformInbox:
             mentions=changed.mentions,
             now=app.clock.now(),
             files=changed.attached,
+            edited_at=changed.edited_at,
         )
         if receipt is not None:
             await app.forgotten(workspace.tenant_id, receipt)

@@ -26,13 +26,15 @@ async def change_message(
     mentions: Sequence[str],
     now: datetime,
     files: Collection[str] | None = None,
+    edited_at: datetime | None = None,
 ) -> Receipt | None:
     """Replace the text of a message, or erase the message or an agent's answer (`text` None). `user` is the user of a
     DM.
 
-    `files` are the URLs of the files that are still attached (None: unknown, so all stay). Returns None, and changes
-    nothing, when the message is not stored (never received, not recorded, or erased) or is the same already. One
-    that is deleted before it arrives is not stored when it does.
+    `files` are the URLs of the files that are still attached (None: unknown, so all stay). `edited_at` is when the
+    platform says that it was edited (None: now). Returns None, and changes nothing, when the message is not stored
+    (never received, not recorded, or erased), is the same already, or was edited later than that. One that is deleted
+    before it arrives is not stored when it does.
     """
     mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
@@ -48,6 +50,13 @@ async def change_message(
                 await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
                 await tx.erasure.remember([message_id(container, external_id)], now)
             return receipt
+        if text is not None and edited_at is not None:
+            await tx.summaries.lock()  # as every edit does; of two at the same time the later one must win
+            if not await tx.messages.note_edit(found.id, edited_at):
+                return None
+            found = await tx.messages.get(found.id)
+            if found is None:
+                return None
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
         attached = remaining_attachments(found.attachments, files)
         return await change_stored(tx, agents, found, text, mentioned, attached, now)

@@ -122,6 +122,10 @@ class Messages:
             now=now,
         )
 
+    async def note_edit(self, id: uuid.UUID, stated_at: datetime) -> bool:
+        """Record when a platform says that a message was edited. False where a later edit is known already."""
+        return await self._sql.fetch_one("message_note_edit", id=id, stated_at=stated_at) is not None
+
     async def conversation_of(self, id: uuid.UUID) -> uuid.UUID | None:
         """The conversation of a message; None if there is no such message."""
         row = await self._sql.fetch_one("message_conversation", id=id)

@@ -92,6 +92,12 @@ UPDATE messages SET text = :text, mentions = :mentions, edited_at = :now, attach
     indexed = false
 WHERE tenant_id = :tenant_id AND id = :id
 
+-- name: message_note_edit
+-- Record when a platform says that a message was edited. No row where a later edit is known already.
+UPDATE messages SET edit_stated_at = :stated_at
+WHERE tenant_id = :tenant_id AND id = :id AND (edit_stated_at IS NULL OR edit_stated_at <= :stated_at)
+RETURNING id
+
 -- name: message_conversation
 -- Get the conversation of a message.
 SELECT conversation_id FROM messages WHERE tenant_id = :tenant_id AND id = :id

@@ -455,3 +455,26 @@ async def test_a_deletion_during_a_database_outage_is_done_later(
                     await inbox.receive_message(message)
         assert failed == [message.ts]
         assert await running.stored() == []
+
+
+async def test_an_older_edit_that_comes_again_after_a_restart_brings_no_old_text_back(office: Office) -> None:
+    # Before, a process knew the latest edits of those that it had seen itself alone; over HTTP there are several.
+    ts = "1777885200.000100"
+
+    def edit(text: str, at: str) -> SlackMessageChange:
+        return SlackMessageChange(office.general, ts, office.bob, text, False, at)
+
+    async with office.socket() as running:
+        inbox = running.adapter.inbox
+        await inbox.receive_message(SlackMessage(office.general, ts, office.bob, "it is 1", None, False, False))
+        await inbox.change_message(edit("nothing of it", "1777885203.000000"))
+    async with office.socket() as running:
+        inbox = running.adapter.inbox
+        await inbox.change_message(edit("it is 1, the code is 1111", "1777885202.000000"))
+        assert await running.stored() == ["nothing of it"]
+        await inbox.change_message(edit("nothing", "1777885204.000000"))
+        assert await running.stored() == ["nothing"]
+        await inbox.change_message(edit("nothing", "1777885206.000000"))  # as it is, since another edit is on its way
+    async with office.socket() as running:
+        await running.adapter.inbox.change_message(edit("the code is 1111", "1777885205.000000"))
+        assert await running.stored() == ["nothing"]
