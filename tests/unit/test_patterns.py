@@ -1,9 +1,13 @@
 """Patterns extract statements of people about themselves and their teams, word for word, and nothing else."""
 
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composer.memory import patterns
 from composer.memory.patterns import MAX_STATEMENT_CHARS, MAX_TEXT_CHARS, Statement, extract
 
 
@@ -176,3 +180,43 @@ def test_every_statement_is_part_of_the_text_and_not_a_question(text: str) -> No
         assert not statement.text.endswith("?")
         # Quotations and code are left out, so that a statement may join several pieces of the text.
         assert all(word in said for word in statement.text.split())
+
+
+@pytest.mark.parametrize("kind", sorted(patterns._PATTERNS))
+def test_no_sentence_that_a_pattern_finds_is_passed_over_for_the_words_in_it(kind: str) -> None:
+    shortest = [" ".join(text.split(" ")) for text in matches(_parser.parse(patterns._PATTERNS[kind].pattern))]
+    assert len(shortest) > 9
+    assert [text for text in shortest if not patterns.may_match(kind, f"{text} ")] == []
+
+
+def matches(parsed: Any) -> list[str]:
+    """Short texts in the shape of a parsed pattern, in which each of its alternatives comes up. What is optional is
+    left out, and so are conditions on what is beside a match."""
+    found = [""]
+    for operator, value in parsed:
+        if operator is _parser.BRANCH:
+            options = [text for branch in value[1] for text in matches(branch)]
+        elif operator is _parser.SUBPATTERN:
+            options = matches(value[3])
+        elif operator in (_parser.MAX_REPEAT, _parser.MIN_REPEAT):
+            options = matches(value[2]) if value[0] else [""]
+        elif operator is _parser.LITERAL:
+            options = [chr(value)]
+        elif operator is _parser.IN:
+            options = [_one_of(value)]
+        else:
+            assert operator in (_parser.AT, _parser.ASSERT_NOT), operator
+            continue
+        longer = max(len(found), len(options))
+        found = [found[n % len(found)] + options[n % len(options)] for n in range(longer)]
+    return found
+
+
+def _one_of(allowed: Any) -> str:
+    """A character of a class."""
+    if allowed[0][0] is _parser.NEGATE:
+        return "~"
+    operator, value = allowed[0]
+    if operator is _parser.CATEGORY:
+        return " " if value is _parser.CATEGORY_SPACE else "0"
+    return chr(value[0] if operator is _parser.RANGE else value)
