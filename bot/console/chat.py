@@ -21,6 +21,7 @@ from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
 from bot.console.conversations import is_new, resolve_position
+from bot.console.explained import explained, stacked
 from bot.console.files import write_private
 from bot.console.interrupts import interruptible
 from bot.delivery import due_posts
@@ -278,9 +279,9 @@ class Chat:
         if answer.sections and render.out.is_terminal:
             render.show_words(answer.head)
             if render.out.width < render.TABLE_WIDTH:
-                render.show(render.stacked(answer.sections, max(render.out.width, render.MIN_WIDTH)))
+                render.show(stacked(answer.sections, max(render.out.width, render.MIN_WIDTH)))
             else:
-                render.out.print(render.explained(answer.sections))
+                render.out.print(explained(answer.sections))
             render.show_words(answer.tail)
         else:
             render.show_words(answer.text)

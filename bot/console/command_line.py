@@ -7,26 +7,21 @@ from typing import Annotated
 
 import typer
 
-from bot.console.cli import audit, history, jobs, keys, memory, service, setup, stored, talk, usage
-from bot.console.cli.invocation import EXIT_FAILED, FIRST_AGENT, show_error, unusable
-from bot.importers.history_privacy import ALL
+from bot.console.cli.commands import CommandGroup
+from bot.console.cli.failing import EXIT_FAILED, show_error, unusable
+from bot.console.cli.left_out import arguments
+from bot.console.loading import load
 from composer import __version__
 from composer.errors import NexusError
-from composer.settings import from_environment
 
 cli = typer.Typer(
     name="nexus",
+    cls=CommandGroup,
     help="An agent that remembers, and never says in a room what it was told in private.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (setup, talk, history, service, stored, usage, memory):
-    cli.add_typer(group.cli)
-cli.add_typer(jobs.cli, name="jobs")
-cli.add_typer(audit.cli, name="audit")
-cli.add_typer(keys.cli, name="keys")
-cli.add_typer(keys.login_cli)
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,27 +39,13 @@ def _options(
     """Options of the program itself; those of a command stand after its name."""
 
 
-def arguments(words: list[str], agents: set[str]) -> list[str]:
-    """The command line with a value for each `--dm` that is not followed by an agent's slug, and for each `--public`
-    that is followed by nothing but options."""
-    full = []
-    for number, word in enumerate(words):
-        full.append(word)
-        following = words[number + 1] if number + 1 < len(words) else ""
-        if word == "--dm" and following not in agents:
-            full.append(FIRST_AGENT)
-        elif word == "--public" and (not following or following.startswith("-")):
-            full.append(ALL)
-    return full
-
-
 def run() -> None:
     """Run the command that this process was started with."""
     words = sys.argv[1:]
     agents: set[str] = set()
     if "--dm" in words:
         with suppress(NexusError):  # the command itself reports it
-            agents = {agent.slug for agent in from_environment().agents}
+            agents = {agent.slug for agent in load("composer.settings").from_environment().agents}
     try:
         cli(args=arguments(words, agents))
     except OSError as error:  # a file, a disk or the output that a command uses outside its own work

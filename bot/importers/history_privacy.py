@@ -9,7 +9,6 @@ from composer.app import App
 from composer.errors import BadInput
 from composer.workspace import room_id
 
-ALL: Final = "*"
 MOST_NAMES: Final = 5
 Rooms = set[tuple[str, str]]  # by workspace and name
 

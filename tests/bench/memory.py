@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-import bot.console.command_line  # noqa: F401  (what the real program has loaded counts)
+import bot.console.cli.service  # noqa: F401  (what the real program has loaded counts)
 from bot.console.conversations import question
 from bot.importers.history import import_history
 from bot.script.places import PLATFORM

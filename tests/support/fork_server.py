@@ -27,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from bot.console.cli.contents import CONTENTS
 from composer.stores import minilm
 from composer.stores.tokens import tokenizer_for
 from sql.loader import queries
@@ -35,7 +36,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
 # Imported by the programs when they run. Not onnxruntime: it does not survive a fork.
 HEAVY: Final = (
-    *("bot.console.command_line", "tokenizers", "tokenizers.implementations"),
+    "bot.console.command_line",
+    *sorted({f"bot.console.cli.{entry.file}" for entry in CONTENTS.values()}),
+    *("tokenizers", "tokenizers.implementations"),
     *("openai", "openai.resources.chat", "openai.resources.embeddings"),
 )
 START_SECONDS: Final = 120

@@ -12,7 +12,8 @@ import typer
 import yaml
 from typer.main import get_command
 
-from bot.console.command_line import arguments, cli
+from bot.console.cli.left_out import arguments
+from bot.console.command_line import cli
 from composer.settings import KNOWN_VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from bot.commands.explaining import reasons_sentence
 from bot.commands.table import COMMANDS, in_columns
-from bot.console.render import stacked, wrapped
+from bot.console.explained import stacked
+from bot.console.render import wrapped
 from composer.layers.ranking import REASONS
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 

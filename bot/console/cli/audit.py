@@ -6,20 +6,13 @@ import typer
 
 from bot.console import audit as auditing
 from bot.console import render
-from bot.console.cli.invocation import (
-    EXIT_FAILED,
-    InWorkspace,
-    Json,
-    load_settings,
-    print_json,
-    read_or_fail,
-    run_in_app,
-)
+from bot.console.cli.failing import EXIT_FAILED
+from bot.console.cli.invocation import InWorkspace, Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 
-cli = typer.Typer(help="Show and verify the audit log.", no_args_is_help=True)
+cli = typer.Typer(name="audit", help="Show and verify the audit log.", no_args_is_help=True)
 
 
 @cli.command("list")

@@ -7,17 +7,19 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import StrEnum
-from typing import Annotated, Any, Final, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from bot.console import render
 from bot.console.cli.ending import Ending
+from bot.console.cli.failing import EXIT_FAILED, fail, unusable
+from bot.console.cli.left_out import FIRST_AGENT
 from bot.console.logs import announcer, configure_logs
 from bot.console.privacy import make_private, mask_output
 from bot.script.places import PLATFORM, place_of
 from composer.app import App, open_app
-from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
+from composer.errors import BadInput, NexusError
 from composer.model import Place
 from composer.settings import Settings, from_environment
 
@@ -31,10 +33,6 @@ class Platform(StrEnum):
     DISCORD = "discord"
     SLACK = "slack"
 
-
-EXIT_FAILED: Final = 1
-EXIT_BAD_INPUT: Final = 2
-FIRST_AGENT: Final = "-"  # the value of --dm without an agent
 
 User = Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")]
 Room = Annotated[str | None, typer.Option("--room", metavar="ROOM", help="Use this room.")]
@@ -134,23 +132,3 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
         if ending.signal is not None:  # the terminal is gone, and so is all that could be printed
             raise typer.Exit(128 + ending.signal) from None
         fail(unusable(error))
-
-
-def unusable(error: OSError) -> Unavailable:
-    """The sentence for a file or a disk that Nexus needs and can't use."""
-    where = f"{error.filename}: " if error.filename else ""
-    return Unavailable(
-        f"{where}{error.strerror or error}. Free space, or let Nexus read and write its data folder (NEXUS_HOME)."
-    )
-
-
-def show_error(error: NexusError) -> None:
-    """Print the error as one sentence."""
-    with suppress(OSError):  # the terminal may be gone
-        render.err.print(f"nexus: {render.plain(for_operator(error))}", style="red")
-
-
-def fail(error: NexusError) -> NoReturn:
-    """End the program with the error as one sentence."""
-    show_error(error)
-    raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)

@@ -6,12 +6,13 @@ import typer
 
 from bot.console import jobs as schedule
 from bot.console import render
-from bot.console.cli.invocation import EXIT_FAILED, Json, load_settings, print_json, read_or_fail, run_in_app
+from bot.console.cli.failing import EXIT_FAILED
+from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.play import ScriptClock
 from composer.app import App
 from composer.moments import moment_of
 
-cli = typer.Typer(help="List and run the scheduled jobs.", no_args_is_help=True)
+cli = typer.Typer(name="jobs", help="List and run the scheduled jobs.", no_args_is_help=True)
 
 
 @cli.command("list")

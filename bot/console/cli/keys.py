@@ -1,6 +1,6 @@
-"""`nexus keys` and `nexus login`: what opens people's memories over the API and in a browser."""
+"""`nexus keys`: what opens people's memories over the API."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,8 @@ from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
 from composer.credentials.issuing import KeyRequest, ended, lifetime_of, listed
-from composer.credentials.sign_in import LOCAL_LINK
 
-cli = typer.Typer(help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)
-login_cli = typer.Typer()
+cli = typer.Typer(name="keys", help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)
 
 Whose = Annotated[
     str, typer.Option("--user", metavar="USER", help="Whose memory it opens: a name, or an id on PLATFORM.")
@@ -95,30 +93,5 @@ def keys_revoke(
             print_json({"ended": str(found.id)})
         else:
             render.show(f"{ended(found)} of {found.user_name} has ended.")
-
-    run_in_app(settings, run, index=False)
-
-
-@login_cli.command()
-def login(
-    user: Annotated[str, typer.Argument(help="Whom it signs in: a name, or an id on PLATFORM.")] = "",
-    workspace: InWorkspace = DEFAULT_WORKSPACE,
-    platform: OfPlatform = Platform.CONSOLE,
-    json_lines: Json = False,
-) -> None:
-    """Make a link that signs a person in to the web pages, once, within five minutes."""
-    settings = load_settings()
-
-    async def run(app: App) -> None:
-        async with naming_workspaces(app, platform, workspace):
-            link = await work.login(app, work.Person.of(app, platform, workspace, user))
-        shown: dict[str, Any] = {"link": link}
-        if json_lines:
-            print_json(shown)
-        else:
-            render.show(link)
-            if settings.public_url is None:
-                render.show(LOCAL_LINK)
-            render.next_step("open it in a browser within five minutes; nexus run --web serves the page.")
 
     run_in_app(settings, run, index=False)

@@ -6,16 +6,8 @@ import typer
 
 from bot.console import jobs as schedule
 from bot.console import operations, render
-from bot.console.cli.invocation import (
-    EXIT_FAILED,
-    InWorkspace,
-    Json,
-    finish,
-    load_settings,
-    print_json,
-    read_or_fail,
-    run_in_app,
-)
+from bot.console.cli.failing import EXIT_FAILED
+from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM

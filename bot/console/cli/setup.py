@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from bot.console import render
-from bot.console.cli.invocation import EXIT_FAILED, fail, finish, read_or_fail, unusable
+from bot.console.cli.failing import EXIT_FAILED, fail, unusable
+from bot.console.cli.invocation import finish, read_or_fail
 from bot.console.privacy import make_private, mask_output
 from bot.setup import files, weights
 from bot.setup.answers import SECRETS, Answers, stored_answers

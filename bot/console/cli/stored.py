@@ -6,16 +6,8 @@ from typing import Annotated
 import typer
 
 from bot.console import operations, render
-from bot.console.cli.invocation import (
-    EXIT_FAILED,
-    InWorkspace,
-    Json,
-    fail,
-    finish,
-    load_settings,
-    print_json,
-    run_in_app,
-)
+from bot.console.cli.failing import EXIT_FAILED, fail
+from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, run_in_app
 from bot.console.files import write_private
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM

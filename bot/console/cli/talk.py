@@ -8,8 +8,8 @@ import typer
 
 from bot.console import chat as chatting
 from bot.console import render
+from bot.console.cli.failing import EXIT_FAILED, fail
 from bot.console.cli.invocation import (
-    EXIT_FAILED,
     Dm,
     InWorkspace,
     Json,
@@ -19,7 +19,6 @@ from bot.console.cli.invocation import (
     Session,
     User,
     chosen_place,
-    fail,
     load_settings,
     print_json,
     read_or_fail,

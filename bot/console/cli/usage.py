@@ -7,7 +7,8 @@ import typer
 
 from bot.console import render
 from bot.console import usage as reporting
-from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
+from bot.console.cli.failing import fail
+from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from composer.app import App
 from composer.errors import BadInput
 from composer.moments import day_of
