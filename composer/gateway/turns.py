@@ -16,8 +16,15 @@ from composer.settings import MemoryRole
 _TEXTS: Final = ("text", "input_text")
 _SYSTEM: Final = ("system", "developer")
 _CHAINED: Final = ("previous_response_id", "conversation")  # the server has what was said before
-# Members by which others than the user have a say in the answer: system texts, and tools that the server runs itself.
-_OTHERS: Final = (*_CHAINED, "instructions", "prompt", "tools", "functions", "web_search_options")
+# Members by which nobody but the user has a say in the answer. By any other one somebody may: system texts, documents,
+# tools that the server runs itself, and what some servers alone read.
+_OF_USER: Final = frozenset(
+    {"model", "messages", "input", "stream", "stream_options", "store", "metadata", "user", "safety_identifier"}
+    | {"n", "max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "min_p"}
+    | {"seed", "stop", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs"}
+    | {"top_logprobs", "reasoning", "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key"}
+    | {"prompt_cache_retention", "parallel_tool_calls", "tool_choice", "truncation", "background"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def text_of(item: Mapping[str, Any]) -> str:
 
 
 def _is_plain(request: GatewayRequest) -> bool:
-    return not any(request.value(name) for name in _OTHERS)
+    return all(each.name in _OF_USER for each in request.members if each.value)
 
 
 def _stable_edits(text: str, said: Part, items: Sequence[Part], lead: int, stable: str, role: MemoryRole) -> list[Edit]:
