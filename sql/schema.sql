@@ -520,6 +520,14 @@ CREATE TABLE public.gateway_exchanges (
 
 ALTER TABLE ONLY public.gateway_exchanges FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.gateway_forgets (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    forgot_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.gateway_forgets FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.gateway_turns (
     tenant_id uuid NOT NULL,
     user_id uuid NOT NULL,
@@ -1194,6 +1202,9 @@ ALTER TABLE ONLY public.facts
 ALTER TABLE ONLY public.gateway_exchanges
     ADD CONSTRAINT gateway_exchanges_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.gateway_forgets
+    ADD CONSTRAINT gateway_forgets_pkey PRIMARY KEY (tenant_id, user_id);
+
 ALTER TABLE ONLY public.gateway_turns
     ADD CONSTRAINT gateway_turns_pkey PRIMARY KEY (tenant_id, user_id, vendor, digest);
 
@@ -1564,6 +1575,9 @@ ALTER TABLE ONLY public.facts
 ALTER TABLE ONLY public.gateway_exchanges
     ADD CONSTRAINT gateway_exchanges_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.gateway_forgets
+    ADD CONSTRAINT gateway_forgets_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.gateway_turns
     ADD CONSTRAINT gateway_turns_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
@@ -1720,6 +1734,8 @@ ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.gateway_exchanges ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.gateway_forgets ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.gateway_turns ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
@@ -1825,6 +1841,8 @@ CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.curre
 CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.gateway_exchanges USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.gateway_forgets USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.gateway_turns USING ((tenant_id = public.current_tenant()));
 
@@ -2006,6 +2024,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_serv
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_exchanges TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_forgets TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_turns TO nexus_service;
 

@@ -93,13 +93,14 @@ async def _forget(call: Call) -> CommandAnswer:
         exported = exported_files(call.app.settings.home, people)
         return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, unanswered))
     async with call.changing() as tx:
-        found, people = await _own(tx, call, target), await _identities(tx, call.user)
-        everything = target.scope is ForgetScope.EVERYTHING
+        people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
         unanswered_commands = await _unanswered(tx, call, target, people)
         await tx.commands.discard_calls(unanswered_commands)
         names = people if everything and not (since or until) else ()
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
+        await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
+        found = await _own(tx, call, target)
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
         if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
             await tx.operations.blank(people, *_blanked_days(call))
@@ -247,13 +248,14 @@ async def _erase_selected(
         count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
-        messages, items = await tx.erasure.select(selection)
         since, until = selection.since, selection.until
         rooms = None if of_people else await _rooms_of(tx, call, selection)
         commands = Forgotten(users=of_people or None, rooms=rooms, since=since, until=until)
         unanswered = await find_forgotten(tx, call.workspace, call.incoming, commands)
         await tx.commands.discard_calls(unanswered)
         await tx.usage.blank(of_people, *_blanked_days(call))
+        await tx.summaries.lock()  # as above
+        messages, items = await tx.erasure.select(selection)
         exports_of = of_people or await authors_of(tx, messages, items)
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
         await tx.operations.blank(of_people, *_blanked_days(call))

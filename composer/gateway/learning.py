@@ -45,6 +45,7 @@ OWN_KEY: Final = "gateway"  # writes what is learnt from a person's own key: no 
 MAX_BYTES: Final = 64 * 1024  # of a message and of an answer: the last ones count
 MAX_STATEMENT_CHARS: Final = 500
 MAX_STATEMENTS: Final = 40  # of one batch
+MAX_FORGOTTEN: Final = 100  # times that one statement was learnt and forgotten again
 BATCH_SIZE: Final = 10  # exchanges; so many are due at once
 QUIET_PERIOD: Final = timedelta(minutes=5)  # without an exchange, after which fewer are due
 MAX_WAIT: Final = timedelta(hours=1)  # of the oldest one, after which fewer are due, quiet or not
@@ -87,9 +88,10 @@ class GatewayLearner:
         """Whether anything is learnt at all."""
         return self._rules.extraction is not Extraction.OFF
 
-    async def note(self, reader: EntryReader, digest: bytes, question: str, answer: str) -> bool:
+    async def note(self, reader: EntryReader, digest: bytes, question: str, answer: str, asked_at: datetime) -> bool:
         """Store an exchange to learn from, once for a turn (`digest`). Not where the key may not write entries, or the
-        person has opted out or switched recall off. Returns whether it was stored."""
+        person has opted out or switched recall off, or has forgotten something since the request came (`asked_at`).
+        Returns whether it was stored."""
         said = _end_of(question)
         if not self.is_on or Grants.WRITE_ENTRIES not in reader.grants or not said:
             return False
@@ -101,7 +103,7 @@ class GatewayLearner:
                 return False
             await tx.erasure.block()
             exchange = Exchange(id, said, _end_of(answer), now)
-            return await tx.gateway_exchanges.put(Whose(reader.user, vendor), exchange)
+            return await tx.gateway_exchanges.put(Whose(reader.user, vendor), exchange, asked_at)
 
     async def run(self) -> None:
         """Learn from every batch that becomes due, until cancelled."""
@@ -188,7 +190,7 @@ class GatewayLearner:
             await tx.erasure.block()
             if not await tx.gateway_exchanges.still_claimed(claim, exchanges):
                 return 0
-            stored = [each for each in entries if await entry_index.store(tx, each)]
+            stored = [each for each in await _new(tx, access, entries) if await entry_index.store(tx, each)]
             await tx.gateway_exchanges.end(claim, now)
             if stored:
                 doer, tokens = Doer(tenant, whose.user, whose.vendor), sum(each.tokens for each in stored)
@@ -245,11 +247,29 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
             continue
         known = kind if kind in KINDS else "fact"
         draft = EntryDraft(content, kind=known, metadata={"learnt_from": "gateway"})
-        id = entry_id(access, f"learnt {text_digest(content.casefold()).hex()}")
+        id = _id(access, content)
         size = len(content.encode())
         author = f"{name} ({access.vendor})"
         made[id] = Entry(id, tag, checked(draft, now), author, access.vendor, Trust.TOOL, now, size=size)
     return list(made.values())
+
+
+def _id(access: EntryAccess, content: str, forgotten: int = 0) -> uuid.UUID:
+    """The id of a statement, which was learnt and `forgotten` so often before."""
+    again = f" {forgotten}" if forgotten else ""
+    return entry_id(access, f"learnt {text_digest(content.casefold()).hex()}{again}")
+
+
+async def _new(tx: Transaction, access: EntryAccess, entries: Sequence[Entry]) -> list[Entry]:
+    """Entries with ids that were not erased: what its person forgot, and said again, is another entry. One that was
+    forgotten too often is left out."""
+    found, waiting = list[Entry](), list(entries)
+    for forgotten in range(1, MAX_FORGOTTEN + 1):
+        gone = await tx.erasure.erased_ids([each.id for each in waiting]) if waiting else set()
+        found += [each for each in waiting if each.id not in gone]
+        again = [each for each in waiting if each.id in gone]
+        waiting = [replace(each, id=_id(access, each.values.text, forgotten)) for each in again]
+    return found
 
 
 async def _is_known(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> bool:

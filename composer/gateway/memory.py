@@ -56,7 +56,8 @@ _FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + _HEADINGS
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What to put into a request. `has_found`: the question recalled something; `searched`: it was looked for now.
-    `refused`: its person has switched recall off."""
+    `refused`: its person has switched recall off. `begun_at`: when the turn began, where an earlier request of it is
+    known."""
 
     stable: str = ""
     recalled: str = ""
@@ -64,6 +65,7 @@ class Memory:
     searched: bool = False
     has_found: bool = False
     refused: bool = False
+    begun_at: datetime | None = None
 
     @property
     def tokens(self) -> int:
@@ -164,7 +166,8 @@ class GatewayMemory:
         chars = sum(len(entry.values.text) for entry in found.again)
         lines = await off_loop(chars, lambda: [entry_line(each, _shown(each, wanted)) for each in found.again])
         stable = standing_text(_texts(facts), _texts(landmarks), _texts(notes))
-        return Memory(stable, recalled_text(lines), len(facts) + len(landmarks) + len(notes) + len(lines))
+        count = len(facts) + len(landmarks) + len(notes) + len(lines)
+        return Memory(stable, recalled_text(lines), count, begun_at=found.injected.at)
 
     async def _first(
         self, reader: EntryReader, turn: Turn, found: _Standing, keep: TurnKey | None, *, search: bool

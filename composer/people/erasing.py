@@ -125,6 +125,7 @@ async def erase_entries(
 
     Raises BadInput, and Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
     """
+    await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
     ids = await _forgettable(tx, access, wanted, now)
     if len(ids) > MAX_ERASED_ENTRIES:
         raise Conflict(f"That would forget more than {MAX_ERASED_ENTRIES:,} entries: narrow it down.")

@@ -199,6 +199,7 @@ class Erasure:
         counts["message"] = len(rows)
         await self.remember([id for id in erased if not (again and id in own)], now)
         await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
+        await self._sql.execute("gateway_turns_without", ids=erased)
         return counts, {row["conversation_id"] for row in rows}
 
     async def remember(self, ids: Sequence[uuid.UUID], now: datetime) -> None:

@@ -36,9 +36,10 @@ class GatewayExchanges:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def put(self, whose: Whose, exchange: Exchange) -> bool:
-        """Store an exchange; False where it was stored before, or its user has opted out or is gone."""
-        found = await self._sql.fetch_value(
+    async def put(self, whose: Whose, exchange: Exchange, asked_at: datetime) -> bool:
+        """Store an exchange, under `erasure.block`; False where it was stored before, or its user has opted out or is
+        gone, or has forgotten something since `asked_at`."""
+        waits = await self._sql.fetch_value(
             "gateway_exchange_put",
             id=exchange.id,
             user_id=whose.user,
@@ -46,8 +47,9 @@ class GatewayExchanges:
             question=exchange.question,
             answer=exchange.answer,
             now=exchange.said_at,
+            asked_at=asked_at,
         )
-        return found is not None
+        return waits is True
 
     async def due(
         self, now: datetime, batch_size: int, quiet_since: datetime, waiting_since: datetime, limit: int
@@ -98,12 +100,15 @@ class GatewayExchanges:
         return found
 
     async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
-        """Learn nothing from the exchanges of these users that wait; their texts are gone."""
+        """Learn nothing from the exchanges of these users that wait, whose texts are gone, and nothing from what was
+        asked by now and is answered later. Call it once erasure is locked."""
         await self._sql.execute("gateway_exchanges_drop", user_ids=list(users), now=now)
+        await self._sql.execute("gateway_forgets_note", user_ids=list(users), now=now)
 
     async def delete_before(self, before: datetime) -> None:
-        """Delete exchanges from before a time."""
+        """Delete exchanges from before a time, and what else was noted until then."""
         await self._sql.execute("gateway_exchanges_delete_before", before=before)
+        await self._sql.execute("gateway_forgets_delete_before", before=before)
 
     async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
         """Delete the exchanges of people who are erased."""

@@ -24,10 +24,12 @@ class TurnKey:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What was put in, by ids: what held whatever was asked, and what was recalled, best first."""
+    """What was put in, by ids: what held whatever was asked, and what was recalled, best first. `at`: when, once it is
+    stored."""
 
     standing: tuple[uuid.UUID, ...] = ()
     recalled: tuple[uuid.UUID, ...] = ()
+    at: datetime | None = None
 
 
 class GatewayTurns:
@@ -56,7 +58,7 @@ class GatewayTurns:
         )
         if row is None:
             return None
-        return Injected(tuple(row["standing"]), tuple(row["recalled"]))
+        return Injected(tuple(row["standing"]), tuple(row["recalled"]), row["created_at"])
 
     async def delete_before(self, before: datetime) -> None:
         """Delete records from before a time."""

@@ -1,7 +1,13 @@
 -- name: gateway_turn_put
--- Record what was put into a request, in place of what an earlier one of the same turn got.
+-- Record what was put into a request, in place of what an earlier one of the same turn got; without what was erased since.
 INSERT INTO gateway_turns AS t (tenant_id, user_id, vendor, digest, standing, recalled, created_at)
-SELECT :tenant_id, u.id, :vendor, :digest, :standing, :recalled, :now FROM users AS u
+SELECT :tenant_id, u.id, :vendor, :digest,
+       ARRAY(SELECT s.id FROM unnest(:standing::uuid[]) WITH ORDINALITY AS s (id, place)
+             WHERE NOT EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = s.id) ORDER BY s.place),
+       ARRAY(SELECT r.id FROM unnest(:recalled::uuid[]) WITH ORDINALITY AS r (id, place)
+             WHERE NOT EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = r.id) ORDER BY r.place),
+       :now
+FROM users AS u
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ON CONFLICT (tenant_id, user_id, vendor, digest) DO UPDATE
 SET standing = excluded.standing, recalled = excluded.recalled, created_at = excluded.created_at
@@ -14,9 +20,18 @@ DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = :user_id AN
 )
 
 -- name: gateway_turn_get
--- Get what was put into the request of a turn since a time.
-SELECT standing, recalled FROM gateway_turns
+-- Get what was put into the request of a turn since a time, and when.
+SELECT standing, recalled, created_at FROM gateway_turns
 WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND digest = :digest AND created_at > :since
+
+-- name: gateway_turns_without
+-- Take erased ids out of the records.
+UPDATE gateway_turns
+SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id, place)
+                     WHERE s.id <> ALL (:ids::uuid[]) ORDER BY s.place),
+    recalled = ARRAY(SELECT r.id FROM unnest(recalled) WITH ORDINALITY AS r (id, place)
+                     WHERE r.id <> ALL (:ids::uuid[]) ORDER BY r.place)
+WHERE tenant_id = :tenant_id AND (standing && :ids::uuid[] OR recalled && :ids::uuid[])
 
 -- name: gateway_turns_delete_before
 -- Delete records from before a time.
@@ -27,12 +42,17 @@ DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :before
 DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 
 -- name: gateway_exchange_put
--- Store an exchange to learn from, once; not of who has opted out.
-INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, answer, said_at)
-SELECT :tenant_id, :id, u.id, :vendor, :question, :answer, :now FROM users AS u
+-- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
+-- is stored without its texts, as one that was learnt from.
+INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, answer, said_at, learnt_at)
+SELECT :tenant_id, :id, u.id, :vendor, CASE WHEN f.user_id IS NULL THEN :question ELSE '' END,
+       CASE WHEN f.user_id IS NULL THEN :answer ELSE '' END, :now,
+       CASE WHEN f.user_id IS NULL THEN NULL ELSE :now::timestamptz END
+FROM users AS u
+LEFT JOIN gateway_forgets AS f ON f.tenant_id = :tenant_id AND f.user_id = u.id AND f.forgot_at >= :asked_at
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND NOT u.opted_out
 ON CONFLICT (tenant_id, id) DO NOTHING
-RETURNING id
+RETURNING learnt_at IS NULL
 
 -- name: gateway_exchanges_due
 -- List whose exchanges, by tool, are to be learnt from: enough of them wait, none came for a while, or the oldest has waited
@@ -88,3 +108,13 @@ WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at
 -- Learn nothing from the exchanges of these users that wait: the texts are emptied, and an attempt that goes on ends so.
 UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = '', claim = NULL, claimed_until = NULL
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
+
+-- name: gateway_forgets_note
+-- Note that these users forgot something now: what they have asked until now, and is not answered yet, teaches nothing.
+INSERT INTO gateway_forgets AS f (tenant_id, user_id, forgot_at)
+SELECT :tenant_id, u.id, :now FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
+ON CONFLICT (tenant_id, user_id) DO UPDATE SET forgot_at = greatest(f.forgot_at, excluded.forgot_at)
+
+-- name: gateway_forgets_delete_before
+-- Delete what was noted before a time.
+DELETE FROM gateway_forgets WHERE tenant_id = :tenant_id AND forgot_at < :before

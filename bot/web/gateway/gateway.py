@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -48,8 +49,9 @@ class _Put:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A request that was let in."""
+    """A request that was let in, which came `at` a time."""
 
+    at: datetime
     request: Request
     caller: Caller
     asked: GatewayRequest
@@ -71,7 +73,7 @@ class Gateway:
         """The answer of the upstream to a request. Raises RequestRefused."""
         if "content-encoding" in request.headers:
             raise RequestRefused(415, "The request's body is compressed: send it as it is.")
-        body = await request.body()
+        at, body = self._app.clock.now(), await request.body()
         try:
             asked = await off_loop(len(body) // COUNTED_PER_READ, lambda: parsed(api, body))
         except BadInput as error:
@@ -80,7 +82,7 @@ class Gateway:
             name = clean_line(asked.model, 100)
             sentence = f"The model '{name}' can't be asked here; GET /v1/models lists those that can."
             raise RequestRefused(404, sentence, code=UNKNOWN_MODEL)
-        taken = _Taken(request, caller, asked)
+        taken = _Taken(at, request, caller, asked)
         memory = await self._memory(taken)
         return await self._relay(taken, memory)
 
@@ -128,12 +130,12 @@ class Gateway:
             metered=self._app.gateway_meter.passage(account, passage),
             stands=_stands(self._app, taken),
             extra=[(MEMORY, header.encode())],
-            ended=self._ended(request, put),
+            ended=self._ended(taken, put),
         )
 
-    def _ended(self, request: Request, put: _Put) -> Callable[[int, Passage], Awaitable[None]]:
+    def _ended(self, taken: _Taken, put: _Put) -> Callable[[int, Passage], Awaitable[None]]:
         """What is done once a request was answered, and not before: it is counted as an operation, and learnt from."""
-        metered = metered_of(request)
+        metered = metered_of(taken.request)
         if metered is not None:
             metered.is_counted = True
 
@@ -142,13 +144,14 @@ class Gateway:
                 count_now(metered, None)
             if put.reader is not None and put.turn is not None and passage.answer.is_whole:
                 is_own = put.turn.is_users_alone and not passage.sent  # else it may repeat memory or others' texts
-                await self._note(put.reader, put.turn, passage.answer.text if is_own else "")
+                asked_at = (None if put.memory is None else put.memory.begun_at) or taken.at
+                await self._note(put.reader, put.turn, passage.answer.text if is_own else "", asked_at)
 
         return ended
 
-    async def _note(self, reader: EntryReader, turn: Turn, answer: str) -> None:
+    async def _note(self, reader: EntryReader, turn: Turn, answer: str, asked_at: datetime) -> None:
         try:
-            await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer)
+            await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer, asked_at)
         except NexusError as error:
             logger.warning("gateway.not_noted", error=for_operator(error))
 
