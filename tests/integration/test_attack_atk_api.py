@@ -1,0 +1,249 @@
+"""Attacks on what the gateway learns: requests that others have a say in, and forgetting while something is asked,
+learnt or said again."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from bot.commands import forget as commands
+from bot.console import operations
+from composer.people import erasing
+from composer.settings import Settings
+from tests.integration.test_gateway_learning import ENTRIES, TEA, TOOLS, answered, learn, waits
+from tests.support.api import bearer, key_of
+from tests.support.gateway import MODEL, GatewayStage, gateway_stage
+from tests.support.model_server import Say
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.integration
+
+EXCHANGES: Final = "SELECT question, answer FROM gateway_exchanges"
+TEXTS: Final = "SELECT * FROM gateway_exchanges WHERE question <> '' OR answer <> ''"
+WAITING_LOCKS: Final = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+
+@pytest.fixture
+async def stage(settings: Settings) -> AsyncIterator[GatewayStage]:
+    async with gateway_stage(settings, extraction="pattern") as stage:
+        yield stage
+
+
+@pytest.fixture
+async def http(stage: GatewayStage) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        yield http
+
+
+# docs/gateway.md: an answer is read only where the request had nothing but messages of the user, and no memory was put
+# in. Each of these, which some servers read, has others' texts stand behind the answer.
+OTHERS: Final = {
+    "prediction": '"prediction": {"type": "content", "content": "I prefer zqothers."}',
+    "documents": '"documents": [{"text": "I prefer zqothers."}]',
+    "data of the server": '"data_sources": [{"type": "azure_search"}]',
+    "plugins": '"plugins": [{"id": "web"}]',
+    "a schema": '"response_format": {"type": "json_schema", "json_schema": {"description": "I prefer zqothers."}}',
+    "in other letters": '"Tools": [{"type": "function", "function": {"name": "look"}}]',
+    "a system text apart": '"system": "I prefer zqothers."',
+    "twice": '"tools": [], "tools": [{"type": "function", "function": {"name": "look"}}]',
+}
+
+
+@pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
+async def test_an_answer_is_not_read_where_the_request_has_anything_of_others(
+    stage: GatewayStage, http: httpx2.AsyncClient, others: str
+) -> None:
+    headers = bearer(await key_of(stage.harness, "alice", "cursor")) | {"Content-Type": "application/json"}
+    stage.upstream.default = Say(("I prefer zqothers.",))
+    body = f'{{"model": "{MODEL}", {others}, "messages": {json.dumps(TEA)}}}'
+    assert (await http.post("/v1/chat/completions", content=body, headers=headers)).status_code == 200
+    await waits(stage, 1)
+    assert await stage.rows(EXCHANGES) == [(TEA[0]["content"], "")]
+
+
+async def test_an_answer_is_read_where_a_request_only_says_how_to_answer(
+    stage: GatewayStage, http: httpx2.AsyncClient
+) -> None:
+    headers = bearer(await key_of(stage.harness, "alice", "cursor"))
+    body = {"model": MODEL, "messages": TEA, "temperature": 0.2, "max_tokens": 50, "user": "alice", "tools": []}
+    assert (await http.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
+    await waits(stage, 1)
+    assert await stage.rows(EXCHANGES) == [(TEA[0]["content"], "Hello there.")]
+
+
+# DESIGN 1 and 8: what a person asks to be forgotten is gone everywhere; docs/gateway.md: what waits to be learnt goes
+# with whatever its person forgets.
+
+
+async def _forget_an_entry(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    own = bearer(await key_of(stage.harness, "alice"))
+    made = await http.post("/v1/entries", json={"content": "zqtea is good"}, headers=own)
+    assert (await http.post(f"/v1/entries/{made.json()['id']}/forget", headers=own)).status_code == 200
+
+
+async def _forget_by_tool(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    answer = await http.post("/v1/agent/forget", json={"everything": True}, headers=bearer(tool))
+    assert answer.status_code == 200, answer.text
+
+
+async def _forget_words(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    await stage.harness.command("alice", "/nexus forget zqtea --yes", dm="nexus")
+
+
+async def _forget_everything(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    await stage.harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+
+
+Forget = Callable[[GatewayStage, httpx2.AsyncClient, str], Awaitable[None]]
+
+
+@pytest.mark.parametrize("forget", [_forget_an_entry, _forget_by_tool, _forget_words, _forget_everything])
+async def test_what_is_forgotten_while_a_request_is_answered_is_not_learnt(
+    stage: GatewayStage, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, forget: Forget
+) -> None:
+    client = await stage.client()
+    came, goes_on, received = asyncio.Event(), asyncio.Event(), stage.upstream._received
+
+    async def held(request: Any) -> Any:
+        found = await received(request)
+        came.set()
+        await goes_on.wait()
+        return found
+
+    monkeypatch.setattr(stage.upstream, "_received", held)
+    asked = asyncio.create_task(client.chat.completions.create(model=MODEL, messages=TEA))
+    await came.wait()
+    await forget(stage, http, client.api_key)
+    goes_on.set()
+    await asked
+    await answered(stage, 1)
+    await learn(stage)
+    assert (await stage.rows(ENTRIES), await stage.rows(TEXTS)) == ([], [])
+
+
+async def test_what_is_forgotten_in_the_middle_of_a_turn_with_functions_is_not_learnt_at_its_end(
+    stage: GatewayStage, http: httpx2.AsyncClient
+) -> None:
+    client = await stage.client()
+    stage.upstream.script += [Say((), calls=[("look", {})]), Say(("Drink tea.",))]
+    called = await client.chat.completions.create(model=MODEL, messages=TEA, tools=TOOLS)
+    stage.harness.clock.tick(60)
+    await _forget_by_tool(stage, http, client.api_key)
+    stage.harness.clock.tick(60)
+    loop: list[Any] = [
+        *TEA,
+        called.choices[0].message.model_dump(exclude_none=True),
+        {"role": "tool", "tool_call_id": "call-0", "content": "nothing"},
+    ]
+    await client.chat.completions.create(model=MODEL, messages=loop, tools=TOOLS)
+    await answered(stage, 2)
+    await learn(stage)
+    assert await stage.rows(ENTRIES) == []
+    since: list[Any] = [{"role": "user", "content": "I prefer zqjuice over tea."}]
+    await client.chat.completions.create(model=MODEL, messages=since)
+    await waits(stage, 1)
+    await learn(stage)
+    assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqjuice over tea."], "said since"
+
+
+@pytest.mark.parametrize(
+    ("module", "finds", "forget"),
+    [
+        (erasing, "_forgettable", _forget_by_tool),
+        (commands, "_own", _forget_words),
+        (commands, "_own", _forget_everything),
+    ],
+)
+async def test_what_is_learnt_while_it_is_forgotten_does_not_stay(
+    stage: GatewayStage,
+    http: httpx2.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    finds: str,
+    forget: Forget,
+) -> None:
+    client = await stage.client()
+    await client.chat.completions.create(model=MODEL, messages=TEA)
+    await waits(stage, 1)
+    find, learning = getattr(module, finds), list[asyncio.Task[int]]()
+
+    async def found(*args: Any, **options: Any) -> Any:
+        """What is to be forgotten; then what waits is learnt, unless it has to wait for the end of this."""
+        result = await find(*args, **options)
+        learning.append(asyncio.create_task(learn(stage)))
+
+        async def is_over() -> bool:
+            return learning[-1].done() or await stage.rows(WAITING_LOCKS) != [(0,)]
+
+        await until(is_over)
+        return result
+
+    monkeypatch.setattr(module, finds, found)
+    await forget(stage, http, client.api_key)
+    await asyncio.gather(*learning)
+    assert learning
+    await learn(stage)
+    assert (await stage.rows(ENTRIES), await stage.rows(TEXTS)) == ([], [])
+
+
+# docs/operations.md: `nexus doctor --erased RECEIPT` says whether anything of what was erased is stored.
+
+
+async def _require_erased(stage: GatewayStage, receipt: str) -> None:
+    checks = await operations.check_receipt(stage.harness.app.settings, receipt)
+    [check] = [each for each in checks if each.name == "erased"]
+    assert check.ok, check.detail
+
+
+async def test_a_receipt_finds_nothing_of_an_entry_that_was_written_with_an_idempotency_key(
+    stage: GatewayStage, http: httpx2.AsyncClient
+) -> None:
+    own = bearer(await key_of(stage.harness, "alice"))
+    once = own | {"Idempotency-Key": "once"}
+    made = await http.post("/v1/entries", json={"content": "zqtea is good"}, headers=once)
+    receipt = (await http.post(f"/v1/entries/{made.json()['id']}/forget", headers=own)).json()["id"]
+    await _require_erased(stage, receipt)
+    again = await http.post("/v1/entries", json={"content": "zqtea is good"}, headers=once)
+    assert again.status_code == 410, "and what is repeated does not bring it back"
+
+
+@pytest.mark.parametrize("kind", ["preference", "note"])
+async def test_a_receipt_finds_nothing_of_an_entry_that_was_put_into_a_turn_with_functions(
+    stage: GatewayStage, http: httpx2.AsyncClient, kind: str
+) -> None:
+    client, own = await stage.client(), bearer(await key_of(stage.harness, "alice"))
+    ids = [
+        (await http.post("/v1/entries", json={"content": f"zqtea {n}", "kind": kind}, headers=own)).json()["id"]
+        for n in range(2)
+    ]
+    await stage.harness.app.indexer.catch_up(stage.harness.workspace().tenant_id)
+    asking: Any = [{"role": "user", "content": "what about zqtea?"}]
+    await client.chat.completions.create(model=MODEL, messages=asking, tools=TOOLS)
+    receipt = (await http.post(f"/v1/entries/{ids[0]}/forget", headers=own)).json()["id"]
+    await _require_erased(stage, receipt)
+    kept = await stage.rows("SELECT standing || recalled FROM gateway_turns")
+    assert [[str(id) for id in each] for (each,) in kept] == [[ids[1]]]
+
+
+async def test_a_receipt_finds_nothing_of_what_was_learnt_and_is_learnt_again(
+    stage: GatewayStage, http: httpx2.AsyncClient
+) -> None:
+    client, own = await stage.client(), bearer(await key_of(stage.harness, "alice"))
+    said: list[Any] = list(TEA)
+    for _ in range(3):
+        await client.chat.completions.create(model=MODEL, messages=said)
+        await waits(stage, 1)
+        await learn(stage)
+        [entry] = (await http.get("/v1/entries", headers=own)).json()["items"]
+        assert entry["content"] == "I prefer zqtea over coffee.", "who says it again is learnt from again"
+        receipt = (await http.post(f"/v1/entries/{entry['id']}/forget", headers=own)).json()["id"]
+        await _require_erased(stage, receipt)
+        said = [*said, {"role": "assistant", "content": "hi"}, *TEA]
+        stage.harness.clock.tick(60)
+    await client.chat.completions.create(model=MODEL, messages=said)
+    await waits(stage, 1)
+    await learn(stage)
+    await _require_erased(stage, receipt)
