@@ -59,8 +59,9 @@ class TenantDirectory:
     def workspace(self, platform: str, name: str) -> Workspace:
         """A platform's workspace with its tenant: the one that nexus.toml names, else one of its own."""
         slug = self._settings.tenant_of(platform, name) or self._own_slug(platform, name)
-        self._slugs[tenant_id(slug)] = slug
-        return Workspace(tenant_id(slug), slug, platform, name)
+        tenant = tenant_id(slug)
+        self._slugs[tenant] = slug
+        return Workspace(tenant, slug, platform, name)
 
     def slug(self, tenant: uuid.UUID) -> str | None:
         """The slug of a tenant; None for one that another process has made since this one began."""

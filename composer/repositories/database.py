@@ -2,6 +2,7 @@
 
 import uuid
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import Protocol
 
 from composer.ports.database import Statements
@@ -56,58 +57,64 @@ from composer.repositories.web_sessions import WebSessions
 
 class Transaction:
     """A transaction of one tenant. `embedder` identifies the embedder whose vectors are stored and searched with (None:
-    no vectors are). `signer` signs the rows of the audit log (None: nothing can be done that is recorded there)."""
+    no vectors are). `signer` signs the rows of the audit log (None: nothing can be done that is recorded there). A
+    repository is made when it is first used: most transactions use a few of them."""
 
     def __init__(
         self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, signer: AuditSigner | None = None
     ) -> None:
-        self.api_requests = ApiRequests(statements)
-        self.audit = Audit(statements, tenant_id, signer)
-        self.api_keys = ApiKeys(statements, self.audit)
-        self.commands = Commands(statements)
-        self.compactions = Compactions(statements)
-        self.connected_apps = ConnectedApps(statements, self.audit)
-        self.connections = Connections(statements)
-        self.conversations = Conversations(statements, tenant_id, self.audit)
-        self.deliveries = Deliveries(statements)
-        self.digests = Digests(statements)
-        self.entries = Entries(statements, self.audit)
-        self.erasure = Erasure(statements)
-        self.explanations = Explanations(statements)
-        self.extraction_queue = ExtractionQueue(statements)
-        self.facts = Facts(statements)
-        self.gateway_exchanges = GatewayExchanges(statements)
-        self.gateway_turns = GatewayTurns(statements)
-        self.imports = Imports(statements, self.audit)
-        self.operations = OperationTotals(statements)
-        self.own_data = OwnData(statements)
-        self.own_settings = OwnSettings(statements, self.audit)
-        self.landmarks = Landmarks(statements)
-        self.login_links = LoginLinks(statements, self.audit)
-        self.openid_logins = OpenIdLogins(statements, self.audit)
-        self.maintenance = Maintenance(statements)
-        self.memories = Memories(statements, embedder)
-        self.messages = Messages(statements)
-        self.notices = Notices(statements)
-        self.people = People(statements, self.audit)
-        self.posted_files = PostedFiles(statements)
-        self.projects = Projects(statements, self.audit)
-        self.sharing = Sharing(statements, self.audit)
-        self.quarantine = Quarantine(statements)
-        self.recall = Recall(statements, embedder)
-        self.reminders = Reminders(statements)
-        self.scheduled = Scheduled(statements)
-        self.sessions = Sessions(statements)
-        self.settings = SettingOverrides(statements, self.audit)
-        self.permissions = Permissions(statements)
-        self.structured = Structured(statements)
-        self.summaries = Summaries(statements)
-        self.teams = Teams(statements, self.audit)
-        self.tenant_figures = TenantFigures(statements)
-        self.turns = Turns(statements, tenant_id)
-        self.usage = UsageLedger(statements)
-        self.voice_notes = StoredVoiceNotes(statements)
-        self.web_sessions = WebSessions(statements, self.audit)
+        self._sql = statements
+        self._tenant_id = tenant_id
+        self._embedder = embedder
+        self._signer = signer
+
+    api_requests = cached_property[ApiRequests](lambda tx: ApiRequests(tx._sql))
+    audit = cached_property[Audit](lambda tx: Audit(tx._sql, tx._tenant_id, tx._signer))
+    api_keys = cached_property[ApiKeys](lambda tx: ApiKeys(tx._sql, tx.audit))
+    commands = cached_property[Commands](lambda tx: Commands(tx._sql))
+    compactions = cached_property[Compactions](lambda tx: Compactions(tx._sql))
+    connected_apps = cached_property[ConnectedApps](lambda tx: ConnectedApps(tx._sql, tx.audit))
+    connections = cached_property[Connections](lambda tx: Connections(tx._sql))
+    conversations = cached_property[Conversations](lambda tx: Conversations(tx._sql, tx._tenant_id, tx.audit))
+    deliveries = cached_property[Deliveries](lambda tx: Deliveries(tx._sql))
+    digests = cached_property[Digests](lambda tx: Digests(tx._sql))
+    entries = cached_property[Entries](lambda tx: Entries(tx._sql, tx.audit))
+    erasure = cached_property[Erasure](lambda tx: Erasure(tx._sql))
+    explanations = cached_property[Explanations](lambda tx: Explanations(tx._sql))
+    extraction_queue = cached_property[ExtractionQueue](lambda tx: ExtractionQueue(tx._sql))
+    facts = cached_property[Facts](lambda tx: Facts(tx._sql))
+    gateway_exchanges = cached_property[GatewayExchanges](lambda tx: GatewayExchanges(tx._sql))
+    gateway_turns = cached_property[GatewayTurns](lambda tx: GatewayTurns(tx._sql))
+    imports = cached_property[Imports](lambda tx: Imports(tx._sql, tx.audit))
+    operations = cached_property[OperationTotals](lambda tx: OperationTotals(tx._sql))
+    own_data = cached_property[OwnData](lambda tx: OwnData(tx._sql))
+    own_settings = cached_property[OwnSettings](lambda tx: OwnSettings(tx._sql, tx.audit))
+    landmarks = cached_property[Landmarks](lambda tx: Landmarks(tx._sql))
+    login_links = cached_property[LoginLinks](lambda tx: LoginLinks(tx._sql, tx.audit))
+    openid_logins = cached_property[OpenIdLogins](lambda tx: OpenIdLogins(tx._sql, tx.audit))
+    maintenance = cached_property[Maintenance](lambda tx: Maintenance(tx._sql))
+    memories = cached_property[Memories](lambda tx: Memories(tx._sql, tx._embedder))
+    messages = cached_property[Messages](lambda tx: Messages(tx._sql))
+    notices = cached_property[Notices](lambda tx: Notices(tx._sql))
+    people = cached_property[People](lambda tx: People(tx._sql, tx.audit))
+    posted_files = cached_property[PostedFiles](lambda tx: PostedFiles(tx._sql))
+    projects = cached_property[Projects](lambda tx: Projects(tx._sql, tx.audit))
+    sharing = cached_property[Sharing](lambda tx: Sharing(tx._sql, tx.audit))
+    quarantine = cached_property[Quarantine](lambda tx: Quarantine(tx._sql))
+    recall = cached_property[Recall](lambda tx: Recall(tx._sql, tx._embedder))
+    reminders = cached_property[Reminders](lambda tx: Reminders(tx._sql))
+    scheduled = cached_property[Scheduled](lambda tx: Scheduled(tx._sql))
+    sessions = cached_property[Sessions](lambda tx: Sessions(tx._sql))
+    settings = cached_property[SettingOverrides](lambda tx: SettingOverrides(tx._sql, tx.audit))
+    permissions = cached_property[Permissions](lambda tx: Permissions(tx._sql))
+    structured = cached_property[Structured](lambda tx: Structured(tx._sql))
+    summaries = cached_property[Summaries](lambda tx: Summaries(tx._sql))
+    teams = cached_property[Teams](lambda tx: Teams(tx._sql, tx.audit))
+    tenant_figures = cached_property[TenantFigures](lambda tx: TenantFigures(tx._sql))
+    turns = cached_property[Turns](lambda tx: Turns(tx._sql, tx._tenant_id))
+    usage = cached_property[UsageLedger](lambda tx: UsageLedger(tx._sql))
+    voice_notes = cached_property[StoredVoiceNotes](lambda tx: StoredVoiceNotes(tx._sql))
+    web_sessions = cached_property[WebSessions](lambda tx: WebSessions(tx._sql, tx.audit))
 
 
 class Database(Protocol):

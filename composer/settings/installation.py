@@ -1,7 +1,7 @@
 """`Settings`: everything that can be set, and what is asked of it."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, SecretStr
@@ -40,6 +40,8 @@ from composer.settings.values import (
 
 LOCAL_EMBEDDER = "minilm"
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
+
+_PLAIN_TENANT: Final = TenantSettings()  # one that nexus.toml does not name
 
 
 class Settings(Table):
@@ -261,8 +263,7 @@ class Settings(Table):
 
     def quarantine_of(self, tenant: str) -> tuple[str, ...]:
         """Whose writes wait for approval in the tenant of this slug."""
-        found = self.tenants.get(tenant, TenantSettings())
-        return found.quarantine
+        return self.tenants.get(tenant, _PLAIN_TENANT).quarantine
 
     def tenant_of(self, platform: str, workspace: str) -> str | None:
         """The slug of the tenant that lists this workspace, as `platform:workspace` or by its plain name, or None.

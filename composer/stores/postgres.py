@@ -34,6 +34,9 @@ SESSION_SETTINGS: Final = {
 }
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
+# Of each connection: about as many as there are. One that is dropped is parsed and planned again, which takes longer
+# than most of them do.
+STATEMENT_CACHE_SIZE: Final = 500
 CLOSE_TIMEOUT_SECONDS: Final = 10.0  # for connections in use, when the pool is closed
 
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -86,6 +89,7 @@ class PostgresDatabase:
                 server_settings=dict(SESSION_SETTINGS),
                 timeout=CONNECT_TIMEOUT_SECONDS,
                 command_timeout=STATEMENT_TIMEOUT_SECONDS,
+                statement_cache_size=STATEMENT_CACHE_SIZE,
                 max_cached_statement_lifetime=0,
                 init=_set_up,
                 reset=_no_reset,
