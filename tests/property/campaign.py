@@ -111,7 +111,7 @@ async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bo
     async def breaks(events: Trace, name: str) -> bool:
         fewer = without({event.n for event in events})
         views = [surroundings(Reference.after(w.events), w, twins.viewer) for w in (fewer.first, fewer.second)]
-        if views[0] != views[1]:
+        if any(one != two for one, two in zip(*views, strict=True)):
             return False
         try:
             await compare_twins(first, second, name, fewer, Counter(), few=FEW if _cut_short(seed) else None)

@@ -41,7 +41,7 @@ async def same(
     """Check that the viewer's prompt is the same in both worlds, which are equal for the reference too."""
     rules = [Reference.after(events) for events in (first, second)]
     worlds = [World(0, events, 100_000, PLACES, PEOPLE) for events in (first, second)]
-    views = [surroundings(each, world, viewer) for each, world in zip(rules, worlds, strict=True)]
+    views = [list(surroundings(each, world, viewer)) for each, world in zip(rules, worlds, strict=True)]
     assert views[0] == views[1], "these worlds differ in what the viewer may read"
     taken = await both(*(p.play(name, w.events, r.accepted) for p, w, r in zip(products, worlds, rules, strict=True)))
     assert all(all(each) for each in taken)

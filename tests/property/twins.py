@@ -7,7 +7,7 @@ reference are played.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -110,13 +110,13 @@ def _is_visited(rules: Reference, viewer: Viewer) -> bool:
 
 def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
     """Make the twin of a world for a viewer: first with many differences, then with fewer."""
-    before = surroundings(rules, world, viewer)
+    before = list(surroundings(rules, world, viewer))
     fixed, secret = _known_words(rules, world, viewer)
     for attempt in range(TRIES):
         events, done = _varied(world, rules, viewer, fixed, rng, bold=attempt < TRIES // 2)
         after = Reference.after(events)
         twin = replace(world, events=events)
-        if surroundings(after, twin, viewer) == before:
+        if all(one == other for one, other in zip(before, surroundings(after, twin, viewer), strict=True)):
             counts.update(done)
             counts["viewers who read rooms in a dm"] += bool(viewers_of_rooms(rules, [viewer]))
             _count_secrets(rules, world, viewer, counts)
@@ -134,9 +134,9 @@ def _view(rules: Reference, world: World, viewer: Viewer, question: str = EVERYT
     return rules.view(MAIN, viewer.user, viewer.spot, question, world.end)
 
 
-def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
-    """Return everything that the viewer can find out by the reference, whomever of those in a probe they mention."""
-    return [
+def surroundings(rules: Reference, world: World, viewer: Viewer) -> Iterator[object]:
+    """Yield everything that the viewer can find out by the reference, whomever of those in a probe they mention."""
+    return (
         rules.surroundings(MAIN, viewer.user, viewer.spot, question, world.end)
         for question in (
             EVERYTHING,
@@ -146,7 +146,7 @@ def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
             "@stranger @scout",
             "@bob @scout",
         )
-    ]
+    )
 
 
 def _known_words(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
@@ -532,7 +532,7 @@ async def _compare_others(
         groups = [rng.choice(groups)]
     for viewer in [rng.choice(group) for group in groups]:
         seen = [surroundings(r, w, viewer) for r, w in zip(rules, (twins.first, twins.second), strict=True)]
-        if seen[0] != seen[1]:
+        if any(one != two for one, two in zip(*seen, strict=True)):
             continue
         text = rng.choice((EVERYTHING, "what did we decide?", f"tell me of the {rng.choice(TOPICS)}"))
         one, two = await both(
