@@ -269,7 +269,7 @@ def _first_word(text: str) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
-    its platform, where there is one."""
+    its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py)."""
 
     app: App
     workspace: Workspace
@@ -282,6 +282,7 @@ class Call:
     now: datetime
     permalink: Permalink = no_permalink
     preview: bool = False
+    recorded: bool = True
 
     @property
     def flags(self) -> frozenset[str]:
@@ -356,7 +357,8 @@ class Call:
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
-            await tx.commands.mark_done(command_id(self.workspace, self.incoming))
+            if self.recorded:
+                await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
     async def _lock(self, tx: Transaction) -> None:
         """Keep what this call is judged by as it is until the transaction ends: who is in a project, and which

@@ -64,9 +64,11 @@ async def run_command(
     *,
     permalink: Permalink = no_permalink,
     preview: bool = False,
+    recorded: bool = True,
 ) -> CommandAnswer:
     """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform. With
-    `preview` it changes nothing: it shows what it would do, or is refused.
+    `preview` it changes nothing: it shows what it would do, or is refused. `recorded`: it runs once, since it was
+    recorded before (bot/commands/idempotency.py).
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -80,7 +82,20 @@ async def run_command(
         user, conversation, incoming = await resolve_sender(tx, workspace, agents, incoming, now)
         if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only
             conversation = replace(conversation, name=incoming.place.title)
-        call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)
+        call = Call(
+            app,
+            workspace,
+            incoming,
+            user,
+            conversation,
+            agents,
+            command,
+            arguments,
+            now,
+            permalink,
+            preview=preview,
+            recorded=recorded,
+        )
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):
         raise facts

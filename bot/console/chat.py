@@ -275,7 +275,7 @@ class Chat:
     async def _command(self, text: str) -> None:
         position = self._position
         message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
-        answer = await run_command(self._app, position.workspace, message)
+        answer = await run_command(self._app, position.workspace, message, recorded=False)
         if answer.sections and render.out.is_terminal:
             render.show_words(answer.head)
             if render.out.width < render.TABLE_WIDTH:
@@ -377,7 +377,7 @@ async def load_sample(app: App, workspace: Workspace) -> None:
         at = datetime.fromisoformat(entry["at"])
         message = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
         if entry["type"] == "command":
-            await run_command(app, workspace, message)
+            await run_command(app, workspace, message, recorded=False)
         else:
             await app.receive(workspace, [message], answer=False)
     await app.indexer.catch_up(workspace.tenant_id)

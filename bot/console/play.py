@@ -174,7 +174,7 @@ class Player:
             workspace, event.place(), event.user, event.text, event.at or self._clock.now(), id=id, trust=event.trust
         )
         await self._app.indexer.catch_up(workspace.tenant_id)
-        answer = await run_command(self._app, workspace, message)
+        answer = await run_command(self._app, workspace, message, recorded=False)
         file = {} if answer.file is None else {"file": {"name": answer.file.name, "text": answer.file.text}}
         self._emit({"event": "command", "text": answer.text, **file})
 

@@ -24,7 +24,6 @@ from composer.model import (
 )
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
-from composer.repositories.people import Identity
 from composer.visibility import unknown_conversation_sentence
 from composer.workspace import (
     API,
@@ -90,14 +89,17 @@ async def resolve_users(
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
+    # What the API repeats is what the others said.
+    stated = _stated_trust(messages) if states_trust and workspace.platform != API else {}
     if new:
-        await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
+        await tx.people.ensure_users(workspace.platform, workspace.name, new, now, stated)
     back = {name for name, identity in known.items() if identity.nameless and not identity.opted_out}
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
         await tx.people.restore_names(renamed)
-    if states_trust and workspace.platform != API:  # which repeats what the others said
-        await _record_trust(tx, workspace, known, messages)
+    changed = {name: said for name, said in stated.items() if name in known and known[name].trust is not said}
+    if changed:
+        await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
     return Batch(workspace, agents, user_ids, opted_out, guests)
@@ -111,15 +113,9 @@ def as_known(batch: Batch, incoming: Incoming) -> Incoming:
     return replace(incoming, sender_trust=Trust.GUEST)
 
 
-async def _record_trust(
-    tx: Transaction, workspace: Workspace, known: Mapping[str, Identity], messages: Sequence[Incoming]
-) -> None:
-    """Record what the platform says of the senders, where it says something else than before. Of tools it says
-    nothing."""
-    stated = {m.user: m.sender_trust for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL}
-    changed = {name: trust for name, trust in stated.items() if name not in known or known[name].trust is not trust}
-    if changed:
-        await tx.people.set_trust(workspace.platform, workspace.name, changed)
+def _stated_trust(messages: Sequence[Incoming]) -> dict[str, Trust]:
+    """What the platform says of the senders. Of tools it says nothing."""
+    return {m.user: m.sender_trust for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL}
 
 
 async def resolve_conversations(
@@ -175,11 +171,10 @@ async def ensure_members(
         for message, conversation, _ in reversed(sent)
         if refuse and batch.rows[room := conversation.room_id or conversation.id].conversation.private
     }
-    refused = await tx.conversations.refused_members(senders) if senders else set()
+    refused = await tx.conversations.ensure_members(members, senders)
     for message, conversation, _ in sent:  # a private thread is called by its room, as an unknown thread is
         if (conversation.room_id or conversation.id, batch.user_ids[message.user]) in refused:
             raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, message.place.name))
-    await tx.conversations.ensure_members(members)
 
 
 async def resolve_sender(

@@ -162,7 +162,8 @@ class _ScopeConsolidation:
             await self._tx.memories.supersede([memory.id], replaced_by.id, replaced_by.at)
             self._recalled_until[memory.id] = _earlier(memory.expires_at, replaced_by.at)
         old = [other.id for other in replaces]
-        await self._tx.memories.supersede(old, memory.id, memory.at)
+        if old:
+            await self._tx.memories.supersede(old, memory.id, memory.at)
         for id in old:
             self._memories[id] = replace(self._memories[id], until=memory.at)
             if id in self._new:

@@ -209,7 +209,7 @@ async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid
     No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
     BudgetUsedUp.
     """
-    async with store.transaction(tenant_id, snapshot=True) as tx:
+    async with store.statement(tenant_id) as tx:
         waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
         return Embedded()

@@ -163,13 +163,15 @@ class Indexer:
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
+        async with self._store.statement(tenant) as tx:
+            if not await tx.messages.answered_ephemeral(1):
+                return
         async with self._store.transaction(tenant) as tx:
             answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.
                 await forget(tx, list(answered), [], self._clock.now(), posts_stay=set(answered.values()))
-        if answered:
-            self._erased()
+        self._erased()
 
 
 def _log_attempt(state: RetryCallState) -> None:

@@ -285,29 +285,30 @@ class Conversations:
                 AuditAct.PROJECT_ASSIGNED, conversation=id, project=project, details={"pooled": pooled}
             )
 
-    async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
-        """Add (room, user) pairs of people who wrote there at a time. Who left after that time stays away."""
+    async def ensure_members(
+        self,
+        members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime],
+        senders: Mapping[tuple[uuid.UUID, uuid.UUID], bool],
+    ) -> set[tuple[uuid.UUID, uuid.UUID]]:
+        """Add (room, user) pairs of people who wrote there at a time. Who left after that time stays away.
+
+        Returns those of the `senders` in private rooms who may not speak there: who has left, and who never joined a
+        room that has members, unless their platform vouches for them (True). If there is one, nobody is added.
+        """
         rows = await self._sql.fetch(
             "members_ensure",
             room_ids=[room for room, _ in members],
             user_ids=[user for _, user in members],
             since=list(members.values()),
-        )
-        for row in rows:
-            await self._audit.record(AuditAct.ROOM_JOINED, users=[row["user_id"]], conversation=row["conversation_id"])
-
-    async def refused_members(
-        self, senders: Mapping[tuple[uuid.UUID, uuid.UUID], bool]
-    ) -> set[tuple[uuid.UUID, uuid.UUID]]:
-        """Those of the (private room, user) pairs who may not speak there: who has left, and who never joined a room
-        that has members, unless their platform vouches for them (True)."""
-        rows = await self._sql.fetch(
-            "members_refused",
-            room_ids=[room for room, _ in senders],
-            user_ids=[user for _, user in senders],
+            sender_rooms=[room for room, _ in senders],
+            sender_ids=[user for _, user in senders],
             vouched=list(senders.values()),
         )
-        return {(row["conversation_id"], row["user_id"]) for row in rows}
+        for row in rows:
+            if not row["refused"]:
+                user, room = row["user_id"], row["conversation_id"]
+                await self._audit.record(AuditAct.ROOM_JOINED, users=[user], conversation=room)
+        return {(row["conversation_id"], row["user_id"]) for row in rows if row["refused"]}
 
     async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person joined a room, unless they left it after `at`."""

@@ -62,13 +62,24 @@ class People:
         return [(row["platform"], row["workspace"]) for row in await self._sql.fetch("workspaces_all")]
 
     async def ensure_users(
-        self, platform: str, workspace: str, people: Mapping[str, tuple[uuid.UUID, str]], now: datetime
+        self,
+        platform: str,
+        workspace: str,
+        people: Mapping[str, tuple[uuid.UUID, str]],
+        now: datetime,
+        stated: Mapping[str, Trust] | None = None,
     ) -> None:
-        """Create users that do not exist: (id, name) by external id."""
-        ids = [user for user, _ in people.values()]
-        await self._sql.execute("users_ensure", ids=ids, names=[name for _, name in people.values()], now=now)
+        """Create users that do not exist: (id, name) by external id. `stated`: what the platform says of some."""
+        stated = stated or {}
         await self._sql.execute(
-            "identities_ensure", platform=platform, workspace=workspace, external_ids=list(people), user_ids=ids
+            "users_ensure",
+            platform=platform,
+            workspace=workspace,
+            external_ids=list(people),
+            ids=[user for user, _ in people.values()],
+            names=[name for _, name in people.values()],
+            trusts=[str(stated[name]) if name in stated else None for name in people],
+            now=now,
         )
 
     async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, Trust]) -> None:

@@ -219,11 +219,7 @@ class Recall:
         self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], entries: Sequence[IndexEntry], done: Sequence[uuid.UUID]
     ) -> None:
         """Store episodes (id, message), add entries to the index, and mark messages as indexed."""
-        if episodes:
-            await self._sql.execute(
-                "episodes_insert", ids=[id for id, _ in episodes], message_ids=[message for _, message in episodes]
-            )
-        rows = await self._sql.fetch(
+        await self._sql.execute(
             "recall_insert",
             ids=[e.id for e in entries],
             kinds=[e.kind for e in entries],
@@ -234,17 +230,11 @@ class Recall:
             at=[e.at for e in entries],
             expires_at=[e.expires_at for e in entries],
             lengths=[sum(e.terms.values()) for e in entries],
+            postings=[_postings(e.terms) for e in entries],
+            episode_ids=[id for id, _ in episodes],
+            message_ids=[message for _, message in episodes],
+            done=list(done),
         )
-        new = {row["id"] for row in rows}  # the others have their postings
-        postings = [(e.id, term, count) for e in entries if e.id in new for term, count in e.terms.items()]
-        await self._sql.execute(
-            "recall_terms_insert",
-            item_ids=[item for item, _, _ in postings],
-            terms=[term for _, term, _ in postings],
-            counts=[min(count, MAX_TERM_COUNT) for _, _, count in postings],
-        )
-        if done:
-            await self._sql.execute("messages_mark_indexed", ids=list(done))
 
     async def skip(self, message: uuid.UUID, why: str) -> None:
         """Mark a message as indexed that can't be, or can't be extracted from. `why` has none of its text."""
@@ -269,15 +259,16 @@ class Recall:
 
         Raises Misconfigured when the stored vectors belong to another embedder.
         """
-        if not await self._sql.fetch_value("embedder_current", embedder=self._embedder):
-            raise Misconfigured(REEMBEDDED)
-        rows = await self._sql.fetch(
+        row = await self._sql.fetch_one(
             "recall_store_vectors",
+            embedder=self._embedder,
             ids=[item.id for item in items],
             versions=[item.version for item in items],
             vectors=[Vector(vector) for vector in vectors],
         )
-        return {row["id"] for row in rows}
+        if row is None or not row["is_current"]:
+            raise Misconfigured(REEMBEDDED)
+        return set(row["ids"])
 
     async def backlog(self) -> tuple[int, int]:
         """(messages to index, items to embed)."""
@@ -293,6 +284,11 @@ class Recall:
 def episode_id_of(message: uuid.UUID) -> uuid.UUID:
     """The id of a message's episode."""
     return derived_id("episode", str(message))
+
+
+def _postings(terms: Mapping[str, int]) -> str:
+    """The terms of one item with their counts, as JSON: it is sent in a tenth of the time that arrays take."""
+    return json.dumps({term: min(count, MAX_TERM_COUNT) for term, count in terms.items()}, ensure_ascii=False)
 
 
 def vector_weights(vector: Vectors) -> list[Bits]:

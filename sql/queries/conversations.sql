@@ -152,17 +152,26 @@ RETURNING previous.project_id
 
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
--- room and speaks there again is a member again; a private room requires a join, which is checked beforehand. Messages
--- from before they left (imported history) bring nobody back. Who was not among those that were read in a private room may
--- have left since, or be somebody of whom the platform tells nothing: that reading counts no more. Returns the new
--- members of private rooms.
-WITH changed AS (
+-- room and speaks there again is a member again; a private room requires a join: nobody is added if one of the senders in
+-- private rooms may not speak there, who has left, or never joined a room that has members, unless the platform vouches
+-- for them. Messages from before they left (imported history) bring nobody back. Who was not among those that were read
+-- in a private room may have left since, or be somebody of whom the platform tells nothing: that reading counts no more.
+-- Returns the new members of private rooms, or those who are refused.
+WITH refused AS MATERIALIZED (
+    SELECT sender.room, sender.person
+    FROM unnest(:sender_rooms::uuid[], :sender_ids::uuid[], :vouched::boolean[]) AS sender (room, person, vouched)
+    LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = sender.room AND m.user_id = sender.person
+    WHERE m.left_at IS NOT NULL
+          OR (m.user_id IS NULL AND NOT sender.vouched
+              AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = sender.room))
+), changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
     SELECT :tenant_id, room, person, since,
            NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room)
            AND row_number() OVER (PARTITION BY room ORDER BY n) = 1
     FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :since::timestamptz[]) WITH ORDINALITY
          AS new (room, person, since, n)
+    WHERE NOT EXISTS (SELECT FROM refused)
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
     RETURNING conversation_id, user_id, joined_at
@@ -170,18 +179,10 @@ WITH changed AS (
     DELETE FROM membership_readings AS r USING changed
     WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id
 )
-SELECT changed.conversation_id, changed.user_id
+SELECT changed.conversation_id, changed.user_id, false AS refused
 FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private
-
--- name: members_refused
--- List who may not speak in private rooms: who has left, and who never joined a room that has members, unless the
--- platform vouches for them.
-SELECT new.room AS conversation_id, new.person AS user_id
-FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :vouched::boolean[]) AS new (room, person, vouched)
-LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = new.room AND m.user_id = new.person
-WHERE m.left_at IS NOT NULL
-      OR (m.user_id IS NULL AND NOT new.vouched
-          AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = new.room))
+UNION ALL
+SELECT room, person, true FROM refused
 
 -- name: member_join
 -- Add a person to a room, unless they left it after `at` (imported history that is read again). Who joined before the

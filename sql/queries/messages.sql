@@ -6,13 +6,18 @@ ORDER BY at DESC, seq DESC
 LIMIT :limit
 
 -- name: messages_ephemeral_answered
--- List ephemeral messages whose turns are finished, with their conversations.
-SELECT m.id, m.conversation_id FROM messages AS m
-WHERE m.tenant_id = :tenant_id AND m.ephemeral
-      AND NOT EXISTS (SELECT FROM turns AS t
-                      WHERE t.tenant_id = :tenant_id AND t.state <> 'sent'
-                            AND (t.message_id = m.id OR t.reply_id = m.id))
-LIMIT :limit
+-- List ephemeral messages whose turns are finished, with their conversations. It sets its tenant itself, as api_key_find
+-- does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT m.id, m.conversation_id FROM messages AS m
+    WHERE m.tenant_id = within.tenant::uuid AND m.ephemeral
+          AND NOT EXISTS (SELECT FROM turns AS t
+                          WHERE t.tenant_id = within.tenant::uuid AND t.state <> 'sent'
+                                AND (t.message_id = m.id OR t.reply_id = m.id))
+    LIMIT :limit
+) AS found
 
 -- name: messages_known
 -- List which of these messages are stored or were erased.
@@ -119,10 +124,6 @@ WHERE m.tenant_id = :tenant_id AND NOT m.indexed
 ORDER BY m.conversation_id, m.seq
 LIMIT :limit
 FOR UPDATE SKIP LOCKED
-
--- name: messages_mark_indexed
--- Mark messages as indexed.
-UPDATE messages SET indexed = true, skipped = NULL WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: message_skip
 -- Mark a message that can't be indexed or extracted from as done, with the reason.

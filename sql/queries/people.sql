@@ -69,19 +69,19 @@ WHERE tenant_id = :tenant_id
 UPDATE users SET reads_rooms = :reads_rooms WHERE tenant_id = :tenant_id AND id = :user_id
 
 -- name: users_ensure
--- Create users that do not exist yet.
-INSERT INTO users (tenant_id, id, name, created_at)
-SELECT :tenant_id, id, name, :now FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
-ORDER BY id
-ON CONFLICT DO NOTHING
-
--- name: identities_ensure
--- Record users' ids on a platform.
-INSERT INTO identities (tenant_id, platform, workspace, external_id, user_id)
-SELECT :tenant_id, :platform, :workspace, external_id, user_id FROM unnest(:external_ids::text[],
-    :user_ids::uuid[]) AS new (external_id, user_id)
-ORDER BY external_id
-ON CONFLICT DO NOTHING
+-- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing).
+WITH new AS MATERIALIZED (
+    SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[])
+         AS n (external_id, id, name, trust)
+), people AS (
+    INSERT INTO users (tenant_id, id, name, created_at)
+    SELECT :tenant_id, id, name, :now FROM new ORDER BY id
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust)
+SELECT :tenant_id, :platform, :workspace, external_id, id, trust FROM new ORDER BY external_id
+ON CONFLICT (tenant_id, platform, workspace, external_id) DO UPDATE SET trust = excluded.trust
+    WHERE excluded.trust IS NOT NULL
 
 -- name: identities_set_trust
 -- Record what a platform says of people, in the order of their ids: others may do so at the same time.

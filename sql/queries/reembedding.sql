@@ -1,7 +1,3 @@
--- name: embedder_current
--- Check that stored vectors belong to this embedder, which stays so until the transaction ends.
-SELECT value = :embedder::jsonb FROM deployment WHERE key = 'embedder' FOR SHARE
-
 -- name: reembed_lock
 -- Try to take the lock that lets one process re-embed. It is released with its connection.
 SELECT pg_try_advisory_lock(:key)

@@ -11,8 +11,9 @@ from bot.commands.table import run_command
 from bot.console.conversations import resolve_position
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from composer.model import Attachment, Incoming
+from composer.model import Attachment, Incoming, Trust
 from composer.settings import Settings
+from composer.workspace import room_id, user_id
 from tests.support.canaries import ScriptedModel, place
 from tests.support.harness import AppHarness, open_harness
 
@@ -382,3 +383,18 @@ async def test_who_closes_a_room_may_go_on_speaking_in_the_same_batch(harness: A
     closing = message_in(harness, "dave", "this is private now", room="general", private=True)
     await harness.app.receive(harness.workspace(), [closing, message_in(harness, "dave", SECRET, room="general")])
     assert SECRET in await prompt_text(harness, "dave", room="general")
+
+
+async def test_nobody_is_added_to_a_room_together_with_somebody_who_is_refused(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", room="den", private=True)
+    await harness.say("bob", "hello", room="den", private=True)
+    here, now = harness.workspace(), harness.clock.tick()
+    den, alice, bob = room_id(here, "den"), user_id(here, "alice"), user_id(here, "bob")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        await tx.conversations.remove_member(den, alice, now)
+        await tx.conversations.remove_member(den, bob, now)
+        refused = await tx.conversations.ensure_members({(den, bob): harness.clock.tick()}, {(den, alice): True})
+        assert refused == {(den, alice)}
+        access = await tx.conversations.access_context(den, bob, Trust.MEMBER)
+        assert access is not None
+        assert not access.joined

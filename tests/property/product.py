@@ -256,7 +256,8 @@ class Product:
 
     async def _command(self, world: str, event: Event, spot: Spot, text: str) -> str:
         here = self.workspace(world, event.tenant, event.user)
-        return (await run_command(self.harness.app, here, self._said(here, event, spot, text))).text
+        said = self._said(here, event, spot, text)
+        return (await run_command(self.harness.app, here, said, recorded=False)).text
 
     @_on.register
     async def _(self, event: Link, world: str, batch: Trace) -> None:
@@ -514,7 +515,7 @@ class Product:
         said = _sent(here, spot, user, text, at, id)
         self.harness.clock.set(said.at)
         try:
-            given = await run_command(self.harness.app, here, said)
+            given = await run_command(self.harness.app, here, said, recorded=False)
             answer = given.text + ("" if given.file is None else f"\n{given.file.text}")
         except NexusError as error:
             answer = f"{type(error).__name__}: {error}"
