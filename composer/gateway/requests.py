@@ -1,5 +1,7 @@
 """A request to the gateway, as far as Nexus reads it: model, stream, what is said. Pure."""
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +17,7 @@ USAGE: Final = "include_usage"
 _READ: Final = ("model", "messages", "input", "stream", "stream_options", "previous_response_id", "conversation")
 _LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _MAX_COUNT: Final = 10**9
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Api(StrEnum):
@@ -114,9 +117,10 @@ def said_in(request: GatewayRequest) -> list[Part]:
 
 
 def count_of(value: object) -> int | None:
-    """A whole number from 0 on that is written in a request or an answer; None for anything else."""
+    """A number from 0 on that is written in a request or an answer, rounded up, since servers take 1e3 too; None for
+    anything else."""
     text = str(value) if isinstance(value, str) or type(value) is int else ""
-    return min(int(text), _MAX_COUNT) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    return math.ceil(min(float(text), _MAX_COUNT)) if _NUMBER.fullmatch(text) else None
 
 
 def is_text(value: object) -> bool:

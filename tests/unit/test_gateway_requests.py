@@ -226,6 +226,10 @@ def test_a_text_without_an_end_is_read_once() -> None:
         ('"max_tokens":5,"n":1,"n":9', 45),
         ('"max_tokens":null,"max_output_tokens":3', 3),
         ('"n":4', None),
+        ('"max_tokens":1e6', 1_000_000),  # as servers take it: else a budget would be held against a short answer
+        ('"max_tokens":50000.0,"n":2.0', 100_000),
+        ('"max_tokens":10000000000000000000', 10**9),
+        ('"max_tokens":1e999', 10**9),
     ],
 )
 def test_of_several_limits_the_largest_counts(limits: str, most: int | None) -> None:
