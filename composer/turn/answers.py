@@ -32,6 +32,7 @@ from composer.turn.sources import (
 
 logger = structlog.get_logger()
 
+OPENED: Final = "This room was made public since that was asked, so I don't answer it here. Ask again."
 REPLY_PREFIX: Final = "reply:"  # begins the external id of an agent's reply
 
 
@@ -69,18 +70,20 @@ class AnswerStore:
 
     async def store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Answer | None:
         """Store an answer in one transaction. Returns None when the turn was deleted or already answered: then nothing
-        may be delivered.
+        may be delivered. Where the room was opened while the model was answering, OPENED becomes the draft's `failure`.
 
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
         stored, and a reply that drew on the erased source is retracted.
         """
-        prompt = None if draft.composed is None else draft.composed.prompt
         async with self._database.transaction(turn.tenant_id) as tx:
-            reused = 0 if prompt is None else await self._reused_tokens(tx, turn, agent, prompt)
             await tx.erasure.block()  # until this transaction ends; before any conversation is locked
+            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
+            if row.conversation.namespace != question.namespace:  # what it was made from is not used there any more
+                draft.composed, draft.failure = None, "\n".join((OPENED, *draft.notices_without_quotes))
+            prompt = None if draft.composed is None else draft.composed.prompt
+            reused = 0 if prompt is None else await self._reused_tokens(tx, turn, agent, prompt)
             erased = {} if prompt is None else await _erased_sources(tx, prompt)
             retracted = prompt is not None and used_erased_source(prompt, erased, draft.failure or draft.text)
-            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
             reply = None
             if draft.failure is None:
                 text = RETRACTED if retracted else draft.text

@@ -35,7 +35,7 @@ from composer.ports.observer import TurnOutcome, TurnReport
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
-from composer.turn.answers import AnswerStore, DraftAnswer
+from composer.turn.answers import OPENED, AnswerStore, DraftAnswer
 from composer.turn.asking import ModelAsker
 from composer.turn.citations import cited_messages, cites
 from composer.turn.compose import NOT_COMPARABLE, Composer
@@ -103,10 +103,14 @@ class Responder:
         if question is None:
             return await self._end_erased(turn, delivery)
         if stored.state is TurnState.ANSWERED:
+            if found.opened and question.by_agent:
+                return await self._end_erased(turn, delivery)  # nobody waits for what an agent posts of itself
             draft = DraftAnswer()  # nothing is drafted: it holds the time of the delivery
             reply = _stored_reply(stored, question, found.reply)
+            if found.opened:
+                reply = replace(reply, text=OPENED, prompt=None, failed=True)
         else:
-            draft = await self._draft(turn, agent, question, delivery)
+            draft = DraftAnswer() if found.opened else await self._draft(turn, agent, question, delivery)
             new_reply = await self._store(turn, agent, question, draft)
             if new_reply is None:
                 return await self._end_unstored(turn, draft, delivery)
@@ -267,7 +271,7 @@ class Responder:
                 if found is None:  # erased meanwhile: `deliver` has seen that, and has removed what it posted
                     return TurnOutcome.ERASED
                 stored_reply = found.reply
-                if stored_reply is None or stored_reply.text == reply.text:  # a failure, or as it was delivered
+                if reply.failed or stored_reply is None or stored_reply.text == reply.text:  # or as it was delivered
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
             reply = replace(reply, text=stored_reply.text, prompt=None, cited={})  # deliver the notice

@@ -33,11 +33,13 @@ FROM turns AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
 
 -- name: turn_with_messages
 -- Get one turn with its question and its reply: a row for each of the two that is stored, else one with neither.
+-- `present_namespace` is that of its conversation now.
 SELECT t.id AS turn_id, t.conversation_id, t.message_id, t.agent_id AS turn_agent_id, t.adapter, t.state, t.reply_id,
        t.failure, t.prompt, t.answered_at,
        m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
-       m.visibility, m.ephemeral, m.reply_to, m.trust
+       m.visibility, m.ephemeral, m.reply_to, m.trust, c.namespace AS present_namespace
 FROM turns AS t
+JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
 LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = ANY (ARRAY[t.message_id, t.reply_id])
 WHERE t.tenant_id = :tenant_id AND t.id = :id
 
