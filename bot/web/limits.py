@@ -45,6 +45,7 @@ class FairUse:
             socket_timeout=TIMEOUT_SECONDS,
             socket_connect_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 1),
+            driver_info=None,  # the library would read its own version for each connection, and tell the server
         )
         pooled: Any = {"connection_pool": self._pool}  # a connection made by its own code would not know our time-outs
         storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=PREFIX, **pooled)

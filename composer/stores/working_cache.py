@@ -78,6 +78,7 @@ class RedisWorkingCache:
                 socket_timeout=TIMEOUT_SECONDS,
                 socket_connect_timeout=TIMEOUT_SECONDS,
                 retry=Retry(NoBackoff(), 1),
+                driver_info=None,  # the library would read its own version for each connection, and tell the server
                 decode_responses=True,
             )
         except (TypeError, ValueError) as error:  # its text may quote the URL
