@@ -22,7 +22,7 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import MODES, called, mcp_client
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
 TOOLS = [
     "search",

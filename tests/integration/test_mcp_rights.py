@@ -23,7 +23,7 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import called, mcp_client
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
 # What each is called with, about the things of alice's. What a tool may not be shown, no call may show it.
 CALLS: Final[dict[str, dict[str, str]]] = {
