@@ -181,6 +181,7 @@ BUGS = (
     Bug(
         "an entry by its id alone",
         unchecked(in_sql("entry_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
+        seed=1,
     ),
     Bug("an entry by its id for any tool", unchecked(in_sql("entry_get", no_matter(ONE))), TOOL, 9),
     Bug("teams of everybody", in_sql("team_list", no_matter("m.user_id = ANY (:user_ids::uuid[])")), seed=1),

@@ -129,7 +129,7 @@ BUGS = (
     Bug(
         "landmarks of any project", unchecked(in_sql("structured_readable", no_matter(OF_NAMESPACES), no_matter(MARK)))
     ),
-    Bug("a search for any tool", unchecked(in_sql("recall_search", for_everybody)), TOOL),
+    Bug("a search for any tool", unchecked(in_sql("recall_search", for_everybody)), TOOL, 4),
 )
 
 

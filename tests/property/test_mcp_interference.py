@@ -143,18 +143,19 @@ MARK = """may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visib
               :vendor)"""
 BUGS = (
     Bug("lists of any namespace", unchecked(in_sql("entries_list", no_matter("m.namespace = scope.namespace")))),
-    Bug("lists for any tool", unchecked(in_sql("entries_list", no_matter(MAY_READ))), TOOL),
+    Bug("lists for any tool", unchecked(in_sql("entries_list", no_matter(MAY_READ))), TOOL, 3),
     Bug(
         "an entry by its id alone",
         unchecked(in_sql("entry_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
+        seed=1,
     ),
-    Bug("an entry by its id for any tool", unchecked(in_sql("entry_get", no_matter(ONE))), TOOL),
+    Bug("an entry by its id for any tool", unchecked(in_sql("entry_get", no_matter(ONE))), TOOL, 5),
     Bug("facts of any namespace", unchecked(in_sql("structured_readable", no_matter(OF_NAMESPACES), no_matter(FACT)))),
     Bug(
         "landmarks of any project", unchecked(in_sql("structured_readable", no_matter(OF_NAMESPACES), no_matter(MARK)))
     ),
-    Bug("a search for any tool", unchecked(in_sql("recall_search", for_everybody)), TOOL),
-    Bug("teams of everybody", in_sql("team_list", no_matter("m.user_id = ANY (:user_ids::uuid[])"))),
+    Bug("a search for any tool", unchecked(in_sql("recall_search", for_everybody)), TOOL, 4),
+    Bug("teams of everybody", in_sql("team_list", no_matter("m.user_id = ANY (:user_ids::uuid[])")), seed=1),
 )
 
 
