@@ -287,7 +287,7 @@ def episode_id_of(message: uuid.UUID) -> uuid.UUID:
 
 
 def _postings(terms: Mapping[str, int]) -> str:
-    """The terms of one item with their counts, as JSON: it is sent in a tenth of the time that arrays take."""
+    """The terms of one item with their counts, as JSON: asyncpg examines each element of an array."""
     return json.dumps({term: min(count, MAX_TERM_COUNT) for term, count in terms.items()}, ensure_ascii=False)
 
 
