@@ -12,8 +12,8 @@ from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import SlackHttp
+from bot.web.connected import Connected
 from bot.web.metrics import Metrics
-from bot.web.serving import Connected
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings

@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 
 from bot.slack.signed_http import MAX_REQUEST_BYTES, PATH, SlackHttp
 from bot.web.bodies import BodyLimits, JsonRoute
+from bot.web.connected import Connected
 from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
@@ -42,7 +43,7 @@ from bot.web.routes import (
     teams,
     usage,
 )
-from bot.web.serving import Connected, Served
+from bot.web.serving import Served
 from bot.web.sessions import ApiSessions
 from composer import __version__
 from composer.app import App

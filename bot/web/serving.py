@@ -1,9 +1,10 @@
 """What the routes serve from."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.slack.signed_http import SlackHttp
+from bot.web.connected import Connected
 from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
@@ -12,8 +13,6 @@ from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.sessions import ApiSessions
 from composer.app import App
-
-Connected = Callable[[], Awaitable[bool]]  # of a platform
 
 
 @dataclass(frozen=True, slots=True)
