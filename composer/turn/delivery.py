@@ -11,8 +11,8 @@ from composer.repositories.explanations import MessageAddress
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an adapter delivers for a turn. `text` is the model's answer, or the sentence that says why there is none
-    (`failed`).
+    """What an adapter delivers for a turn: a reply, or the failure in its place (`failed`). `text` is what the model
+    answered, or the sentence that says why there is no reply.
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
     agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps

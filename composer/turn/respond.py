@@ -8,7 +8,8 @@ and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stor
 (composer/turn/delivery.py) shows it to people: each adapter implements that interface.
 
 The answer to a question is a *reply*, which is a message of the log, or a *failure*: the sentence that tells the person
-why there is no reply. A failure is stored with the turn, and is no message of the log.
+why there is no reply. A failure is stored with the turn, and is no message of the log. Either is delivered as a
+`Reply`.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
 the answer, or when the platform has refused it permanently. When a question is erased, its turn is deleted if it is

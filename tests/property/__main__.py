@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and end the servers and processes
     home = Path(tempfile.mkdtemp(prefix="nexus-worlds-"))
     home.chmod(0o755)
     servers = EmbeddedServers(home)
@@ -54,7 +56,9 @@ def _run(worlds: int, first: int, jobs: int, seconds: float, servers: Servers, h
     context = multiprocessing.get_context("spawn")
     reports: Queue[Report] = context.Queue()
     workers = [
-        context.Process(target=work, args=(range(first + job, first + worlds, jobs), job, servers, home, reports))
+        context.Process(
+            target=work, args=(range(first + job, first + worlds, jobs), job, servers, home, reports), daemon=True
+        )
         for job in range(jobs)
     ]
     for worker in workers:
