@@ -54,7 +54,8 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     _fit_structured(prompt_input, draft, budget, counter)
     draft.hidden = 0
     draft.summaries, draft.working = list(prompt_input.summaries), list(prompt_input.working)
-    draft.recall, draft.related = _affordable_recall(prompt_input, counter), list(prompt_input.related)
+    draft.recall, draft.recall_lines = _affordable_recall(prompt_input, counter)
+    draft.related = list(prompt_input.related)
     draft.compaction = prompt_input.compaction
     draft.lines = {m.id: _view_text(prompt_input.agent, m, budget, counter) for m in draft.working}
     draft.lines |= {
@@ -158,16 +159,19 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
     )
 
 
-def _affordable_recall(prompt_input: PromptInput, counter: TokenCounter) -> list[Item]:
-    """Recall within its own budget, best first. An item that is too long makes room for shorter ones after it."""
+def _affordable_recall(prompt_input: PromptInput, counter: TokenCounter) -> tuple[list[Item], list[str]]:
+    """Recall within its own budget, best first, and its lines. An item that is too long makes room for shorter ones
+    after it."""
     left = prompt_input.recall_tokens
     chosen: list[Item] = []
+    lines: list[str] = []
     for item in prompt_input.recall:
         line = recall_line(item, len(chosen) + 1, prompt_input.here)
         if not counter.exceeds(line, left - 1):
             left -= counter(line) + 1
             chosen.append(item)
-    return chosen
+            lines.append(line)
+    return chosen, lines
 
 
 def _fit_structured(prompt_input: PromptInput, draft: Draft, budget: int, counter: TokenCounter) -> None:
@@ -202,7 +206,7 @@ def _drop_until_it_fits(prompt_input: PromptInput, draft: Draft, budget: int, co
     fixed = _fixed_tokens(draft, counter)
     view = [counter(draft.lines[m.id]) + TOKENS_PER_MESSAGE for m in draft.working]
     related = [counter(draft.lines[m.id]) + 1 for m, _ in draft.related]
-    recall = [counter(recall_line(item, n, prompt_input.here)) + 1 for n, item in enumerate(draft.recall, 1)]
+    recall = [counter(line) + 1 for line in draft.recall_lines]
     summaries = [counter(summary_line(item)) + 1 for item in draft.summaries]
     fixed += 0 if draft.compaction is None else counter(summary_line(draft.compaction)) + 1
 

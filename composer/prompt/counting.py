@@ -17,9 +17,10 @@ class TokenCounter:
         self._known: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        if text not in self._known:
-            self._known[text] = self._count(text)
-        return self._known[text]
+        count = self._known.get(text)
+        if count is None:
+            count = self._known[text] = self._count(text)
+        return count
 
     def lines(self, lines: Sequence[str]) -> int:
         """Tokens of lines with their line ends; a slight overestimate."""

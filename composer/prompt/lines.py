@@ -11,7 +11,7 @@ always one of this prompt's sources.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from composer.model import Agent, Item, Message
@@ -47,7 +47,7 @@ def message_line(message: Message, text: str | None = None, shown: Sequence[Sele
     """
     words = message.text if text is None else text
     body = quote(without_marks(words) if message.by_agent else words)
-    numbers = images.numbers(shown, message)
+    numbers = images.numbers(shown, message) if shown else {}
     for index, attachment in enumerate(message.attachments):
         media_type = _MEDIA_TYPE.sub("", shorten(clean_text(attachment.type), MAX_TYPE_CHARS))
         note = f"image {numbers[index]}, shown below" if index in numbers else UNSEEN if attachment.is_image else ""
@@ -55,7 +55,7 @@ def message_line(message: Message, text: str | None = None, shown: Sequence[Sele
         if attachment.text and not attachment.is_image:
             body += f"\n  | {quote(attachment.text)}"
     label = clean_line(message.author) if message.by_agent else speaker_label(message.author)
-    return f"{label} ({message.at:%Y-%m-%d %H:%M}): {body}"
+    return f"{label} ({minute_words(message.at)}): {body}"
 
 
 def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
@@ -78,7 +78,7 @@ def view_line(agent: Agent, message: Message) -> str:
 
 def is_own(agent: Agent, message: Message) -> bool:
     """Whether a message is the agent's own words. A reminder that it posted is not: that is what a person wrote."""
-    return message.agent_id == agent.id and message.by_agent_itself
+    return message.by_agent_itself and message.agent_id == agent.id
 
 
 def related_line(agent: Agent, message: Message) -> str:
@@ -96,7 +96,7 @@ def recall_line(item: Item, number: int, here: str = "") -> str:
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else item.kind
     about = ", ".join(part for part in (kind, item.came_from or here) if part)
-    when = f"{item.at:%Y-%m-%d %H:%M}" if item.starts_at is None else period_words(item)
+    when = minute_words(item.at) if item.starts_at is None else period_words(item)
     return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 
 
@@ -106,6 +106,11 @@ def summary_line(item: Item) -> str:
         how = ", in sentences as they were said" if item.author == EXTRACTIVE else ""
         return f"- earlier in this conversation, until {item.at:%Y-%m-%d %H:%M}{how}: {quote(item.text)}"
     return f"- {item.kind}, {period_words(item)}: {quote(item.text)}"
+
+
+def minute_words(at: datetime) -> str:
+    """A time to the minute, as `%Y-%m-%d %H:%M` gives it, in a quarter of the time: a prompt has a hundred of them."""
+    return "%d-%02d-%02d %02d:%02d" % (at.year, at.month, at.day, at.hour, at.minute)  # noqa: UP031  the fastest
 
 
 def period_words(item: Item) -> str:

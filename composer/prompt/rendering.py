@@ -10,7 +10,7 @@ from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMes
 from composer.prompt import sections
 from composer.prompt.counting import TokenCounter
 from composer.prompt.images import ImageSelection
-from composer.prompt.lines import is_own, quote, recall_line, summary_line
+from composer.prompt.lines import is_own, quote, summary_line
 from composer.prompt.sections import Prompt, PromptInput, Section
 
 BARE_RULES: Final = (
@@ -33,7 +33,8 @@ LEGEND_FROM: Final = 2_000  # tokens of the budget from which there is room for 
 
 @dataclass(slots=True)
 class Draft:
-    """What is still in the prompt while it is being fitted. `lines` are the messages of WORKING and RELATED as text."""
+    """What is still in the prompt while it is being fitted. `lines` are the messages of WORKING and RELATED as text,
+    `recall_lines` the items of `recall`, and of those that were dropped from its end."""
 
     persona: str
     context: str
@@ -45,6 +46,7 @@ class Draft:
     recall: list[Item] = field(default_factory=list)
     compaction: Item | None = None
     related: list[tuple[Message, float]] = field(default_factory=list)
+    recall_lines: list[str] = field(default_factory=list)
     lines: dict[uuid.UUID, str] = field(default_factory=dict)
     images: ImageSelection = field(default_factory=ImageSelection)
     hidden: int = 0
@@ -82,7 +84,7 @@ def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Pr
     ]
     view = _chat_messages(agent, draft)
     related = _block("RELATED", [draft.lines[m.id] for m, _ in draft.related])
-    recall = _block("RECALL", [recall_line(i, n, prompt_input.here) for n, i in enumerate(draft.recall, 1)])
+    recall = _block("RECALL", draft.recall_lines[: len(draft.recall)])
     message = _block("MESSAGE", [draft.question])
     moving = [
         (sections.WORKING, "\n".join(m.content for m in view), tuple(_as_item(m) for m in draft.working)),
@@ -137,16 +139,16 @@ def _related_items(prompt_input: PromptInput, draft: Draft) -> tuple[Item, ...]:
 
 def _as_item(message: Message) -> Item:
     return Item(
-        layer="working",
-        kind="message",
-        id=str(message.id),
-        text=message.text,
-        at=message.at,
-        namespace=message.namespace,
-        visibility=message.visibility,
-        user_id=message.user_id,
+        "working",
+        "message",
+        str(message.id),
+        message.text,
+        message.at,
+        message.namespace,
+        message.visibility,
+        message.user_id,
         author=message.author,
         messages=(message.external_id,),
         by_agent=message.by_agent,
-        files=tuple(each.words for each in message.attachments),
+        files=tuple(each.words for each in message.attachments) if message.attachments else (),
     )

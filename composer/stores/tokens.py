@@ -86,7 +86,10 @@ class TableTokenizer:
     def count(self, text: str) -> int:
         """The number of tokens in a text. Spellings of special tokens count as text, a lone surrogate as `?`."""
         lines = [text] if self.encoding in _UNSPLIT_ENCODINGS else _lines(text)
-        tokens = sum(_count_line(self.encoding, line) for line in lines)
+        tokens, encoding, known = 0, self.encoding, _line_counts.get
+        for line in lines:
+            count = known((encoding, text_hash(line)))
+            tokens += _count_line(encoding, line) if count is None else count
         return math.ceil(tokens * self.factor)
 
 
@@ -95,15 +98,12 @@ def _lines(text: str) -> list[str]:
 
 
 def _count_line(encoding: str, line: str) -> int:
-    """The tokens of one line, from the cache if it was counted before."""
-    if len(line) > MAX_CACHED_LINE_CHARS:
-        return _count(encoding, line)
-    key = encoding, text_hash(line)
-    count = _line_counts.get(key)
-    if count is None:
+    """The tokens of one line that is not in the cache; a short one is in it afterwards."""
+    count = _count(encoding, line)
+    if len(line) <= MAX_CACHED_LINE_CHARS:
         if len(_line_counts) >= MAX_CACHED_LINES:
             _line_counts.clear()
-        count = _line_counts[key] = _count(encoding, line)
+        _line_counts[encoding, text_hash(line)] = count
     return count
 
 

@@ -17,6 +17,7 @@ from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
+from composer.prompt.lines import minute_words
 from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
@@ -588,6 +589,13 @@ def test_related_messages_come_after_the_view_and_are_dropped_after_recall() -> 
     assert dropped[-1] == (0, 0)
     assert any(recall == 0 and chosen for recall, chosen in dropped)
     assert all(chosen == 5 for recall, chosen in dropped if recall), "recall is dropped first"
+
+
+@given(st.datetimes(timezones=st.timezones()))
+@settings(deadline=None)
+@pytest.mark.property
+def test_a_time_is_written_to_the_minute_as_its_format_says(at: datetime) -> None:
+    assert minute_words(at) == f"{at:%Y-%m-%d %H:%M}"
 
 
 def test_the_marks_of_earlier_answers_are_not_shown_again() -> None:

@@ -159,6 +159,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "lines.is_own": lambda text: lines.is_own(AGENT, message(text)),
     "lines.view_line": lambda text: lines.view_line(AGENT, message(text)),
     "lines.related_line": lambda text: lines.related_line(AGENT, message(text)),
+    "lines.minute_words": lambda _: lines.minute_words(MOMENTS[1]),
     "lines.period_words": lambda text: lines.period_words(replace(item(text), starts_at=MOMENTS[1])),
     "lines.recall_line": lambda text: lines.recall_line(item(text), 1, f"in {names.in_quotes(text)}"),
     "lines.summary_line": lambda text: lines.summary_line(item(text)),
