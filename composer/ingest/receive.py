@@ -103,9 +103,16 @@ async def receive(
         stored: list[_Stored] = []
         appended: list[Appended] = []
         not_recorded = 0
-        for part in _split_at_privacy_changes(messages):
-            part_stored, part_appended, declined = await _store_part(tx, state, part, answer=answer, now=now)
-            stored, appended, not_recorded = stored + part_stored, appended + part_appended, not_recorded + declined
+        turns: list[tuple[Turn, datetime]] = []
+        parts = _split_at_privacy_changes(messages)
+        for part in parts:
+            entries, latest, declined = await _accept_part(tx, state, part, answer=answer, now=now)
+            stored, not_recorded = stored + entries, not_recorded + declined
+            appended += _appended(state, entries)
+            if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
+                turns = _turns(state, stored)
+            pairs = [(entry.conversation.id, entry.message) for entry in entries]
+            await tx.messages.append(pairs, latest, indexed=False, turns=turns, process=process)
         if run is None:  # a platform has it too: undoing an import leaves it
             own = {entry.message.id for entry in stored}
             again = [id for id, is_known in state.known.items() if is_known and id not in own]
@@ -113,9 +120,6 @@ async def receive(
                 await tx.imports.keep(again)
         if stored and not answer:
             await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored)})
-        turns = _turns(state, stored) if answer else []
-        if turns:
-            await tx.turns.queue(turns, process)
         spoken = [entry for entry in stored if untranscribed(entry.message.attachments)] if transcribe else []
         if spoken:
             await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
@@ -140,23 +144,18 @@ def unnumbered_seq(message: uuid.UUID) -> int:
     return -1 - (message.int >> 66)
 
 
-async def _store_part(
+async def _accept_part(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
-) -> tuple[list[_Stored], list[Appended], int]:
-    """Store messages between which no room changes its privacy. Returns what was stored, how each conversation
-    grew, and how many messages were not recorded."""
+) -> tuple[list[_Stored], dict[uuid.UUID, LastReceived], int]:
+    """Resolve messages between which no room changes its privacy. Returns what is to be stored of them, the latest one
+    of each conversation, and how many are not recorded."""
     conversations = await resolve_conversations(tx, batch, messages, now)
     new = await _find_new(tx, batch, messages, conversations)
     accepted = _apply_recording(batch, new, answer=answer)
     sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
     await ensure_members(tx, batch, sent, refuse=answer)
-    stored = _number(batch, accepted)
-    await tx.messages.append(
-        [(entry.conversation.id, entry.message) for entry in stored],
-        _last_received(messages, conversations, {e.conversation.id for e in accepted if not e.ephemeral}),
-        indexed=False,
-    )
-    return stored, _appended(batch, stored), len(new) - len(accepted)
+    latest = _last_received(messages, conversations, {e.conversation.id for e in accepted if not e.ephemeral})
+    return _number(batch, accepted), latest, len(new) - len(accepted)
 
 
 def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incoming]]:
@@ -191,7 +190,9 @@ async def _find_new(
         _Accepted(message_id(conversation.room_id or conversation.id, message.id), message, conversation)
         for message, conversation in zip(messages, conversations, strict=True)
     ]
-    await look_up_known(tx, batch, [entry.id for entry in resolved])
+    in_rooms = [entry for entry in resolved if entry.conversation.user_id is None]
+    senders = [(entry.conversation.room_id or entry.conversation.id, entry.incoming.user) for entry in in_rooms]
+    await look_up_known(tx, batch, [entry.id for entry in resolved], senders)
     return [entry for entry in resolved if not batch.known[entry.id]]
 
 

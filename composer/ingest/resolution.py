@@ -51,6 +51,7 @@ class Batch:
     guests: frozenset[str] = frozenset()
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
+    members: set[tuple[uuid.UUID, uuid.UUID]] = field(default_factory=set)  # (room, user) that are known to be members
 
     def room_id(self, place: Place) -> uuid.UUID:
         """The id of the room of a room or a thread."""
@@ -159,7 +160,7 @@ async def ensure_members(
         for message, conversation, at in sent
         if conversation.user_id is None
     }
-    if not members:
+    if members.keys() <= batch.members:
         return
     # Of several messages of one person the first one counts: it made them a member. A private thread does not speak for
     # its room.
@@ -191,12 +192,17 @@ async def resolve_sender(
     return batch.user_ids[incoming.user], conversations[0], as_known(batch, incoming)
 
 
-async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID]) -> None:
-    """Note in `batch.known` which messages are stored or erased. Their conversations are locked, so it stays true."""
+async def look_up_known(
+    tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID], senders: Iterable[tuple[uuid.UUID, str]]
+) -> None:
+    """Note in `batch.known` which messages are stored or erased: their conversations are locked, so it stays true. In
+    `batch.members`, which of the (room, user's id on the platform) are members: for most there is nothing to add."""
     new = [id for id in messages if id not in batch.known]
     if new:
-        found = await tx.messages.find_known_ids(new)
+        pairs = {(room, batch.user_ids[name]) for room, name in senders}
+        found, members = await tx.messages.find_known(new, sorted(pairs))
         batch.known |= {id: id in found for id in new}
+        batch.members |= members
 
 
 def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
@@ -265,7 +271,12 @@ async def _statements(
         for message, place in zip(messages, places, strict=True)
         if place.kind in ROOM_KINDS and place.stated_private is not None
     }
-    await look_up_known(tx, batch, stated)
+    senders = [
+        (batch.room_id(place), message.user)
+        for message, place in zip(messages, places, strict=True)
+        if place.kind in ROOM_KINDS
+    ]
+    await look_up_known(tx, batch, stated, senders)
     latest: dict[uuid.UUID, Place] = {}
     for id, place in stated.items():
         room = batch.room_id(place)

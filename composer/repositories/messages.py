@@ -3,11 +3,11 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from composer.model import Attachment, Conversation, Message, RecordingPolicy, Trust, Visibility
+from composer.model import Attachment, Conversation, Message, RecordingPolicy, Trust, Turn, Visibility
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
 
@@ -32,15 +32,31 @@ class Messages:
         """Which of these are stored, or were erased."""
         return {row["id"] for row in await self._sql.fetch("messages_known", ids=list(ids))}
 
+    async def find_known(
+        self, ids: Sequence[uuid.UUID], senders: Collection[tuple[uuid.UUID, uuid.UUID]]
+    ) -> tuple[set[uuid.UUID], set[tuple[uuid.UUID, uuid.UUID]]]:
+        """Which of these messages are stored, or were erased, and which of these (room, user) pairs are members now."""
+        rows = await self._sql.fetch(
+            "received_known",
+            ids=list(ids),
+            room_ids=[room for room, _ in senders],
+            user_ids=[user for _, user in senders],
+        )
+        messages = {row["id"] for row in rows if row["user_id"] is None}
+        return messages, {(row["id"], row["user_id"]) for row in rows if row["user_id"] is not None}
+
     async def append(
         self,
         messages: Sequence[tuple[uuid.UUID, Message]],
         received: Mapping[uuid.UUID, LastReceived] | None = None,
         *,
         indexed: bool,
+        turns: Sequence[tuple[Turn, datetime]] = (),
+        process: int | None = None,
     ) -> None:
         """Append (conversation, message) pairs. `received` records how far conversations were received, also those
-        without a new message; `indexed` False queues the messages for indexing."""
+        without a new message; `indexed` False queues the messages for indexing. `turns` are queued for a `process`,
+        each with the time of its message; existing ones stay unchanged."""
         new, received = [message for _, message in messages], received or {}
         counts = Counter(conversation for conversation, _ in messages)
         stored_counts = Counter(conversation for conversation, message in messages if message.seq > 0)
@@ -71,6 +87,13 @@ class Messages:
             seen_at=[each and each.at for each in latest],
             titles=[each and each.title for each in latest],
             stored_counts=[stored_counts[conversation] for conversation in changed],
+            turn_ids=[turn.id for turn, _ in turns],
+            turn_conversation_ids=[turn.conversation_id for turn, _ in turns],
+            turn_message_ids=[turn.message_id for turn, _ in turns],
+            turn_agent_ids=[turn.agent_id for turn, _ in turns],
+            turn_adapters=[turn.adapter for turn, _ in turns],
+            queued_at=[at for _, at in turns],
+            process=process,
         )
 
     async def latest(

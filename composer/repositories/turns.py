@@ -66,24 +66,11 @@ class StoredPrompt:
 
 
 class Turns:
-    """Stored turns. A turn is queued, then answered, then sent."""
+    """Stored turns. A turn is queued with its message (`Messages.append`), then answered, then sent."""
 
     def __init__(self, statements: Statements, tenant_id: uuid.UUID) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
-
-    async def queue(self, turns: Sequence[tuple[Turn, datetime]], process: int) -> None:
-        """Queue turns for a process. Existing ones stay unchanged."""
-        await self._sql.execute(
-            "turns_insert",
-            ids=[turn.id for turn, _ in turns],
-            conversation_ids=[turn.conversation_id for turn, _ in turns],
-            message_ids=[turn.message_id for turn, _ in turns],
-            agent_ids=[turn.agent_id for turn, _ in turns],
-            adapters=[turn.adapter for turn, _ in turns],
-            process=process,
-            at=[at for _, at in turns],
-        )
 
     async def adopt(self, process: int, served: Sequence[str]) -> int:
         """Take over unfinished turns of processes that have ended, where this one delivers (`TurnWorker.served`).

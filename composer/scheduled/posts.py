@@ -84,8 +84,7 @@ async def store_post(
     )
     if await tx.messages.find_known_ids([message.id]):
         return turn
-    await tx.messages.append([(conversation.id, message)], indexed=True)
-    await tx.turns.queue([(turn, now)], process)
+    await tx.messages.append([(conversation.id, message)], indexed=True, turns=[(turn, now)], process=process)
     answer = Answer(turn, None, "{}", "", Usage(), now, message=message, sources=post.sources)
     await tx.turns.store_answer(answer)
     return turn

@@ -94,7 +94,7 @@ class Responder:
         or delivered because the database or the platform does not answer: the worker then tries again, and the turn
         goes on from the state that it has reached.
         """
-        async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
+        async with self._database.statement(turn.tenant_id) as tx:
             found = await tx.turns.get_with_messages(turn.id)
         if found is None:
             return await self._end_erased(turn, delivery)

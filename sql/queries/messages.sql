@@ -25,9 +25,18 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
+-- name: received_known
+-- List which of these messages are stored or were erased, and which of these people are in which of these rooms now.
+SELECT id, NULL::uuid AS user_id FROM ({{messages_known}}) AS known
+UNION ALL
+SELECT m.conversation_id, m.user_id
+FROM unnest(:room_ids::uuid[], :user_ids::uuid[]) AS sender (room, person)
+JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = sender.room AND m.user_id = sender.person
+WHERE m.left_at IS NULL
+
 -- name: messages_append
--- Append messages, count them, and record how far a platform's events were received, in one statement, since every
--- message passes here. `attachments` and `mentions` are JSON texts. Ephemeral messages are never indexed. The arrays
+-- Append messages, queue turns that `process` will answer, count the messages, and record how far a platform's events were
+-- received, in one statement, since every message passes here. `attachments` and `mentions` are JSON texts. Ephemeral messages are never indexed. The arrays
 -- from `changed_ids` on are one entry for each conversation: how many messages it got, how many of them are not
 -- ephemeral, and the id, time and conversation title of the latest received message (NULL: none received, title
 -- unchanged).
@@ -47,6 +56,13 @@ WITH appended AS (
          AS new (id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments, mentions,
                  namespace,
                  visibility, indexed, ephemeral, reply_to, trust)
+), queued AS (
+    INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, adapter, state, claimed_by, queued_at)
+    SELECT :tenant_id, id, conversation_id, message_id, agent_id, adapter, 'queued', :process, at
+    FROM unnest(:turn_ids::uuid[], :turn_conversation_ids::uuid[], :turn_message_ids::uuid[], :turn_agent_ids::uuid[],
+                :turn_adapters::text[], :queued_at::timestamptz[])
+         AS new (id, conversation_id, message_id, agent_id, adapter, at)
+    ON CONFLICT DO NOTHING
 )
 UPDATE conversations AS c
 SET last_seq = c.last_seq + new.stored, version = c.version + new.count,

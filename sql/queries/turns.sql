@@ -1,12 +1,3 @@
--- name: turns_insert
--- Queue turns, in the transaction that stores their messages. `process` will answer them.
-INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, adapter, state, claimed_by, queued_at)
-SELECT :tenant_id, id, conversation_id, message_id, agent_id, adapter, 'queued', :process, at
-FROM unnest(:ids::uuid[], :conversation_ids::uuid[], :message_ids::uuid[], :agent_ids::uuid[], :adapters::text[],
-     :at::timestamptz[])
-     AS new (id, conversation_id, message_id, agent_id, adapter, at)
-ON CONFLICT DO NOTHING
-
 -- name: turns_unfinished
 -- List the turns that a process has to answer or send, oldest first.
 SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state
@@ -33,15 +24,19 @@ FROM turns AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
 
 -- name: turn_with_messages
 -- Get one turn with its question and its reply: a row for each of the two that is stored, else one with neither.
--- `present_namespace` is that of its conversation now.
-SELECT t.id AS turn_id, t.conversation_id, t.message_id, t.agent_id AS turn_agent_id, t.adapter, t.state, t.reply_id,
-       t.failure, t.prompt, t.answered_at,
-       m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
-       m.visibility, m.ephemeral, m.reply_to, m.trust, c.namespace AS present_namespace
-FROM turns AS t
-JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
-LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = ANY (ARRAY[t.message_id, t.reply_id])
-WHERE t.tenant_id = :tenant_id AND t.id = :id
+-- `present_namespace` is that of its conversation now. It sets its tenant itself, as api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT t.id AS turn_id, t.conversation_id, t.message_id, t.agent_id AS turn_agent_id, t.adapter, t.state, t.reply_id,
+           t.failure, t.prompt, t.answered_at,
+           m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
+           m.visibility, m.ephemeral, m.reply_to, m.trust, c.namespace AS present_namespace
+    FROM turns AS t
+    JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+    LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = ANY (ARRAY[t.message_id, t.reply_id])
+    WHERE t.tenant_id = within.tenant::uuid AND t.id = :id OFFSET 0
+) AS found
 
 -- name: turn_answer
 -- Store an answer, unless one is stored. The API reports the first three token counts; `counted_tokens` is our own

@@ -15,6 +15,7 @@ from composer.errors import Unavailable
 from composer.ingest.changes import change_message
 from composer.model import Incoming
 from composer.repositories.deliveries import Deliveries
+from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
@@ -78,14 +79,14 @@ async def test_an_event_that_could_not_be_stored_is_not_acknowledged_and_is_sent
 ) -> None:
     async with office.socket() if wire == "socket" else office.http() as running:
         failures = iter([OSError("the database is away")] * 2)
-        queue = Turns.queue
+        append = Messages.append
 
-        async def fail_at_first(self: Turns, *args: Any) -> None:
+        async def fail_at_first(self: Messages, *args: Any, **options: Any) -> None:
+            await append(self, *args, **options)
             for failure in failures:
                 raise failure
-            await queue(self, *args)
 
-        monkeypatch.setattr(Turns, "queue", fail_at_first)
+        monkeypatch.setattr(Messages, "append", fail_at_first)
         office.slack.outbox.ack_seconds = 0.5
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         await office.slack.settled()

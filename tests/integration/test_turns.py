@@ -21,7 +21,7 @@ from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
-from composer.workspace import room_id, user_id
+from composer.workspace import room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import START, AppHarness, open_harness
@@ -78,8 +78,21 @@ async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiv
         await tx.turns.mark_sent(turn.id, minute(2))
         assert await tx.turns.unfinished(PROCESS) == []
         assert await tx.turns.store_answer(answered(turn)) is False
-        await tx.turns.queue([(turn, minute(3))], PROCESS)
+        await tx.messages.append([], indexed=True, turns=[(turn, minute(3))], process=PROCESS)
         assert await tx.turns.unfinished(PROCESS) == []
+
+
+async def test_a_turn_is_read_by_one_statement_that_leaves_no_tenant_behind(receiver: Receiver) -> None:
+    [turn] = await queued(receiver, "hello")
+    async with receiver.database.statement(TENANT) as tx:
+        assert await tx.turns.get(turn.id) is None, "a statement that sets no tenant sees none"
+        found = await tx.turns.get_with_messages(turn.id)
+        assert found is not None
+        assert found.question is not None
+        assert (found.stored.turn, found.question.id, found.reply) == (turn, turn.message_id, None)
+        assert await tx.turns.get(turn.id) is None, "nor does the next one on its connection"
+    async with receiver.database.statement(tenant_id("another")) as tx:
+        assert await tx.turns.get_with_messages(turn.id) is None
 
 
 async def test_the_first_answer_stays(receiver: Receiver) -> None:

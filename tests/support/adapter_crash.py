@@ -24,11 +24,12 @@ from composer.app import App, open_app
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.deliveries import Deliveries
+from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
 from composer.settings import Settings
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
-from tests.support.crash import die, dying
+from tests.support.crash import die, dying, queues_turns
 from tests.support.embedder import HashedWords
 
 # Every step at which a turn over a chat platform can be cut off, in its order.
@@ -62,7 +63,7 @@ def plant(step: str, model: Model) -> None:
     """Make the process end at this step of the next turn."""
     match step:
         case "receiving":
-            dying(Turns, "queue")
+            dying(Messages, "append", of=queues_turns)
         case "received":
             dying(RedisWorkingCache, "append", before=True)
         case "composed":

@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.messages import Messages
 from composer.repositories.recall import Recall
 from composer.repositories.turns import Turns
 from composer.settings import Settings
@@ -97,17 +98,30 @@ class FileDelivery:
         raise AssertionError(sentence)
 
 
-def dying(owner: type, name: str, *, before: bool = False, call: int = 1) -> None:
-    """Make a method end the process at its `call`-th call, before or after it has done its work."""
+def queues_turns(options: Mapping[str, Any]) -> bool:
+    """Whether a call of `Messages.append` queues turns."""
+    return bool(options.get("turns"))
+
+
+def dying(
+    owner: type,
+    name: str,
+    *,
+    before: bool = False,
+    call: int = 1,
+    of: Callable[[Mapping[str, Any]], bool] = lambda options: True,
+) -> None:
+    """Make a method end the process at its `call`-th call, before or after it has done its work. Only those count whose
+    options are `of` these."""
     method, calls = getattr(owner, name), 0
 
     async def instead(*args: Any, **options: Any) -> Any:
         nonlocal calls
-        calls += 1
-        if calls == call and before:
+        calls += of(options)
+        if calls == call and of(options) and before:
             die()
         done = await method(*args, **options)
-        if calls == call:
+        if calls == call and of(options):
             die()
         return done
 
@@ -118,7 +132,7 @@ def plant(step: str) -> None:
     """Make the process end at this step."""
     match step:
         case "receiving":
-            dying(Turns, "queue")
+            dying(Messages, "append", of=queues_turns)
         case "received":
             dying(RedisWorkingCache, "append", before=True)
         case "queued":
