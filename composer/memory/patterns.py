@@ -258,12 +258,12 @@ def _kind(words: str) -> str | None:
     if is_group_decision(words):
         return "decision"
     for kind, pattern in _PATTERNS.items():
-        if may_match(kind, words) and pattern.search(words) and not (kind == "decision" and _UNDECIDED.search(words)):
+        if _may_match(kind, words) and pattern.search(words) and not (kind == "decision" and _UNDECIDED.search(words)):
             return kind
     return None
 
 
-def may_match(kind: str, words: str) -> bool:
+def _may_match(kind: str, words: str) -> bool:
     """Whether a sentence has to be searched for the pattern of a kind. Some letters beyond ASCII, such as the long s,
     count as cases of letters within it."""
     lowered = words.lower()

@@ -186,7 +186,7 @@ def test_every_statement_is_part_of_the_text_and_not_a_question(text: str) -> No
 def test_no_sentence_that_a_pattern_finds_is_passed_over_for_the_words_in_it(kind: str) -> None:
     shortest = [" ".join(text.split(" ")) for text in matches(_parser.parse(patterns._PATTERNS[kind].pattern))]
     assert len(shortest) > 9
-    assert [text for text in shortest if not patterns.may_match(kind, f"{text} ")] == []
+    assert [text for text in shortest if not patterns._may_match(kind, f"{text} ")] == []
 
 
 def matches(parsed: Any) -> list[str]:
