@@ -171,9 +171,8 @@ def _unaddressed(text: str, agents: Collection[str]) -> str:
 
 
 def _asks_agent(item: Item, agents: Collection[str]) -> bool:
-    """Whether an item that is a question is one to an agent: it mentions an agent of these names, or is of a DM or
-    session."""
-    if item.kind != "episode" or item.by_agent:
+    """Whether an item is a question to an agent: one that mentions an agent of these names, or of a DM or session."""
+    if item.kind != "episode" or item.by_agent or not is_question(item.text):
         return False
     return (
         item.namespace.startswith(_ALONE)
@@ -231,7 +230,7 @@ def _reasons(
         age_days = max((now - item.at).total_seconds(), 0.0) / 86_400
         position = positions[n]
         surrounded = candidates[position].item.id
-        of_time = _date_share(item.at, named) if named else 0.0
+        of_time = _date_share(item.at, named)
         reasons.append(
             (
                 by_meaning * meanings[n],
@@ -310,8 +309,6 @@ def _together(
 def _positions(candidates: Sequence[Candidate]) -> list[int]:
     """For each candidate the candidate whose surroundings count for it: for a statement the message that it was drawn
     from, if that is a candidate too, otherwise itself."""
-    if all(c.item.kind == "episode" for c in candidates):
-        return list(range(len(candidates)))
     episodes = {
         source: n for n, c in enumerate(candidates) if c.item.kind == "episode" for source in sources_of(c.item)
     }
