@@ -13,7 +13,7 @@ from composer.model import Attachment, ConversationKind, Incoming, Message, Plac
 from composer.visibility import readable_conversation
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
-from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiver, said
+from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, PROCESS, TENANT, Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -234,6 +234,19 @@ async def test_a_repeated_message_does_not_change_whether_a_room_is_private(rece
     await receiver(said("m1", place=replace(GENERAL, private=True)))
     await receiver(said("m1", place=replace(GENERAL, private=True)), said("m2", place=replace(GENERAL, private=False)))
     assert await receiver.conversation(room_id(HERE, "general")) == before
+
+
+async def test_a_mention_is_not_answered_where_its_batch_opens_the_room_after_it(receiver: Receiver) -> None:
+    closed, opened = replace(GENERAL, private=True), replace(GENERAL, private=False)
+    received = await receiver(
+        said("m1", "@nexus hi", place=closed),
+        said("m2", "hi", place=opened, minute=1),
+        said("m3", "@nexus hi", place=opened, minute=2),
+    )
+    assert len(received.new) == 3
+    assert [turn.message_id for turn in received.turns] == [received.new[2]], "the first was asked in private"
+    async with receiver.database.transaction(TENANT) as tx:
+        assert [turn for turn, _ in await tx.turns.unfinished(PROCESS)] == list(received.turns)
 
 
 async def test_a_public_thread_shares_the_namespace_of_its_room_and_a_private_thread_is_a_room(
