@@ -86,7 +86,7 @@ async def test_no_cache_of_the_process_contains_erased_text(harness: AppHarness,
 
 
 def cached_pieces(table: Any) -> int:
-    """How many pieces of counted texts a table has cached; 0 of a kind that caches nothing, which has no such number."""
+    """How many pieces of counted texts a table has cached; a kind that caches none has no such number."""
     try:
         return int(table.cache_len)
     except ValueError:
