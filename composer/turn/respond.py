@@ -204,8 +204,7 @@ class Responder:
     async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
         """Ask the model with the draft's prompt. If the prompt is too long for the model, a second one of half the
         tokens is composed, and asked without tools: these may have run already, and what they bring makes a prompt
-        longer.
-        Afterwards the reply's text is in the draft."""
+        longer. Afterwards the reply's text is in the draft."""
         try:
             await self._asker.ask(request, turn, draft, delivery)
         except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
