@@ -27,13 +27,13 @@ class StoredTurn:
 @dataclass(frozen=True, slots=True)
 class TurnWithMessages:
     """A turn with its question and its reply. The question is None once erased; there is no reply before the turn is
-    answered, of a failure, or once that is erased. `opened`: its room was private when the question was asked, and is
-    read by others since."""
+    answered, of a failure, or once that is erased. `room_opened`: its room was private when the question was
+    asked, and is read by others since."""
 
     stored: StoredTurn
     question: Message | None
     reply: Message | None
-    opened: bool = False
+    room_opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class Turns:
         messages = {each["id"]: whole_message_from_row(each) for each in rows if each["id"] is not None}
         reply = None if stored.reply_id is None else messages.get(stored.reply_id)
         question = messages.get(turn.message_id)
-        opened = question is not None and question.namespace != row["present_namespace"]
-        return TurnWithMessages(stored, question, reply, opened)
+        room_opened = question is not None and question.namespace != row["present_namespace"]
+        return TurnWithMessages(stored, question, reply, room_opened)
 
     async def store_answer(self, answer: Answer) -> bool:
         """Store an answer with its lineage; False if the turn was answered before."""

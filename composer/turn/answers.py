@@ -32,7 +32,7 @@ from composer.turn.sources import (
 
 logger = structlog.get_logger()
 
-OPENED: Final = "This room was made public since that was asked, so I don't answer it here. Ask again."
+ROOM_OPENED: Final = "This room was made public since that was asked, so I don't answer it here. Ask again."
 REPLY_PREFIX: Final = "reply:"  # begins the external id of an agent's reply
 
 
@@ -70,7 +70,8 @@ class AnswerStore:
 
     async def store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Answer | None:
         """Store an answer in one transaction. Returns None when the turn was deleted or already answered: then nothing
-        may be delivered. Where the room was opened while the model was answering, OPENED becomes the draft's `failure`.
+        may be delivered. Where the room was opened while the model was answering, ROOM_OPENED becomes the draft's
+        `failure`.
 
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
         stored, and a reply that drew on the erased source is retracted.
@@ -79,7 +80,7 @@ class AnswerStore:
             await tx.erasure.block()  # until this transaction ends; before any conversation is locked
             row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
             if row.conversation.namespace != question.namespace:  # what it was made from is not used there any more
-                draft.composed, draft.failure = None, "\n".join((OPENED, *draft.notices_without_quotes))
+                draft.composed, draft.failure = None, "\n".join((ROOM_OPENED, *draft.notices_without_quotes))
             prompt = None if draft.composed is None else draft.composed.prompt
             reused = 0 if prompt is None else await self._reused_tokens(tx, turn, agent, prompt)
             erased = {} if prompt is None else await _erased_sources(tx, prompt)

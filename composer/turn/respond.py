@@ -13,8 +13,8 @@ why there is no reply. A failure is stored with the turn, and is no message of t
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
 the answer, or when the platform has refused it permanently. When a question is erased, its turn is deleted if it is
-QUEUED; later, it stays without its question. The question of somebody who opted out is *ephemeral*: it is stored for
-its answer alone, and a task in the background erases it once the turn is SENT.
+QUEUED; in the other states it stays, without its question. The question of somebody who opted out is *ephemeral*: it
+is stored for its answer alone, and a task in the background erases it once the turn is SENT.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
 ANSWERED, and only delivered here. It answers nobody: its one message stands for the question and for the reply.
@@ -36,7 +36,7 @@ from composer.ports.observer import TurnOutcome, TurnReport
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
-from composer.turn.answers import OPENED, AnswerStore, DraftAnswer
+from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.asking import ModelAsker
 from composer.turn.citations import cited_messages, cites
 from composer.turn.compose import NOT_COMPARABLE, Composer
@@ -103,15 +103,17 @@ class Responder:
             return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
         if question is None:
             return await self._end_erased(turn, delivery)
+        # A private room may have been made public since the question was asked. What an answer was made from in private
+        # may not be shown there: the asker gets a sentence instead (ROOM_OPENED). A reminder or a digest is not posted.
         if stored.state is TurnState.ANSWERED:
-            if found.opened and question.by_agent:
-                return await self._end_erased(turn, delivery)  # nobody waits for what an agent posts of itself
+            if found.room_opened and question.by_agent:
+                return await self._end_erased(turn, delivery)
             draft = DraftAnswer()  # nothing is drafted: it holds the time of the delivery
             reply = _stored_reply(stored, question, found.reply)
-            if found.opened:
-                reply = replace(reply, text=OPENED, prompt=None, failed=True)
-        else:
-            draft = DraftAnswer() if found.opened else await self._draft(turn, agent, question, delivery)
+            if found.room_opened:
+                reply = replace(reply, text=ROOM_OPENED, prompt=None, failed=True)
+        else:  # storing the draft puts ROOM_OPENED in its place, where the room was opened
+            draft = DraftAnswer() if found.room_opened else await self._draft(turn, agent, question, delivery)
             new_reply = await self._store(turn, agent, question, draft)
             if new_reply is None:
                 return await self._end_unstored(turn, draft, delivery)
@@ -121,10 +123,11 @@ class Responder:
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
     async def _end_erased(self, turn: Turn, delivery: Delivery) -> TurnReport:
-        """End a turn whose question was erased: remove what an earlier attempt may have shown of its answer."""
+        """End a turn whose answer nobody is to see any more: remove what an earlier attempt may have shown of it. The
+        turn, if it is stored still, counts as sent: else the next process would take it up again."""
         await delivery.abandon(turn)
         async with self._database.transaction(turn.tenant_id) as tx:
-            await tx.turns.mark_sent(turn.id, self._clock.now())  # else the next process would take it up again
+            await tx.turns.mark_sent(turn.id, self._clock.now())
         return TurnReport(turn, TurnOutcome.ERASED)
 
     async def _end_unstored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
@@ -221,7 +224,9 @@ class Responder:
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
             # The sources that tools have brought count for this answer, too: the model has seen them.
             draft.composed = replace(draft.composed, prompt=draft.composed.prompt.with_tool_calls_of(earlier))
-            if draft.usage != Usage():  # what the model reports includes the first prompt
+            # Our count of a prompt is compared with the tokens that the model reports, to correct later counts. Not
+            # here: what it reports now includes the first prompt.
+            if draft.usage != Usage():
                 draft.composed = replace(draft.composed, counted_tokens=NOT_COMPARABLE)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
 
@@ -234,7 +239,8 @@ class Responder:
         if composed.prompt.images:
             with timed(draft.timings_ms, "images"):
                 prompt = await self.images.load_into(composed.prompt, turn)
-            draft.composed = replace(composed, prompt=prompt, counted_tokens=NOT_COMPARABLE)  # we count no images
+            # Our count leaves out images, so it is not compared with the tokens that the model reports.
+            draft.composed = replace(composed, prompt=prompt, counted_tokens=NOT_COMPARABLE)
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
         """Add to a reply the messages that it cites by their references, such as (s2): an adapter may link to them. A
@@ -271,10 +277,10 @@ class Responder:
                 if found is None:  # erased meanwhile: `deliver` has seen that, and has removed what it posted
                     return TurnOutcome.ERASED
                 stored_reply = found.reply
-                if reply.failed or stored_reply is None or stored_reply.text == reply.text:  # or as it was delivered
+                if reply.failed or stored_reply is None or stored_reply.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
-            reply = replace(reply, text=stored_reply.text, prompt=None, cited={})  # deliver the notice
+            reply = replace(reply, text=stored_reply.text, prompt=None, cited={})  # a notice that replaced it
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
@@ -283,7 +289,7 @@ class Responder:
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
-    assert question.user_id is not None, "no turn is queued for a message of an agent"
+    assert question.user_id is not None, "only messages of people are answered"
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 
 

@@ -6,7 +6,7 @@ from bot.script.places import PLATFORM
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_private
 from composer.model import Turn
-from composer.turn.answers import OPENED
+from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import Reply
 from tests.support.harness import AppHarness, RecordedDelivery
 
@@ -57,7 +57,7 @@ async def test_an_answer_from_a_rooms_private_time_is_not_delivered_after_its_op
     delivery = platform(harness)
     harness.app.turns.serve(PLATFORM, delivery)
     await harness.say("bob", "@nexus what is the code of the vault?", **CAVE)
-    assert [reply.text for reply in delivery.replies] == [OPENED]
+    assert [reply.text for reply in delivery.replies] == [ROOM_OPENED]
     await harness.say("bob", "@nexus what is the code of the vault?", **CAVE)
     assert len(delivery.replies) == 2
     assert "zqlynx" not in delivery.replies[1].text
