@@ -265,7 +265,9 @@ async def _new(tx: Transaction, access: EntryAccess, entries: Sequence[Entry]) -
     forgotten too often is left out."""
     found, waiting = list[Entry](), list(entries)
     for forgotten in range(1, MAX_FORGOTTEN + 1):
-        gone = await tx.erasure.erased_ids([each.id for each in waiting]) if waiting else set()
+        if not waiting:
+            break
+        gone = await tx.erasure.erased_ids([each.id for each in waiting])
         found += [each for each in waiting if each.id not in gone]
         again = [each for each in waiting if each.id in gone]
         waiting = [replace(each, id=_id(access, each.values.text, forgotten)) for each in again]

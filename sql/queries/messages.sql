@@ -35,11 +35,11 @@ JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = sender.roo
 WHERE m.left_at IS NULL
 
 -- name: messages_append
--- Append messages, queue turns that `process` will answer, count the messages, and record how far a platform's events were
--- received, in one statement, since every message passes here. `attachments` and `mentions` are JSON texts. Ephemeral messages are never indexed. The arrays
--- from `changed_ids` on are one entry for each conversation: how many messages it got, how many of them are not
--- ephemeral, and the id, time and conversation title of the latest received message (NULL: none received, title
--- unchanged).
+-- Append messages, queue turns that `process` will answer, count the messages, and record how far a platform's events
+-- were received, in one statement, since every message passes here. `attachments` and `mentions` are JSON texts.
+-- Ephemeral messages are never indexed. The arrays from `changed_ids` on are one entry for each conversation: how many
+-- messages it got, how many of them are not ephemeral, and the id, time and conversation title of the latest received
+-- message (NULL: none received, title unchanged).
 WITH appended AS (
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text,
                           attachments,
