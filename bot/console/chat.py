@@ -32,7 +32,7 @@ from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
@@ -91,24 +91,24 @@ class TerminalDelivery:
         if self._open is not None and self._open.id == turn.id:
             render.out.print(render.plain(text), end="")
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, answer: OutgoingAnswer) -> None:
         """Print the whole answer, or end the line of a streamed one."""
-        if not reply.in_reply_to:
+        if not answer.in_reply_to:
             # What is due in one's DM is posted wherever one sits; without its place it would look like part of a room.
-            here = reply.turn.conversation_id == self._conversation
-            render.show(reply.text if here else f"({await self._place(reply.turn)}) {reply.text}", style="bold")
+            here = answer.turn.conversation_id == self._conversation
+            render.show(answer.text if here else f"({await self._place(answer.turn)}) {answer.text}", style="bold")
             return
-        if reply.in_reply_to not in self._expected and reply.turn.conversation_id != self._conversation:
+        if answer.in_reply_to not in self._expected and answer.turn.conversation_id != self._conversation:
             return
-        if reply.in_reply_to not in self._expected:
+        if answer.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
-        self._expected.discard(reply.in_reply_to)
-        text = reply.failure_details or reply.text  # who sits here runs Nexus
-        if self._open is not None and self._open.id == reply.turn.id:
+        self._expected.discard(answer.in_reply_to)
+        text = answer.failure_details or answer.text  # who sits here runs Nexus
+        if self._open is not None and self._open.id == answer.turn.id:
             self._open = None
-            render.out.print(f"\n{text}" if reply.failed else "")
+            render.out.print(f"\n{text}" if answer.failed else "")
         else:
-            render.show(text, style="yellow" if reply.failed else "")
+            render.show(text, style="yellow" if answer.failed else "")
 
     async def _place(self, turn: Turn) -> str:
         """Where something is posted that answers nothing."""

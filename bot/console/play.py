@@ -13,7 +13,7 @@ from bot.script.places import PLATFORM, incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
 from composer.model import ConversationKind, Turn
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
 Emit = Callable[[dict[str, Any]], None]
@@ -48,24 +48,24 @@ class ScriptDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Do nothing: one event carries the whole answer."""
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, answer: OutgoingAnswer) -> None:
         """Emit the whole answer, or the error."""
-        if not reply.in_reply_to:
-            place = await self._place(reply.turn)
-            self._emit({"event": "post", **place, "turn": str(reply.key), "text": reply.text})
+        if not answer.in_reply_to:
+            place = await self._place(answer.turn)
+            self._emit({"event": "post", **place, "turn": str(answer.turn.id), "text": answer.text})
             return
-        if reply.failed:
-            self._emit({"event": "error", "to": reply.in_reply_to, "turn": str(reply.key), "text": reply.text})
+        if answer.failed:
+            self._emit({"event": "error", "to": answer.in_reply_to, "turn": str(answer.turn.id), "text": answer.text})
             return
-        prompt = None if reply.prompt is None else json.loads(reply.prompt)
+        prompt = None if answer.prompt is None else json.loads(answer.prompt)
         self._emit(
             {
                 "event": "reply",
-                "to": reply.in_reply_to,
-                "turn": str(reply.key),
-                "text": reply.text,
+                "to": answer.in_reply_to,
+                "turn": str(answer.turn.id),
+                "text": answer.text,
                 "prompt": prompt,
-                "timings_ms": dict(reply.timings_ms),
+                "timings_ms": dict(answer.timings_ms),
             }
         )
 

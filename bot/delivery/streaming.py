@@ -25,7 +25,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 
 logger = structlog.get_logger()
 
@@ -97,24 +97,24 @@ class StreamingDelivery:
         if stream.task is None or stream.task.done():
             stream.task = asyncio.create_task(self._show_progress(turn, stream))
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, answer: OutgoingAnswer) -> None:
         """Post or edit the parts until they show the whole answer. Raises Unavailable when the platform does not
         answer: the turn stays answered and unsent, and is delivered later."""
-        stream = await self._stream(reply.turn)
+        stream = await self._stream(answer.turn)
         if stream is None:
             return
         await _stop_progress(stream)
-        stream.text = reply.text
+        stream.text = answer.text
         try:
-            stream.links = await self._links(stream.to, reply.cited)
-            await self._update(reply.turn, stream)
+            stream.links = await self._links(stream.to, answer.cited)
+            await self._update(answer.turn, stream)
         except Refused:
-            self._streams.pop(reply.turn.id, None)  # the platform refuses it for good
+            self._streams.pop(answer.turn.id, None)  # the platform refuses it for good
             raise
         except _QuestionErased:
-            await self.abandon(reply.turn)
+            await self.abandon(answer.turn)
             return
-        self._streams.pop(reply.turn.id, None)
+        self._streams.pop(answer.turn.id, None)
 
     async def abandon(self, turn: Turn) -> None:
         """Retract what was shown of an answer that will not be delivered, since its question was erased.

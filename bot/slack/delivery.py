@@ -10,7 +10,7 @@ from composer.app import App
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 
 
 class SlackDelivery(StreamingDelivery):
@@ -32,11 +32,11 @@ class SlackDelivery(StreamingDelivery):
         self._slack_outbox.begin(turn)
         await super().on_chunk(turn, text)
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, answer: OutgoingAnswer) -> None:
         """Show the whole answer. Raises as StreamingDelivery."""
-        self._slack_outbox.complete(reply.turn)
-        await super().deliver(reply)
-        await self._slack_outbox.finish(reply.turn)
+        self._slack_outbox.complete(answer.turn)
+        await super().deliver(answer)
+        await self._slack_outbox.finish(answer.turn)
 
     async def abandon(self, turn: Turn) -> None:
         """Retract what was shown of an answer that will not be delivered. Does not fail."""

@@ -21,7 +21,7 @@ from composer.sessions.forgetting import forget_session
 from composer.sessions.history import get_turn, sources_of
 from composer.sessions.opening import OpenSession, Said, agent_of, open_session
 from composer.sessions.owner import SessionOwner
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import API, api_workspace, message_id
 
 LOOK_SECONDS: Final = 2.0  # between looks at a turn that nothing is heard of, and at the credential of who waits
@@ -111,9 +111,9 @@ class SessionDelivery:
         """Pass on why there is no answer yet."""
         self._tell(turn, Event(EventKind.DELAY, sentence))
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, answer: OutgoingAnswer) -> None:
         """Say that the answer is there. It is stored, so nothing else is to be done."""
-        self._tell(reply.turn, Event(EventKind.FAILED if reply.failed else EventKind.ANSWER, reply.text))
+        self._tell(answer.turn, Event(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
 
     async def abandon(self, turn: Turn) -> None:
         """Say that there will be no answer."""

@@ -1,6 +1,5 @@
 """What the responder hands to an adapter, and how the adapter shows it to people. Adapters implement `Delivery`."""
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,19 +9,19 @@ from composer.repositories.explanations import MessageAddress
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What an adapter delivers for a turn: a reply, or the failure in its place (`failed`). `text` is what the model
+class OutgoingAnswer:
+    """The answer of a turn, as an adapter delivers it: a reply, or a failure (`failed`). `text` is what the model
     answered, or the sentence that says why there is no reply.
 
-    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
-    agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited` maps
-    each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
-    `failure_details` tell those who run Nexus why there is none, where that is known: the terminal alone shows them.
+    The turn's id is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for
+    what an agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited`
+    maps each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
+    `failure_details` tell those who run Nexus why there is no reply, where that is known: the terminal alone shows
+    them.
     """
 
-    key: uuid.UUID
-    text: str
     turn: Turn
+    text: str
     in_reply_to: str
     prompt: str | None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
@@ -34,8 +33,9 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these, and the worker calls `on_delay`. For a reply that was stored earlier, and when no prompt
-    could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called instead.
+    The responder calls these, and the worker calls `on_delay`. For an answer that was stored earlier, and when no
+    prompt could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called
+    instead.
 
     When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
     log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
@@ -55,11 +55,11 @@ class Delivery(Protocol):
         whether the worker will try again. It is shown and not stored."""
         ...
 
-    async def deliver(self, reply: Reply) -> None:
-        """Show the whole reply.
+    async def deliver(self, answer: OutgoingAnswer) -> None:
+        """Show the whole answer.
 
-        It may be called several times with the same key, after a crash, by two processes, and when the reply was
-        retracted meanwhile: there must be one message, with the text of the last call. The adapter stores the id of
+        It may be called several times for the same turn: after a crash, by two processes, and when the reply was
+        retracted meanwhile. There must be one message, with the text of the last call. The adapter stores the id of
         what it posts; if the question was erased by then, it retracts what it has just posted.
 
         Raises Unavailable (try again later) or Refused (the platform will never accept it).

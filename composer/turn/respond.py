@@ -2,22 +2,28 @@
 
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver it
 
-`Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, and reads the
-layers with `Reader` (composer/turn/reading.py). `ModelAsker` (composer/turn/asking.py) asks the model, which may search
-and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the answer. `Delivery`
-(composer/turn/delivery.py) shows it to people: each adapter implements that interface.
+`Composer` (composer/turn/compose.py) does everything up to the packed prompt: it resolves the viewer, which gives a
+`Readable`, and reads the layers with `Reader` (composer/turn/reading.py). `ModelAsker` (composer/turn/asking.py) asks
+the model, which may search and write memory while it answers. `AnswerStore` (composer/turn/answers.py) stores the
+answer. `Delivery` (composer/turn/delivery.py) shows it to people: each adapter implements that interface.
 
-The answer to a question is a *reply*, which is a message of the log, or a *failure*: the sentence that tells the person
-why there is no reply. A failure is stored with the turn, and is no message of the log. Either is delivered as a
-`Reply`.
+An *answer* is either a *reply*, which is a message of the log, or a *failure*: the sentence that tells the person why
+there is no reply. A failure is stored with the turn, and is no message of the log.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
-the answer, or when the platform has refused it permanently. When a question is erased, its turn is deleted if it is
-QUEUED; in the other states it stays, without its question. The question of somebody who opted out is *ephemeral*: it
-is stored for its answer alone, and a task in the background erases it once the turn is SENT.
+the answer, or when the platform has refused it permanently. A question may be erased meanwhile. Then a QUEUED turn is
+deleted; an ANSWERED or SENT one stays, without its question, and its answer is not shown any more. The question of
+somebody who opted out is *ephemeral*: it is stored for its answer alone, and a task in the background erases it once
+the turn is SENT.
+
+A private room may be made public (*opened*) between the question and the delivery. An answer that was made from what
+was said in private may not be shown there any more. The asker gets the sentence ROOM_OPENED instead, as a failure.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
-ANSWERED, and only delivered here. It answers nobody: its one message stands for the question and for the reply.
+ANSWERED, and only delivered here. It answers nobody: one message of the agent is both its question and its reply.
+
+The database is used in three ways: `statement` is one read by itself; `transaction` reads and writes; `transaction`
+with `snapshot=True` makes several reads as of one moment.
 """
 
 import asyncio
@@ -40,7 +46,7 @@ from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.asking import ModelAsker
 from composer.turn.citations import cited_messages, cites
 from composer.turn.compose import NOT_COMPARABLE, Composer
-from composer.turn.delivery import Delivery, Reply
+from composer.turn.delivery import Delivery, OutgoingAnswer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
@@ -49,7 +55,7 @@ logger = structlog.get_logger()
 
 # When a prompt is too long for the model, a second one is made, with at most this share of the tokens of the first.
 RETRY_PROMPT_SHARE: Final = 0.5
-STOPPED: Final = "Stopped: this answer is not stored."  # a failure
+STOPPED: Final = "Stopped: this answer is not stored."  # a failure, as ROOM_OPENED is
 
 
 class Responder:
@@ -79,7 +85,7 @@ class Responder:
     def stop_answers(self, conversation: uuid.UUID) -> bool:
         """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
         stored and delivered in its place. Returns whether there was one."""
-        found = {turn_id: task for turn_id, (its_own, task) in self._drafting.items() if its_own == conversation}
+        found = {turn_id: task for turn_id, (place, task) in self._drafting.items() if place == conversation}
         for turn_id, task in found.items():
             if turn_id not in self._stopped:
                 self._stopped.add(turn_id)
@@ -87,44 +93,45 @@ class Responder:
         return bool(found)
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
-        """Answer a turn, deliver the answer, and return how that ended. A turn that an earlier attempt has answered, of
+        """Answer a turn, deliver the answer, and return how that ended. A turn that an earlier attempt has answered, in
         this process or another, is only delivered.
 
-        If answering fails, the answer is a failure. Raises Unavailable when the answer cannot be stored
-        or delivered because the database or the platform does not answer: the worker then tries again, and the turn
-        goes on from the state that it has reached.
+        If answering fails, the answer is a failure. Raises Unavailable when the answer cannot be stored or delivered
+        because the database or the platform does not answer: the worker then tries again, and the turn goes on from the
+        state that it has reached.
         """
         async with self._database.statement(turn.tenant_id) as tx:
             found = await tx.turns.get_with_messages(turn.id)
         if found is None:
-            return await self._end_erased(turn, delivery)
+            return await self._end_withdrawn(turn, delivery)
         stored, question = found.stored, found.question
         if stored.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
         if question is None:
-            return await self._end_erased(turn, delivery)
-        # A private room may have been made public since the question was asked. What an answer was made from in private
-        # may not be shown there: the asker gets a sentence instead (ROOM_OPENED). A reminder or a digest is not posted.
-        if stored.state is TurnState.ANSWERED:
-            if found.room_opened and question.by_agent:
-                return await self._end_erased(turn, delivery)
-            draft = DraftAnswer()  # nothing is drafted: it holds the time of the delivery
-            reply = _stored_reply(stored, question, found.reply)
-            if found.room_opened:
-                reply = replace(reply, text=ROOM_OPENED, prompt=None, failed=True)
-        else:  # storing the draft puts ROOM_OPENED in its place, where the room was opened
-            draft = DraftAnswer() if found.room_opened else await self._draft(turn, agent, question, delivery)
-            new_reply = await self._store(turn, agent, question, draft)
-            if new_reply is None:
+            return await self._end_withdrawn(turn, delivery)
+        if found.room_opened and question.by_agent:  # a reminder or a digest is for the room as it was
+            return await self._end_withdrawn(turn, delivery)
+        if stored.state is TurnState.QUEUED:
+            draft = DraftAnswer()  # of an opened room it stays empty: `store` fills in ROOM_OPENED
+            if not found.room_opened:
+                draft = await self._draft(turn, agent, question, delivery)
+            new_answer = await self._store(turn, agent, question, draft)
+            if new_answer is None:
                 return await self._end_unstored(turn, draft, delivery)
-            reply = new_reply
+            answer = new_answer
+        else:
+            draft = DraftAnswer()  # empty: all that will be reported is the time of the delivery
+            answer = _stored_answer(stored, question, found.reply)
+            if found.room_opened:
+                answer = replace(answer, text=ROOM_OPENED, prompt=None, failed=True)
         with timed(draft.timings_ms, "deliver"):
-            outcome = await self._deliver(await self._with_citations(reply, question), delivery)
+            outcome = await self._deliver(await self._with_citations(answer, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _end_erased(self, turn: Turn, delivery: Delivery) -> TurnReport:
-        """End a turn whose answer nobody is to see any more: remove what an earlier attempt may have shown of it. The
-        turn, if it is stored still, counts as sent: else the next process would take it up again."""
+    async def _end_withdrawn(self, turn: Turn, delivery: Delivery) -> TurnReport:
+        """End a turn whose answer nobody is to see any more, and count it as erased. What an earlier attempt may have
+        shown of it is removed. The turn, if it is still stored, becomes SENT: else the next process would take it up
+        again."""
         await delivery.abandon(turn)
         async with self._database.transaction(turn.tenant_id) as tx:
             await tx.turns.mark_sent(turn.id, self._clock.now())
@@ -132,27 +139,28 @@ class Responder:
 
     async def _end_unstored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
         """End a turn whose draft was not stored. If the turn was erased meanwhile, what was shown of the draft is
-        removed. Otherwise another process answered it: adapters find what they have shown of a turn by its id, so the
-        other answer replaces what was shown of this one."""
+        removed. Otherwise another process has stored an answer, and delivers it (if that process dies, the next one
+        does). Adapters find what they have shown of a turn by its id, so that answer replaces what was shown of this
+        one."""
         outcome = TurnOutcome.ANSWERED_ELSEWHERE
         if await self._is_erased(turn):
             outcome = TurnOutcome.ERASED
             await delivery.abandon(turn)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Reply | None:
-        """Store a draft. None when the turn was erased meanwhile, or answered by another process."""
-        answer = await self._answers.store(turn, agent, question, draft)
-        if answer is None:
+    async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> OutgoingAnswer | None:
+        """Store a draft, and return it as it will be delivered. None when the turn was erased meanwhile, or answered by
+        another process."""
+        stored = await self._answers.store(turn, agent, question, draft)
+        if stored is None:
             return None
-        return Reply(
-            key=turn.id,
-            text=answer.message.text if answer.message is not None else answer.failure or "",
+        return OutgoingAnswer(
             turn=turn,
+            text=stored.message.text if stored.message is not None else stored.failure or "",
             in_reply_to=question.external_id,
-            prompt=answer.prompt,
+            prompt=stored.prompt,
             timings_ms=draft.timings_ms,
-            failed=answer.failure is not None,
+            failed=stored.failure is not None,
             failure_details=draft.failure_details,
         )
 
@@ -168,8 +176,8 @@ class Responder:
         assert task is not None
         self._drafting[turn.id] = (turn.conversation_id, task)
         try:
-            question = await self._voice_notes.with_transcript(turn.tenant_id, question, turn.adapter)
-            request = _prompt_request(turn, agent, question)
+            spoken = await self._voice_notes.with_transcript(turn.tenant_id, question, turn.adapter)
+            request = _prompt_request(turn, agent, spoken)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
@@ -206,17 +214,17 @@ class Responder:
 
     async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
         """Ask the model with the draft's prompt. If the prompt is too long for the model, a second one of half the
-        tokens is composed, and asked without tools: these may have run already, and what they bring makes a prompt
-        longer. Afterwards the reply's text is in the draft."""
+        tokens takes its place in the draft, and the model is asked without tools: these may have run already, and what
+        they bring makes a prompt longer. Afterwards the reply's text is in the draft."""
         try:
             await self._asker.ask(request, turn, draft, delivery)
-        except PromptTooLong as error:  # nothing was shown yet, except what the model said before it called a tool
+        except PromptTooLong as error:  # all that may have been shown is what the model wrote before it called a tool
             assert draft.composed is not None
             earlier = draft.composed.prompt
             logger.warning("prompt.too_long", turn=str(turn.id), tokens=earlier.tokens, error=for_operator(error))
-            # To get a shorter prompt, compose it as if the model's window were smaller: a prompt fills MAX_PROMPT_SHARE
-            # of a window. Its compaction is not stored: perhaps only this question was too long, or what a tool brought
-            # for it, and later prompts need not be shorter.
+            # To get a shorter prompt, compose it for an agent with a smaller window: a prompt fills MAX_PROMPT_SHARE of
+            # a window. The model is then asked as the agent that it is. The compaction is not stored: perhaps only this
+            # question was too long, or what a tool brought for it, and later prompts need not be shorter.
             agent = request.agent
             smaller = replace(
                 agent, window=min(agent.window, int(earlier.tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE))
@@ -224,8 +232,9 @@ class Responder:
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
             # The sources that tools have brought count for this answer, too: the model has seen them.
             draft.composed = replace(draft.composed, prompt=draft.composed.prompt.with_tool_calls_of(earlier))
-            # Our count of a prompt is compared with the tokens that the model reports, to correct later counts. Not
-            # here: what it reports now includes the first prompt.
+            # Our count of a prompt is compared with the tokens that the model reports, to correct later counts. If the
+            # model has called a tool, the usage already has the tokens of the first prompt: what it reports for the
+            # second is added, and the sum says nothing of ours.
             if draft.usage != Usage():
                 draft.composed = replace(draft.composed, counted_tokens=NOT_COMPARABLE)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
@@ -233,7 +242,7 @@ class Responder:
     async def _compose(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool
     ) -> None:
-        """Compose the draft's prompt, with its images."""
+        """Compose the draft's prompt, with its images. It replaces an earlier one, with the times that this took."""
         composed = await self._composer.compose(request, persist_compaction=persist_compaction)
         draft.composed, draft.timings_ms = composed, composed.timings_ms
         if composed.prompt.images:
@@ -242,30 +251,30 @@ class Responder:
             # Our count leaves out images, so it is not compared with the tokens that the model reports.
             draft.composed = replace(composed, prompt=prompt, counted_tokens=NOT_COMPARABLE)
 
-    async def _with_citations(self, reply: Reply, question: Message) -> Reply:
+    async def _with_citations(self, answer: OutgoingAnswer, question: Message) -> OutgoingAnswer:
         """Add to a reply the messages that it cites by their references, such as (s2): an adapter may link to them. A
         source that its viewer, as of now, may not read any more is left out. Without the database, nothing is added."""
-        if reply.failed or not cites(reply.text):
-            return reply
+        if answer.failed or not cites(answer.text):
+            return answer
         try:
-            async with self._database.transaction(reply.turn.tenant_id, snapshot=True) as tx:
-                cited = await cited_messages(tx, reply.turn, question, reply.prompt, reply.text)
+            async with self._database.transaction(answer.turn.tenant_id, snapshot=True) as tx:
+                cited = await cited_messages(tx, answer.turn, question, answer.prompt, answer.text)
         except Unavailable as error:
-            logger.warning("turn.citations_unavailable", turn=str(reply.turn.id), error=for_operator(error))
-            return reply
-        return replace(reply, cited=cited)
+            logger.warning("turn.citations_unavailable", turn=str(answer.turn.id), error=for_operator(error))
+            return answer
+        return replace(answer, cited=cited)
 
-    async def _deliver(self, reply: Reply, delivery: Delivery) -> TurnOutcome:
-        """Deliver a reply and mark its turn as sent; returns how the turn ended.
+    async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
+        """Deliver an answer and mark its turn as sent; returns how the turn ended.
 
-        If somebody forgets a source of the reply while it is delivered, a notice takes the place of its text in the
-        message log, and is delivered in the same way. When the platform refuses a reply permanently, the turn counts as
-        sent, and the reason is stored.
+        If somebody forgets a source of a reply while it is delivered, a notice takes the place of its text in the
+        message log. Then the notice is delivered, over what was shown. When the platform refuses an answer permanently,
+        the turn counts as sent, and the reason is stored.
         """
-        turn = reply.turn
+        turn = answer.turn
         while True:
             try:
-                await delivery.deliver(reply)
+                await delivery.deliver(answer)
             except Refused as error:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
@@ -274,13 +283,15 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 found = await tx.turns.get_with_messages(turn.id)
-                if found is None:  # erased meanwhile: `deliver` has seen that, and has removed what it posted
+                # Erased meanwhile. The adapter has stored the id of its post. If the turn was gone by then, the adapter
+                # has removed the post (see `Delivery.deliver`); if not, the erasure has found the id and removes it.
+                if found is None:
                     return TurnOutcome.ERASED
-                stored_reply = found.reply
-                if reply.failed or stored_reply is None or stored_reply.text == reply.text:
+                reply = found.reply  # None for a failure, and for a reply that was erased by itself
+                if answer.failed or reply is None or reply.text == answer.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
-                    return TurnOutcome.FAILED if reply.failed else TurnOutcome.DELIVERED
-            reply = replace(reply, text=stored_reply.text, prompt=None, cited={})  # a notice that replaced it
+                    return TurnOutcome.FAILED if answer.failed else TurnOutcome.DELIVERED
+            answer = replace(answer, text=reply.text, prompt=None, cited={})  # the notice
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
@@ -293,12 +304,11 @@ def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptReques
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 
 
-def _stored_reply(stored: StoredTurn, question: Message, reply_message: Message | None) -> Reply:
-    """The reply of a turn that is answered and not yet delivered. `reply_message` is None for a failure."""
-    return Reply(
-        key=stored.turn.id,
-        text=reply_message.text if reply_message is not None else stored.failure or "",
+def _stored_answer(stored: StoredTurn, question: Message, reply: Message | None) -> OutgoingAnswer:
+    """The answer of a turn that is ANSWERED. `reply` is None for a failure."""
+    return OutgoingAnswer(
         turn=stored.turn,
+        text=reply.text if reply is not None else stored.failure or "",
         in_reply_to="" if question.by_agent else question.external_id,  # what an agent posts answers nobody
         prompt=stored.prompt,
         failed=stored.failure is not None,

@@ -14,7 +14,7 @@ from composer.app import App
 from composer.model import Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.stores.minilm import MiniLM
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
@@ -66,7 +66,7 @@ class TimedDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Nothing is shown."""
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, reply: OutgoingAnswer) -> None:
         """Note the time of the answer."""
         number = int(reply.text.rpartition(" ")[2])
         self._times.delivered[number] = time.perf_counter()

@@ -7,7 +7,7 @@ from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_private
 from composer.model import Turn
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from tests.support.harness import AppHarness, RecordedDelivery
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ class AwayOnce(RecordedDelivery):
         super().__init__()
         self._harness, self._was_away = harness, False
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, reply: OutgoingAnswer) -> None:
         if not self._was_away:
             self._was_away = True
             await open_cave(self._harness)

@@ -18,7 +18,7 @@ from composer.ingest import voice_notes
 from composer.model import Attachment, Message, Place, Turn
 from composer.repositories.voice_notes import MAX_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.usage.transcription import TranscriptionMeter
 from jobs.runner import Runner
 from jobs.table import JOBS_BY_NAME
@@ -62,7 +62,7 @@ class Spoken(Office):
 
     files: Files
 
-    async def send(self, user: str, place: Place, *, id: str, text: str = "", **note: Any) -> list[Reply]:
+    async def send(self, user: str, place: Place, *, id: str, text: str = "", **note: Any) -> list[OutgoingAnswer]:
         """Send a voice note and wait until all is done; returns the answers."""
         harness, before = self.harness, len(self.harness.delivery.replies)
         here = harness.workspace()

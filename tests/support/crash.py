@@ -24,7 +24,7 @@ from composer.settings import Settings
 from composer.stores.minilm import MiniLM
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from tests.support.harness import ManualClock
 
 # Every step at which a turn can be cut off, in its order.
@@ -82,10 +82,10 @@ class FileDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """A chunk is part of the one message that the answer becomes."""
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, reply: OutgoingAnswer) -> None:
         if self._step == "sending":
             die()
-        path = self._shown / f"{reply.in_reply_to}.{reply.key}"
+        path = self._shown / f"{reply.in_reply_to}.{reply.turn.id}"
         assert not path.exists() or path.read_text() == reply.text, "the same answer in other words"
         path.write_text(reply.text)
         if self._step == "sent":

@@ -19,7 +19,7 @@ from composer.ingest.rooms import record_membership
 from composer.model import Place, Turn
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ class RecordedDelivery:
     """A streaming delivery that records what it is asked to show (composer.turn.worker)."""
 
     def __init__(self) -> None:
-        self.replies: list[Reply] = []
+        self.replies: list[OutgoingAnswer] = []
         self.started: list[UUID] = []
         self.abandoned: list[UUID] = []
         self.chunks: list[str] = []
@@ -60,7 +60,7 @@ class RecordedDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         self.chunks.append(text)
 
-    async def deliver(self, reply: Reply) -> None:
+    async def deliver(self, reply: OutgoingAnswer) -> None:
         self.replies.append(reply)
 
     async def abandon(self, turn: Turn) -> None:
@@ -97,7 +97,7 @@ class AppHarness:
         await self.app.indexer.catch_up(at.tenant_id)
         return received
 
-    async def ask(self, user: str, text: str, **options: Any) -> Reply:
+    async def ask(self, user: str, text: str, **options: Any) -> OutgoingAnswer:
         """Send a message that exactly one agent answers, and return the answer."""
         before = len(self.delivery.replies)
         await self.say(user, text, **options)

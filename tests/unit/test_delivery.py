@@ -18,7 +18,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.delivery import Reply
+from composer.turn.delivery import OutgoingAnswer
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -75,7 +75,7 @@ async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() ->
     delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()  # the part is posted, and its id is being stored
-    sending = asyncio.create_task(delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None)))
+    sending = asyncio.create_task(delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None)))
     await asyncio.sleep(0)
     store.allowed.set()
     await sending
@@ -96,7 +96,7 @@ async def test_the_marks_of_an_answer_become_links_when_it_is_whole() -> None:
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     text = "It is on the ninth (s1), as Bob said (s2, s7)."
-    await delivery.deliver(Reply(turn.id, text, turn, "m1", None, cited={"s1": address("11"), "s2": address("12")}))
+    await delivery.deliver(OutgoingAnswer(turn, text, "m1", None, cited={"s1": address("11"), "s2": address("12")}))
     assert outbox.shown == {
         "p0": "It is on the ninth ([s1](https://chat/11)), as Bob said ([s2](https://chat/12), s7)."
     }
@@ -212,6 +212,6 @@ async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted()
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     store.erased = True  # after the delivery looked up the destination of the answer
-    await delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None))
+    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None))
     assert outbox.shown == {"p0": RETRACTED}
     assert delivery._streams == {}
