@@ -29,10 +29,10 @@ NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a
 _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a person or of a tool.", auto_error=False)
 
 
-async def principal_of(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
-    """Whom the credentials of a request stand for. Every wrong one is answered alike, with 401; a tool on a route that
-    is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has nothing
-    left of with 429."""
+async def principal_of(request: Request, nexus: Served) -> Principal:
+    """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
+    that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
+    nothing left of with 429."""
     found = await resolved(request, nexus.app)
     if found is None:
         await nexus.fair_use.admit(address_of(request))
@@ -47,6 +47,12 @@ async def principal_of(request: Request, nexus: Nexus, _: Annotated[object, Secu
     return found
 
 
+async def _bearer(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
+    """The same, once all of the request is here: a body may take a minute, and credentials end meanwhile."""
+    await request.body()
+    return await principal_of(request, nexus)
+
+
 async def gateway_key_of(request: Request, nexus: Served) -> GatewayKey | None:
     """The key without an owner that a request has, if it has one, within its limit of requests."""
     bearer = bearer_of(request)
@@ -57,7 +63,7 @@ async def gateway_key_of(request: Request, nexus: Served) -> GatewayKey | None:
     return found
 
 
-async def _admin(principal: Annotated[Principal, Depends(principal_of)], nexus: Nexus) -> Principal:
+async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:
     """An admin of the tenant, by a credential that has the permission. Such requests have a lower limit."""
     principal.require(Permission.ADMIN)
     await nexus.fair_use.admit(_caller(principal), admin=True)
@@ -68,5 +74,5 @@ def _caller(principal: Principal) -> str:
     return f"key:{principal.id}"
 
 
-Bearer = Annotated[Principal, Depends(principal_of)]
+Bearer = Annotated[Principal, Depends(_bearer)]
 Admin = Annotated[Principal, Depends(_admin)]

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
@@ -181,7 +182,12 @@ def add_problems(served: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         return of_invalid(error.errors())
 
+    async def left(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ClientDisconnect)
+        return problem(400, "The request's body is not whole.")  # nobody reads it
+
     served.add_exception_handler(NexusError, known)
+    served.add_exception_handler(ClientDisconnect, left)
     served.add_exception_handler(HTTPException, refused)
     served.add_exception_handler(RequestValidationError, invalid)
 

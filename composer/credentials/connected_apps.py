@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.issuing import MAX_NAME_CHARS, lock_keys, require_room
+from composer.credentials.issuing import MAX_NAME_CHARS, lock_by_credential, require_room
 from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, Kind
 from composer.credentials.principal import TOOL_PERMISSIONS, Permission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
@@ -84,15 +84,15 @@ async def connect(
     """Let an app use the person's memory as the tool `vendor`: the code by which it gets its tokens. What they have
     allowed before is not recorded again. `secret` is 32 random bytes.
 
-    Raises BadInput for what is no name of a tool, and Refused for a key, a guest, a permission that no app has, and
-    too many keys.
+    Raises BadInput for what is no name of a tool, and Refused for a key, a web session that has ended, a guest, a
+    permission that no app has, and too many keys.
     """
     await require_may_connect(tx, principal)
     if not is_vendor(vendor):
         raise BadInput(f"That is no name of a tool: {VENDOR_RULE}.")
     if not asked.permissions or not APP_PERMISSIONS.issuperset(asked.permissions):
         raise Refused("An app never gets such a permission.")
-    users = await lock_keys(tx, principal.user)
+    users = await lock_by_credential(tx, principal, now)
     text = keys.make(Kind.APP_CODE, principal.tenant, secret)
     digest = keys.digest(text)
     found = next((each for each in await connected(tx, principal, asked, now) if each.vendor == vendor), None)

@@ -14,6 +14,8 @@ from composer.credentials.principal import (
     NEVER_OF_TOOLS,
     TOOL_PERMISSIONS,
     Permission,
+    Principal,
+    Source,
     parse_permission,
 )
 from composer.credentials.redirects import host_of
@@ -31,6 +33,7 @@ MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
 MAX_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
 LEAST_ID_DIGITS: Final = 8
+ENDED: Final = "What this request was let in by has ended since: it opens nothing any more."
 Opening = KeyEntry | SessionEntry | LoginEntry  # what opens a person's memory from outside
 _LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
 
@@ -121,6 +124,21 @@ async def lock_keys(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
     return users
 
 
+async def lock_by_credential(tx: Transaction, principal: Principal, now: datetime) -> tuple[uuid.UUID, ...]:
+    """The same for who asks by a credential, which was looked at before this transaction. Raises Refused where it has
+    ended since: who leaves, or forgets everything, leaves no key behind that was being made."""
+    users = await lock_keys(tx, principal.user)
+    if principal.source is Source.WEB_SESSION:
+        stands = any(each.id == principal.id for each in await tx.web_sessions.of([principal.user], now))
+    elif principal.source is Source.SETTINGS:
+        stands = True
+    else:
+        stands = any(each.id == principal.id and not each.ended(now) for each in await tx.api_keys.of([principal.user]))
+    if not stands:
+        raise Refused(ENDED)
+    return users
+
+
 async def require_room(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
     """Return if a person, who has these users, may have one more key. Raises Refused."""
     if await tx.api_keys.count(users, now) >= MAX_KEYS:
@@ -206,7 +224,10 @@ def ended(entry: Opening) -> str:
 
 
 async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:
-    """Delete all that opens the memory of people who are erased; returns how many there were of each kind."""
+    """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind.
+    What is being made at the same time is made before, and deleted, or finds its credential gone."""
+    for user in sorted(users):
+        await tx.api_keys.lock(user)
     await tx.login_links.delete_of(users)
     logins = await tx.openid_logins.delete_of(users)
     keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from composer.credentials.issuing import lock_by_credential
 from composer.credentials.principal import Permission, Principal, Source
 from composer.credentials.sign_in import open_session
 from composer.errors import Conflict, NotFound, Refused
@@ -50,14 +51,15 @@ class OpenIdAccount:
 async def connect(tx: Transaction, principal: Principal, account: OpenIdAccount, now: datetime) -> LoginEntry:
     """Connect an account to the person who is signed in. Recorded in the audit log.
 
-    Raises Refused for a key, for guests and for too many accounts, and Conflict for the account of somebody else.
+    Raises Refused for a key, a web session that has ended, guests and too many accounts, and Conflict for the account
+    of somebody else.
     """
     principal.require(Permission.MANAGE)
     if principal.source is not Source.WEB_SESSION:
         raise Refused(BY_BROWSER)
     if await tx.people.trust(principal.user) is Trust.GUEST:
         raise Refused(NO_GUESTS)
-    await tx.people.hold()
+    await lock_by_credential(tx, principal, now)
     digest = account.digest
     id = derived_id("openid login", digest.hex())
     others = [each for each in await tx.openid_logins.of([principal.user]) if each.id != id]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from composer.credentials.issuing import KeyRequest, NewKey, create_key, wanted_permissions
+from composer.credentials.issuing import KeyRequest, NewKey, create_key, lock_by_credential, wanted_permissions
 from composer.credentials.principal import Permission, Principal, Source, includes
 from composer.errors import NotFound, Refused
 from composer.model import Trust, User
@@ -64,9 +64,10 @@ async def create_own_key(
 ) -> NewKey:
     """Make a key to one's own memory. What it may do, and until when, is at most what the credential may that asks.
 
-    Raises BadInput and Refused as `create_key`, and Refused for more than the credential has.
+    Raises BadInput and Refused as `create_key`, and Refused for more than the credential has, and where that has ended.
     """
     principal.require(Permission.MANAGE)
+    await lock_by_credential(tx, principal, now)
     if await tx.people.trust(principal.user) is Trust.GUEST:
         raise Refused(NO_GUESTS)
     bounds, admin = await bounds_of(tx, principal, now), principal.may(Permission.ADMIN)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 import pytest
@@ -17,6 +17,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
+T = TypeVar("T")
 LAB = {"room": "lab"}
 ASSIGN = "project assign apollo --yes"
 REMOVE = "project member remove apollo bob"
@@ -38,7 +39,7 @@ async def give(harness: AppHarness, user: str, text: str, room: str = "lab") -> 
     return (await harness.command(user, f"/nexus {text}", room=room)).text
 
 
-async def begun(settings: Settings, act: Coroutine[Any, Any, str]) -> "asyncio.Task[str]":
+async def begun(settings: Settings, act: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     """A task that is done, or waits for a lock."""
     task = asyncio.ensure_future(act)
     connection = await asyncpg.connect(settings.database_url)

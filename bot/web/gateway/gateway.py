@@ -1,5 +1,6 @@
 """The gateway: takes requests of tools, and passes them on to the model server of their tenant."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,8 @@ from typing import Final
 import structlog
 from fastapi import Request, Response
 
-from bot.web.credentials import bearer_of, still_stands_for
+from bot.web.credentials import CHALLENGE, bearer_of, still_stands_for
+from bot.web.event_stream import LOOK_SECONDS
 from bot.web.gateway.caller import Caller
 from bot.web.gateway.errors import UNKNOWN_MODEL
 from bot.web.gateway.models import ModelLists
@@ -73,7 +75,11 @@ class Gateway:
         """The answer of the upstream to a request. Raises RequestRefused."""
         if "content-encoding" in request.headers:
             raise RequestRefused(415, "The request's body is compressed: send it as it is.")
-        at, body = self._app.clock.now(), await request.body()
+        loop = asyncio.get_running_loop()
+        at, begun = self._app.clock.now(), loop.time()
+        body = await request.body()
+        if loop.time() - begun >= LOOK_SECONDS and not await _stands(self._app, request, caller)():
+            raise RequestRefused(401, headers=CHALLENGE)
         try:
             asked = await off_loop(len(body) // COUNTED_PER_READ, lambda: parsed(api, body))
         except BadInput as error:
@@ -128,7 +134,7 @@ class Gateway:
             outgoing,
             passage,
             metered=self._app.gateway_meter.passage(account, passage),
-            stands=_stands(self._app, taken),
+            stands=_stands(self._app, request, caller),
             extra=[(MEMORY, header.encode())],
             ended=self._ended(taken, put),
         )
@@ -163,13 +169,13 @@ def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes 
     return applied(asked.text, [*usage, *edits]).encode(), without
 
 
-def _stands(app: App, taken: _Taken) -> Callable[[], Awaitable[bool]]:
+def _stands(app: App, request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
     """What says whether the credential of a request is still valid. A key of the settings is as long as they are."""
-    principal = taken.caller.principal
+    principal = caller.principal
     if principal is None:
 
         async def always() -> bool:
             return True
 
         return always
-    return still_stands_for(taken.request, app, principal, "gateway")
+    return still_stands_for(request, app, principal, "gateway")

@@ -29,17 +29,17 @@ router = APIRouter(dependencies=[Depends(_require_on)])
 class _Handed(Response):
     """The answer that the MCP server gives to a request."""
 
-    def __init__(self, nexus: Served, read: bytes | None = None) -> None:
-        """`read` is the request's body, where it was read."""
+    def __init__(self, nexus: Served, body: bytes) -> None:
+        """`body` is that of the request, which was read."""
         super().__init__()
         self._nexus = nexus
-        self._read = read
+        self._unread: bytes | None = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def receive_again() -> Message:
-            if self._read is None:
+            if self._unread is None:
                 return await receive()
-            body, self._read = self._read, None
+            body, self._unread = self._unread, None
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._nexus.mcp.serve(scope, receive_again, send)
@@ -49,10 +49,9 @@ class _Handed(Response):
 async def mcp(request: Request, nexus: Nexus, principal: Bearer) -> Response:
     """One request of an MCP client. The client opens no stream of its own: there is nothing that it is told unasked."""
     setattr(request.state, PRINCIPAL, principal)
-    if principal.source is not Source.OAUTH:
-        return _Handed(nexus)
     body = await request.body()
-    await _require_scope(request, nexus, principal, body)
+    if principal.source is Source.OAUTH:
+        await _require_scope(request, nexus, principal, body)
     return _Handed(nexus, body)
 
 

@@ -84,6 +84,7 @@ async def authorize(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
 @router.post(metadata.CONSENT, include_in_schema=False)
 async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     """Take what the person has decided, and lead back to the app."""
+    await request.body()  # it may take a minute, and who is signed in is asked once all of it is here
     principal = await web_session_of(request, nexus.app)  # of a page of ours alone
     if principal is None:
         return pages.page(OTHER_PAGE, status=403)
