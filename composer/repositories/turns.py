@@ -35,6 +35,11 @@ class TurnWithMessages:
     reply: Message | None
     room_opened: bool = False
 
+    @property
+    def reply_erased(self) -> bool:
+        """Whether the turn had a reply, which was erased."""
+        return self.stored.reply_id is not None and self.reply is None
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -11,16 +11,24 @@ An *answer* is either a *reply*, which is a message of the log, or a *failure*: 
 there is no reply. A failure is stored with the turn, and is no message of the log.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
-the answer, or when the platform has refused it permanently. A question may be erased meanwhile. Then a QUEUED turn is
-deleted; an ANSWERED or SENT one stays, without its question, and its answer is not shown any more. The question of
-somebody who opted out is *ephemeral*: it is stored for its answer alone, and a task in the background erases it once
-the turn is SENT.
+the answer, or when the platform has refused it permanently.
 
-A private room may be made public (*opened*) between the question and the delivery. An answer that was made from what
-was said in private may not be shown there any more. The asker gets the sentence ROOM_OPENED instead, as a failure.
+Four things may happen between the question and the end of the turn:
+
+- Somebody forgets the question. A QUEUED turn is deleted with it. An ANSWERED or SENT one stays, without its question;
+  its reply is *retracted*: a notice takes the place of the text, in the log and where it was posted.
+- Somebody forgets a source of the answer. A reply that drew on it is retracted.
+- Somebody makes the private room public (*opens* it). What was asked in private is not answered there, since the prompt
+  was made, or would be, for those who were in the room. The asker gets the sentence ROOM_OPENED, as a failure. A reply
+  that is stored already stays filed with what was said in private.
+- The process ends. The next one goes on from the state that the turn has reached.
+
+The question of somebody who opted out is *ephemeral*: it is stored for its answer alone, and a task in the background
+erases it once the turn is SENT. That retracts nothing.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
-ANSWERED, and only delivered here. It answers nobody: one message of the agent is both its question and its reply.
+ANSWERED, and only delivered here. It answers nobody: the message that it posts is stored once, and stands for its
+question as well as for its reply.
 
 The database is used in three ways: `statement` is one read by itself; `transaction` reads and writes; `transaction`
 with `snapshot=True` makes several reads as of one moment.
@@ -107,14 +115,13 @@ class Responder:
         stored, question = found.stored, found.question
         if stored.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
-        if question is None:
+        if question is None or found.reply_erased:
             return await self._end_withdrawn(turn, delivery)
         if found.room_opened and question.by_agent:  # a reminder or a digest is for the room as it was
             return await self._end_withdrawn(turn, delivery)
         if stored.state is TurnState.QUEUED:
-            draft = DraftAnswer()  # of an opened room it stays empty: `store` fills in ROOM_OPENED
-            if not found.room_opened:
-                draft = await self._draft(turn, agent, question, delivery)
+            # `store` looks once more whether the room was opened. If so, it stores ROOM_OPENED in place of any draft.
+            draft = DraftAnswer() if found.room_opened else await self._draft(turn, agent, question, delivery)
             new_answer = await self._store(turn, agent, question, draft)
             if new_answer is None:
                 return await self._end_unstored(turn, draft, delivery)
@@ -129,9 +136,9 @@ class Responder:
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
     async def _end_withdrawn(self, turn: Turn, delivery: Delivery) -> TurnReport:
-        """End a turn whose answer nobody is to see any more, and count it as erased. What an earlier attempt may have
-        shown of it is removed. The turn, if it is still stored, becomes SENT: else the next process would take it up
-        again."""
+        """End a turn whose answer nobody is to see any more; it counts as ERASED, also where the room was opened. What
+        an earlier attempt may have shown of the answer is removed. The turn, if it is still stored, becomes SENT: else
+        the next process would take it up again."""
         await delivery.abandon(turn)
         async with self._database.transaction(turn.tenant_id) as tx:
             await tx.turns.mark_sent(turn.id, self._clock.now())
@@ -193,7 +200,7 @@ class Responder:
         except NexusError as error:
             draft.failure = str(error)
             details = for_operator(error)
-            if details != draft.failure:  # an error without details is an ordinary refusal, which nobody has to mend
+            if details != draft.failure:  # without details, there is nothing that somebody has to mend
                 draft.failure_details = details
                 logger.warning("turn.not_answered", turn=str(turn.id), error=details)
         except Exception:
@@ -206,8 +213,9 @@ class Responder:
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
         if draft.failure is not None and draft.notices_without_quotes:
-            # The model's tools have stored something, although there is no reply. Say that, but do not quote what was
-            # stored: a failure is not in the message log, so `/nexus forget` could not take the quotation back.
+            # While it answered, the model has stored something for the asker by its tools, and `_asker` has noted that
+            # here. Say so, but do not quote what was stored: a failure is not in the message log, so `/nexus forget`
+            # could not take the quotation back.
             draft.failure = "\n".join((draft.failure, *draft.notices_without_quotes))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
@@ -215,26 +223,27 @@ class Responder:
     async def _ask(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
         """Ask the model with the draft's prompt. If the prompt is too long for the model, a second one of half the
         tokens takes its place in the draft, and the model is asked without tools: these may have run already, and what
-        they bring makes a prompt longer. Afterwards the reply's text is in the draft."""
+        they bring makes a prompt longer. Afterwards the reply's text is in the draft. Delivering it replaces whatever
+        was streamed."""
         try:
             await self._asker.ask(request, turn, draft, delivery)
-        except PromptTooLong as error:  # all that may have been shown is what the model wrote before it called a tool
+        except PromptTooLong as error:
             assert draft.composed is not None
             earlier = draft.composed.prompt
             logger.warning("prompt.too_long", turn=str(turn.id), tokens=earlier.tokens, error=for_operator(error))
-            # To get a shorter prompt, compose it for an agent with a smaller window: a prompt fills MAX_PROMPT_SHARE of
-            # a window. The model is then asked as the agent that it is. The compaction is not stored: perhaps only this
-            # question was too long, or what a tool brought for it, and later prompts need not be shorter.
+            # A prompt may fill MAX_PROMPT_SHARE of an agent's window. So the second one is composed for the same agent
+            # with a window so small that this share is RETRY_PROMPT_SHARE of the first prompt. The compaction is not
+            # stored: perhaps only this question was too long, or what a tool brought for it, and later prompts need not
+            # be shorter.
             agent = request.agent
             smaller = replace(
                 agent, window=min(agent.window, int(earlier.tokens * RETRY_PROMPT_SHARE / MAX_PROMPT_SHARE))
             )
             await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
-            # The sources that tools have brought count for this answer, too: the model has seen them.
+            # The model has seen what its tools brought. It is not shown that again, but this answer's lineage has it.
             draft.composed = replace(draft.composed, prompt=draft.composed.prompt.with_tool_calls_of(earlier))
-            # Our count of a prompt is compared with the tokens that the model reports, to correct later counts. If the
-            # model has called a tool, the usage already has the tokens of the first prompt: what it reports for the
-            # second is added, and the sum says nothing of ours.
+            # How many tokens we count for a prompt is compared with how many the model reports for it, to correct later
+            # counts. `usage` is a sum over the calls of a turn. If it holds a first call already, it can't be compared.
             if draft.usage != Usage():
                 draft.composed = replace(draft.composed, counted_tokens=NOT_COMPARABLE)
             await self._asker.ask(replace(request, agent=replace(agent, tools=False)), turn, draft, delivery)
@@ -242,7 +251,8 @@ class Responder:
     async def _compose(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool
     ) -> None:
-        """Compose the draft's prompt, with its images. It replaces an earlier one, with the times that this took."""
+        """Compose the draft's prompt, with its images. It takes the place of an earlier prompt, and its times of that
+        one's."""
         composed = await self._composer.compose(request, persist_compaction=persist_compaction)
         draft.composed, draft.timings_ms = composed, composed.timings_ms
         if composed.prompt.images:
@@ -253,7 +263,7 @@ class Responder:
 
     async def _with_citations(self, answer: OutgoingAnswer, question: Message) -> OutgoingAnswer:
         """Add to a reply the messages that it cites by their references, such as (s2): an adapter may link to them. A
-        source that its viewer, as of now, may not read any more is left out. Without the database, nothing is added."""
+        source that the asker may not read there any more is left out. Without the database, nothing is added."""
         if answer.failed or not cites(answer.text):
             return answer
         try:
@@ -283,11 +293,11 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 found = await tx.turns.get_with_messages(turn.id)
-                # Erased meanwhile. The adapter has stored the id of its post. If the turn was gone by then, the adapter
-                # has removed the post (see `Delivery.deliver`); if not, the erasure has found the id and removes it.
+                # The turn is gone only with its whole conversation. An adapter that learns of it while it stores the id
+                # of its post removes the post; an erasure that comes later finds the id, and has the post removed.
                 if found is None:
                     return TurnOutcome.ERASED
-                reply = found.reply  # None for a failure, and for a reply that was erased by itself
+                reply = found.reply  # None for a failure, and for a reply that was erased, with what was posted of it
                 if answer.failed or reply is None or reply.text == answer.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return TurnOutcome.FAILED if answer.failed else TurnOutcome.DELIVERED
@@ -295,8 +305,8 @@ class Responder:
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
-        async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:
-            return await tx.turns.get(turn.id) is None
+        async with self._database.statement(turn.tenant_id) as tx:
+            return await tx.turns.get_with_messages(turn.id) is None
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
@@ -305,7 +315,7 @@ def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptReques
 
 
 def _stored_answer(stored: StoredTurn, question: Message, reply: Message | None) -> OutgoingAnswer:
-    """The answer of a turn that is ANSWERED. `reply` is None for a failure."""
+    """The answer of a turn that is ANSWERED. `reply` is None for a failure, whose text is stored with the turn."""
     return OutgoingAnswer(
         turn=stored.turn,
         text=reply.text if reply is not None else stored.failure or "",

@@ -9,8 +9,8 @@ import pytest
 
 from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.memory.forget import RETRACTED
-from composer.model import Turn
+from composer.memory.forget import RETRACTED, forget
+from composer.model import Turn, derived_id
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import SECRET, tables_with_secret
@@ -174,6 +174,19 @@ async def test_an_answer_that_was_not_delivered_before_its_question_was_erased_e
     assert (report.outcome, harness.delivery.abandoned) == (TurnOutcome.ERASED, [reply.turn.id])
     async with harness.app.database.transaction(reply.turn.tenant_id, snapshot=True) as tx:
         assert await tx.turns.unfinished(harness.app.locks.number) == [], "every later start would take it up again"
+
+
+async def test_an_answer_that_was_erased_by_itself_before_its_delivery_is_not_delivered_as_an_empty_one(
+    harness: AppHarness, settings: Settings
+) -> None:
+    reply = await harness.ask("alice", "@nexus what of the vault?", id="asked", **ROOM)
+    await set_state(settings, "answered")
+    async with harness.app.database.transaction(reply.turn.tenant_id) as tx:
+        await forget(tx, [derived_id("reply", str(reply.turn.id))], [], harness.clock.now())
+    harness.delivery.replies.clear()
+    report = await respond_again(harness, reply.turn)
+    assert (report.outcome, harness.delivery.replies) == (TurnOutcome.ERASED, [])
+    assert harness.delivery.abandoned == [reply.turn.id], "parts of it may be shown"
 
 
 async def test_what_was_delivered_stays_when_an_ephemeral_question_was_erased_and_its_turn_comes_up_again(
