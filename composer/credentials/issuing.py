@@ -224,11 +224,12 @@ def ended(entry: Opening) -> str:
 
 
 async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:
-    """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind.
-    What is being made at the same time is made before, and deleted, or finds its credential gone."""
+    """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind
+    that lasts. What is being made at the same time is made before, and deleted, or finds its credential gone."""
     for user in sorted(users):
         await tx.api_keys.lock(user)
     await tx.login_links.delete_of(users)
+    await tx.people.delete_link_codes(users)
     logins = await tx.openid_logins.delete_of(users)
     keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)
     return {"key": keys, "web session": sessions, "login": logins}

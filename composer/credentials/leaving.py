@@ -12,9 +12,9 @@ async def holders(store: Database, workspace: Workspace) -> tuple[str, ...]:
 
 
 async def end_access(store: Database, workspace: Workspace, external_id: str) -> int:
-    """End every key, web session, login and login link of somebody who has left a workspace, by their id on its
-    platform, and of the users linked with them; returns how many there were. Whoever runs Nexus makes new ones for
-    people who are still in another workspace of theirs."""
+    """End every key, web session, login, login link and code that links accounts of somebody who has left a workspace,
+    by their id on its platform, and of the users linked with them; returns how many there were. Whoever runs Nexus
+    makes new ones for people who are still in another workspace of theirs."""
     async with store.transaction(workspace.tenant_id) as tx:
         found = await tx.people.find_user_ids(workspace.platform, workspace.name, [external_id])
         if not found:

@@ -49,7 +49,9 @@ def check_reminder(when: When, text: str, now: datetime, zone: tzinfo) -> None:
 async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminder, now: datetime) -> Reminder:
     """Store a reminder of the asker. The same one is stored once. Raises Refused for somebody who has opted out or has
     too many, and for a DM outside an isolated project."""
-    count, opted_out = await tx.reminders.standing(access.linked_users(access.asker))
+    users = access.linked_users(access.asker)
+    await tx.reminders.lock(users)
+    count, opted_out = await tx.reminders.standing(users)
     if opted_out:
         raise Refused("You have opted out of being stored, so I can't keep a reminder. To change that: /nexus opt-in")
     if count >= MAX_OPEN:

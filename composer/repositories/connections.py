@@ -33,8 +33,8 @@ class Connections:
         return tuple(row["external_id"] for row in rows)
 
     async def holders(self, platform: str, workspace: str) -> tuple[str, ...]:
-        """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login or a
-        login link opens."""
+        """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login, a
+        login link or a code that links accounts opens."""
         rows = await self._sql.fetch("holders_of_workspace", platform=platform, workspace=workspace)
         return tuple(row["external_id"] for row in rows)
 

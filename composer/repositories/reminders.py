@@ -89,6 +89,10 @@ class Reminders:
         """Record which message a reminder was made from: it goes when that is forgotten."""
         await insert_lineage(self._sql, [("reminder", id, "message", message)])
 
+    async def lock(self, users: Sequence[uuid.UUID]) -> None:
+        """Let no other transaction store a reminder of a person, who has these users, until this one ends."""
+        await self._sql.execute("reminders_lock", user_id=min(users))
+
     async def standing(self, users: Sequence[uuid.UUID]) -> tuple[int, bool]:
         """How many open reminders a person has with all users that they are, and whether they have opted out."""
         row = await self._sql.fetch_one("reminders_standing", user_ids=list(users))

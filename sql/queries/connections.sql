@@ -55,12 +55,13 @@ ORDER BY external_id
 
 -- name: holders_of_workspace
 -- List the ids on a platform of everybody known in a workspace whose memory something opens from outside a chat: a key,
--- a web session, a login or a login link, of theirs or of a user linked with them.
+-- a web session, a login, a login link or a code that links accounts, of theirs or of a user linked with them.
 WITH opened AS (
     SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
     UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
     UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
     UNION SELECT user_id FROM login_links WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id
 ), people AS (
     SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
 )

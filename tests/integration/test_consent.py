@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.credentials.leaving import end_access, holders
 from composer.errors import BadInput, NotFound, Refused
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
@@ -158,6 +159,21 @@ async def test_the_profile_of_a_linked_person_is_read_in_a_room_whichever_user_p
 async def test_a_link_code_expires(harness: AppHarness) -> None:
     code = await link_code(harness)
     harness.clock.tick(11 * 60)
+    with pytest.raises(NotFound):
+        await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_link_code_ends_when_its_person_forgets_everything_or_leaves(harness: AppHarness, left: bool) -> None:
+    # README: whoever enters it reads their private memories. With all else that opens these it goes.
+    await harness.say("ann", "hello", dm="nexus")
+    code = await link_code(harness)
+    if left:
+        assert await holders(harness.app.database, harness.workspace()) == ("ann",)
+        await end_access(harness.app.database, harness.workspace(), "ann")
+    else:
+        await harness.command("ann", "/nexus forget everything --yes", dm="nexus")
+    await harness.say("ann", "my cat is called Mia", dm="nexus")
     with pytest.raises(NotFound):
         await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from bot.console import jobs
@@ -12,15 +13,18 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
 from composer.memory.reminding import MAX_OPEN, MAX_TEXT_CHARS
 from composer.model import Message
+from composer.repositories.reminders import Reminder, Reminders
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings, TenantSettings
 from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
 GENERAL = {"room": "general"}
 HOUR = 3600.0
+WAITING_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
 async def posted(harness: AppHarness, seconds: float = 0) -> list[str]:
@@ -419,3 +423,27 @@ async def test_a_person_has_a_limited_number_of_reminders(harness: AppHarness) -
     with pytest.raises(Refused, match="Cancel one"):
         await harness.command("alice", "/nexus remind me tomorrow 9:00 one more", dm="nexus")
     await harness.command("bob", "/nexus remind me tomorrow 9:00 one more", dm="nexus")
+
+
+async def test_the_limit_holds_for_reminders_that_are_made_at_the_same_time(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("composer.memory.reminding.MAX_OPEN", 1)
+    connection, adding, add = await asyncpg.connect(settings.database_url), 0, Reminders.add
+
+    async def add_together(reminders: Reminders, reminder: Reminder) -> None:
+        nonlocal adding
+        adding += 1
+        await until(both_or_one_waits)
+        await add(reminders, reminder)
+
+    async def both_or_one_waits() -> bool:
+        return adding == 2 or bool(await connection.fetchval(WAITING_LOCKS))
+
+    monkeypatch.setattr(Reminders, "add", add_together)
+    try:
+        calls = [harness.command("alice", "/nexus remind here at 14:00 x", room=room) for room in ("general", "random")]
+        made = await asyncio.gather(*calls, return_exceptions=True)
+    finally:
+        await connection.close()
+    assert [type(each) for each in made].count(Refused) == 1
