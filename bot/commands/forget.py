@@ -89,6 +89,7 @@ async def _forget(call: Call) -> CommandAnswer:
             waiting = await tx.gateway_exchanges.count(people)
             unanswered = len(await _unanswered(tx, call, target, people))
         if target.scope is ForgetScope.MATCHING and not (found.count or waiting or unanswered):
+            await _learn_nothing(call, people)
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
         return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, unanswered))
@@ -106,6 +107,15 @@ async def _forget(call: Call) -> CommandAnswer:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(_with_commands(receipt, unanswered_commands)))
+
+
+async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
+    """Have nothing learnt from what is being asked through the gateway just now: it may say what was to be forgotten,
+    of which nothing is stored yet."""
+    if not call.preview:
+        async with call.changing() as tx:
+            await tx.summaries.lock()
+            await tx.gateway_exchanges.drop(people, call.app.clock.now())
 
 
 async def _unanswered(
@@ -277,13 +287,14 @@ async def _erase(
     names_of: tuple[uuid.UUID, ...],
     exports_of: tuple[uuid.UUID, ...],
 ) -> forgetting.Receipt:
-    """Erase messages and items, with the names and the exported files of people."""
+    """Erase messages and items, with the names and the exported files of people, as of now: a command that a restart
+    interrupted was given earlier."""
     return await erase(
         tx,
         call.app.settings.home,
         messages,
         items,
-        call.now,
+        call.app.clock.now(),
         call.conversation.id,
         key=secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES),
         names_of=names_of,

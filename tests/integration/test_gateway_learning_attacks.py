@@ -4,13 +4,18 @@ learnt or said again."""
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from typing import Any, Final
 
 import httpx2
+import openai
 import pytest
 
 from bot.commands import forget as commands
+from bot.commands.table import run_command
 from bot.console import operations
+from bot.script.places import incoming, place_of
+from composer.credentials.leaving import end_access
 from composer.people import erasing
 from composer.settings import Settings
 from tests.integration.test_gateway_learning import ENTRIES, TEA, TOOLS, answered, learn, waits
@@ -97,14 +102,31 @@ async def _forget_everything(stage: GatewayStage, http: httpx2.AsyncClient, tool
     await stage.harness.command("alice", "/nexus forget everything --yes", dm="nexus")
 
 
+async def _look_for_words(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    answer = await stage.harness.command("alice", "/nexus forget zqtea", dm="nexus")
+    assert "Nothing" in answer.text, "there is nothing to confirm"
+
+
+async def _forget_after_a_restart(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:
+    """The command was given before the request came, and is run later."""
+    sent = incoming(
+        stage.harness.workspace(),
+        place_of(None, "nexus", None),
+        "alice",
+        "/nexus forget zqtea --yes",
+        stage.harness.clock.now() - timedelta(minutes=10),
+        id="interrupted",
+    )
+    await run_command(stage.harness.app, stage.harness.workspace(), sent)
+
+
 Forget = Callable[[GatewayStage, httpx2.AsyncClient, str], Awaitable[None]]
 
 
-@pytest.mark.parametrize("forget", [_forget_an_entry, _forget_by_tool, _forget_words, _forget_everything])
-async def test_what_is_forgotten_while_a_request_is_answered_is_not_learnt(
-    stage: GatewayStage, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, forget: Forget
-) -> None:
-    client = await stage.client()
+async def _asked_and_held(
+    stage: GatewayStage, client: openai.AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> tuple[asyncio.Task[Any], asyncio.Event]:
+    """A request that the model server holds until the event is set."""
     came, goes_on, received = asyncio.Event(), asyncio.Event(), stage.upstream._received
 
     async def held(request: Any) -> Any:
@@ -116,12 +138,45 @@ async def test_what_is_forgotten_while_a_request_is_answered_is_not_learnt(
     monkeypatch.setattr(stage.upstream, "_received", held)
     asked = asyncio.create_task(client.chat.completions.create(model=MODEL, messages=TEA))
     await came.wait()
+    return asked, goes_on
+
+
+@pytest.mark.parametrize(
+    "forget",
+    [
+        _forget_an_entry,
+        _forget_by_tool,
+        _forget_words,
+        _forget_everything,
+        _look_for_words,
+        _forget_after_a_restart,
+    ],
+)
+async def test_what_is_forgotten_while_a_request_is_answered_is_not_learnt(
+    stage: GatewayStage, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, forget: Forget
+) -> None:
+    client = await stage.client()
+    asked, goes_on = await _asked_and_held(stage, client, monkeypatch)
     await forget(stage, http, client.api_key)
     goes_on.set()
     await asked
     await answered(stage, 1)
     await learn(stage)
     assert (await stage.rows(ENTRIES), await stage.rows(TEXTS)) == ([], [])
+
+
+async def test_nothing_is_learnt_by_a_key_that_is_revoked_while_its_request_is_answered(
+    stage: GatewayStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # docs/keys.md: a key that is revoked writes nothing any more. What its request taught was written after that.
+    client = await stage.client()
+    asked, goes_on = await _asked_and_held(stage, client, monkeypatch)
+    assert await end_access(stage.harness.app.database, stage.harness.workspace(), "alice") > 0
+    goes_on.set()
+    await asyncio.gather(asked, return_exceptions=True)  # it may be cut off, which is looked at now and then
+    await answered(stage, 1)
+    await learn(stage)
+    assert (await stage.rows(ENTRIES), await stage.rows(EXCHANGES)) == ([], [])
 
 
 async def test_what_is_forgotten_in_the_middle_of_a_turn_with_functions_is_not_learnt_at_its_end(

@@ -128,19 +128,23 @@ class Gateway:
         account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
         passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
         header = OFF if memory is None else memory.header
+        stands = _stands(self._app, request, caller)
         return Relay(
             self.upstreams,
             caller.upstream,
             outgoing,
             passage,
             metered=self._app.gateway_meter.passage(account, passage),
-            stands=_stands(self._app, request, caller),
+            stands=stands,
             extra=[(MEMORY, header.encode())],
-            ended=self._ended(taken, put),
+            ended=self._ended(taken, put, stands),
         )
 
-    def _ended(self, taken: _Taken, put: _Put) -> Callable[[int, Passage], Awaitable[None]]:
-        """What is done once a request was answered, and not before: it is counted as an operation, and learnt from."""
+    def _ended(
+        self, taken: _Taken, put: _Put, stands: Callable[[], Awaitable[bool]]
+    ) -> Callable[[int, Passage], Awaitable[None]]:
+        """What is done once a request was answered, and not before: it is counted as an operation, and learnt from, if
+        its credential is still valid then."""
         metered = metered_of(taken.request)
         if metered is not None:
             metered.is_counted = True
@@ -148,7 +152,7 @@ class Gateway:
         async def ended(status: int, passage: Passage) -> None:
             if metered is not None and status < 400:
                 count_now(metered, None)
-            if put.reader is not None and put.turn is not None and passage.answer.is_whole:
+            if put.reader is not None and put.turn is not None and passage.answer.is_whole and await stands():
                 is_own = put.turn.is_users_alone and not passage.sent  # else it may repeat memory or others' texts
                 asked_at = (None if put.memory is None else put.memory.begun_at) or taken.at
                 await self._note(put.reader, put.turn, passage.answer.text if is_own else "", asked_at)
