@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from composer import visibility
 from composer.entries import access as gathering
-from composer.errors import BadInput, BudgetUsedUp, Unavailable, for_operator
+from composer.errors import BadInput, BudgetUsedUp, NotFound, Refused, Unavailable, for_operator
 from composer.layers import semantic, structured
 from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
@@ -152,6 +152,27 @@ class EntrySearch:
         wanted = [hit for hit in hits if _is_wanted(hit.entry, question)]
         tokens = access.settings.budget if question.tokens is None else question.tokens
         return _within((*exact, *wanted)[: question.limit], tokens)
+
+    async def still_readable(self, reader: EntryReader, found: SearchResult) -> bool:
+        """Whether its reader may still read all that was found, and it still says the same. Raises Unavailable."""
+        texts = {hit.entry.id: hit.entry.values.text for hit in found.hits if hit.entry is not None}
+        if not found.hits:
+            return True
+        try:
+            async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+                access = await gathering.reading(
+                    tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
+                )
+                visibility.require_recall(access)
+                readable, now = visibility.readable_entries(access), self._clock.now()
+                entries = await tx.entries.find_by_ids(readable, list(texts), now)
+                exact = await structured.read(tx.structured, readable, now) if len(texts) < len(found.hits) else None
+        except (NotFound, Refused):
+            return False
+        there = {str(entry.id) for entry in entries if entry.values.text == texts[entry.id]}
+        if exact is not None:
+            there |= {str(each.id) for each in (*exact.facts, *exact.landmarks)}
+        return all(hit.item.id in there for hit in found.hits)
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -40,12 +41,13 @@ from composer.entries.search import (
     Hit,
     SearchResult,
 )
-from composer.errors import NexusError
+from composer.errors import Conflict, NexusError, Unavailable
 from composer.model import Agent, Usage
 from composer.prompt.sections import Prompt
 from composer.text.marks import marks_in
 
 router = Router("/v1", tags=["query"])
+TAKEN: Final = "What this answer was made from was changed or taken away meanwhile: ask again."
 
 
 class Strategy(StrEnum):
@@ -145,7 +147,7 @@ _RESULT: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.post("/query", response_model=Result, responses={**_RESULT, **documented(403, 404, 422, 429)})
+@router.post("/query", response_model=Result, responses={**_RESULT, **documented(403, 404, 409, 422, 429)})
 async def query(request: Request, body: Question, nexus: Nexus, principal: Bearer) -> Response:
     """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
     sessions. Nothing of the question is stored."""
@@ -158,7 +160,7 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
     text, usage = "", _Used()
     if asked.prompt is not None:
         try:
-            async for part in watched(nexus.app.entry_answerer.answer(asked.agent, asked.reader, asked.prompt), stands):
+            async for part in _parts(nexus, asked, asked.prompt, stands):
                 text += usage.add(part)
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
@@ -225,7 +227,7 @@ async def _stream(nexus: Served, asked: _Asked, stands: Callable[[], Awaitable[b
     text, usage = "", _Used()
     try:
         if asked.prompt is not None:
-            async for part in watched(nexus.app.entry_answerer.answer(asked.agent, asked.reader, asked.prompt), stands):
+            async for part in _parts(nexus, asked, asked.prompt, stands):
                 if part is None:
                     yield HEARTBEAT
                     continue
@@ -238,6 +240,30 @@ async def _stream(nexus: Served, asked: _Asked, stands: Callable[[], Awaitable[b
     except NexusError as error:
         yield event("failed", to_json({"text": str(error)}))
     yield event("done", b"{}")
+
+
+async def _parts(
+    nexus: Served, asked: _Asked, prompt: Prompt, stands: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[AnswerPart | None, None]:
+    """The parts of an answer, as `watched` gives them. Raises Conflict as soon as something of what was found was
+    changed, or may not be read any more."""
+    app, is_taken = nexus.app, False
+
+    async def holds() -> bool:
+        nonlocal is_taken
+        with suppress(Unavailable):  # it is looked at again
+            is_taken = not await app.entry_search.still_readable(asked.reader, asked.found)
+        return not is_taken and await stands()
+
+    try:
+        async for part in watched(app.entry_answerer.answer(asked.agent, asked.reader, prompt), holds):
+            yield part
+    except CredentialEnded:
+        if is_taken:
+            raise Conflict(TAKEN) from None
+        raise
+    if not await app.entry_search.still_readable(asked.reader, asked.found):
+        raise Conflict(TAKEN)
 
 
 class _Used:

@@ -1,0 +1,116 @@
+"""An answer over the API, and what it is made from is taken away while the model writes. DESIGN, section 8: forgetting
+reaches every layer, as it does an answer in a chat (test_forget_while_answering.py)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx2
+import pytest
+
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from bot.web.routes.query import TAKEN
+from composer.entries import teams
+from composer.settings import AgentSettings, Settings
+from tests.integration.test_chat_routes import events_of
+from tests.support.api import bearer, key_of
+from tests.support.discord.harness import Model
+from tests.support.entries import Hub
+from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+QUESTION = {"question": "where is the vault?", "answer": True}
+Act = Callable[[], Awaitable[object]]
+
+
+@pytest.fixture
+async def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
+    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 10_000}
+    async with open_harness(settings.model_copy(update=many), model=model) as harness:
+        yield harness
+
+
+@pytest.fixture
+def hub(harness: AppHarness) -> Hub:
+    return Hub(harness)
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    app = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+async def asked_while(client: httpx2.AsyncClient, model: Model, key: str, act: Act, *, stream: bool) -> httpx2.Response:
+    """The answer to a question, and something happens while its model is silent."""
+    model.gate, before = asyncio.Event(), len(model.shown)
+    asking = asyncio.create_task(client.post("/v1/query", json=QUESTION | {"stream": stream}, headers=bearer(key)))
+    await until(lambda: len(model.shown) > before)
+    await act()
+    model.gate.set()
+    return await asking
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("act", ["forget", "forget everything", "trash", "change", "kept"])
+async def test_no_answer_is_given_from_an_entry_that_was_taken_away_meanwhile(
+    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model, act: str, stream: bool
+) -> None:
+    entry = (await hub.write("alice", "the vault is behind zqorchid")).entry
+    own, tool = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
+    acts: dict[str, Act] = {
+        "forget": lambda: client.post(f"/v1/entries/{entry.id}/forget", headers=bearer(own)),
+        "forget everything": lambda: harness.command("alice", "/nexus forget everything --yes", dm="nexus"),
+        "trash": lambda: client.delete(f"/v1/entries/{entry.id}", headers=bearer(own)),
+        "change": lambda: client.patch(f"/v1/entries/{entry.id}", json={"content": "it is gone"}, headers=bearer(own)),
+        "kept": lambda: client.patch(f"/v1/entries/{entry.id}", json={"tags": ["safe"]}, headers=bearer(own)),
+    }
+    answer = await asked_while(client, model, tool, acts[act], stream=stream)
+    said = events_of(answer.text)[1:] if stream else [("reply", answer.json())]
+    if act == "kept":
+        assert "zqorchid" in str(said)
+        return
+    assert "zqorchid" not in str(said)
+    assert TAKEN in answer.text
+
+
+async def test_no_answer_is_given_from_what_was_shared_with_a_team_until_then(
+    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model
+) -> None:
+    async with hub.request("bob") as (tx, access):
+        team = await teams.create(tx, access, "Ops", "e-team", harness.clock.now())
+    entry = (await hub.write("bob", "the vault is behind zqorchid")).entry
+    await hub.share("bob", entry.id, team)
+    alice, bob = await key_of(harness, "alice"), await key_of(harness, "bob")
+    me = (await client.get("/v1/whoami", headers=bearer(alice))).json()["user"]
+    await client.post(f"/v1/teams/{team}/invites", json={"user": me}, headers=bearer(bob))
+    assert (await client.post(f"/v1/teams/{team}/accept", headers=bearer(alice))).status_code == 204
+
+    async def unshare() -> None:
+        assert (await client.delete(f"/v1/entries/{entry.id}/team", headers=bearer(bob))).status_code == 200
+
+    answer = await asked_while(client, model, alice, unshare, stream=False)
+    assert (answer.status_code, answer.json()["detail"]) == (409, TAKEN)
+
+
+async def test_a_stream_from_what_was_forgotten_ends_before_its_model_does(
+    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model
+) -> None:
+    entry = (await hub.write("alice", "the vault is behind zqorchid")).entry
+    own = await key_of(harness, "alice")
+    model.gate, before = asyncio.Event(), len(model.shown)
+    asking = asyncio.create_task(client.post("/v1/query", json=QUESTION | {"stream": True}, headers=bearer(own)))
+    await until(lambda: len(model.shown) > before)
+    await client.post(f"/v1/entries/{entry.id}/forget", headers=bearer(own))
+    heard = events_of((await asking).text)
+    model.gate.set()
+    assert heard[-2][1]["text"] == TAKEN
