@@ -171,7 +171,7 @@ class EntrySearch:
             return False
         there = {str(entry.id) for entry in entries if entry.values.text == texts[entry.id]}
         if exact is not None:
-            there |= {str(each.id) for each in (*exact.facts, *exact.landmarks)}
+            there |= {str(fact.id) for fact in exact.facts} | {str(landmark.id) for landmark in exact.landmarks}
         return all(hit.item.id in there for hit in found.hits)
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
