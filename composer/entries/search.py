@@ -24,6 +24,7 @@ from composer.repositories.entries import Entry, tokens_of
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.text.cleaning import clean_text, is_storable
+from composer.text.digests import text_digest
 from composer.text.masking import mask
 from composer.text.terms import query_terms, terms
 from composer.visibility import Readable
@@ -91,7 +92,7 @@ class SearchResult:
 
 
 class EntrySearch:
-    """Searches entries. It keeps the vectors of questions, for who asked them alone."""
+    """Searches entries. It keeps the vectors of questions, for who asked them alone, and no words of them."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class EntrySearch:
         self._retrieval = retrieval
         self._zone = zone
         self._clock = clock
-        self._vectors: LRUCache[tuple[uuid.UUID, uuid.UUID, str], Vectors] = LRUCache(MAX_VECTORS)
+        self._vectors: LRUCache[tuple[uuid.UUID, uuid.UUID, bytes], Vectors] = LRUCache(MAX_VECTORS)
 
     async def search(self, reader: EntryReader, question: EntryQuestion) -> SearchResult:
         """What fits a question, of what its reader may read as of this moment.
@@ -177,11 +178,12 @@ class EntrySearch:
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone
         are searched."""
-        key = (reader.tenant_id, reader.user, embedding_text(text))
+        said = embedding_text(text)
+        key = (reader.tenant_id, reader.user, text_digest(said))
         if key not in self._vectors:
             account = Account(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
             try:
-                self._vectors[key] = (await self._embedder.embed([key[2]], account))[0]
+                self._vectors[key] = (await self._embedder.embed([said], account))[0]
             except BudgetUsedUp:
                 return None
             except Unavailable as error:
