@@ -26,6 +26,7 @@ from composer.workspace import Workspace, private_thread, room_id
 
 logger = structlog.get_logger()
 
+FORGOTTEN: Final = "A command of yours was interrupted by my restart, and forgotten before I could run it."
 EXPIRES_AFTER: Final = timedelta(minutes=15)  # after which an interrupted command is not run any more
 _INCOMING: Final = TypeAdapter(Incoming)
 
@@ -84,17 +85,35 @@ def _without_opening(incoming: Incoming) -> Incoming:
 
 
 async def answer_interrupted(
-    command: InterruptedCommand, run: Callable[[Incoming], Awaitable[CommandAnswer]]
+    app: App,
+    workspace: Workspace,
+    command: InterruptedCommand,
+    as_now: Callable[[Incoming], Awaitable[Incoming | None]],
+    run: Callable[[Incoming], Awaitable[CommandAnswer]],
 ) -> CommandAnswer:
-    """The answer to an interrupted command: `run` runs it, unless it was done or has expired."""
+    """The answer to an interrupted command: `run` runs it, unless it was done, has expired or was forgotten.
+
+    `as_now` is the command with what its platform says of its sender now, who may have lost rights since they gave it;
+    None where they are not in its room any more, or the platform does not say. Raises Unavailable.
+    """
     if command.done:
         return CommandAnswer(
             f"`{command.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, "
             "give the command again."
         )
+    again = CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
     if command.expired:
-        return CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
-    return await run(command.incoming)
+        return again
+    incoming = await as_now(command.incoming)
+    if await _is_discarded(app, workspace, command.incoming):
+        return CommandAnswer(FORGOTTEN)
+    return again if incoming is None else await run(incoming)
+
+
+async def _is_discarded(app: App, workspace: Workspace, incoming: Incoming) -> bool:
+    """Whether a command that was adopted was forgotten since: others were finished before it."""
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        return not await tx.commands.is_waiting(command_id(workspace, incoming))
 
 
 @dataclass(frozen=True, slots=True)

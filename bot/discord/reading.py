@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -126,9 +127,8 @@ def _is_admin(permissions: discord.Permissions) -> bool:
     return permissions.administrator or permissions.manage_guild
 
 
-def _manages(interaction: discord.Interaction) -> bool:
+def _manages(channel: object, permissions: discord.Permissions) -> bool:
     """Whether someone may manage the channel; of a private thread, which is a room of its own, its threads."""
-    channel, permissions = interaction.channel, interaction.permissions
     own = isinstance(channel, discord.Thread) and channel.is_private()
     return permissions.manage_channels or (own and permissions.manage_threads)
 
@@ -173,9 +173,24 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         text=text,
         at=interaction.created_at,
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
-        sender_is_room_admin=interaction.guild_id is not None and _manages(interaction),
+        sender_is_room_admin=interaction.guild_id is not None
+        and _manages(interaction.channel, interaction.permissions),
         sender_trust=trust_of(user, interaction.guild),
         trust_stated=_is_stated(user, interaction.guild),
+    )
+
+
+def with_rights(
+    incoming: Incoming, channel: discord.abc.GuildChannel | discord.Thread, member: discord.Member
+) -> Incoming:
+    """A command that was given in a channel, with what Discord says of its sender now."""
+    permissions = channel.permissions_for(member)
+    return replace(
+        incoming,
+        sender_is_admin=_is_admin(permissions),
+        sender_is_room_admin=_manages(channel, permissions),
+        sender_trust=trust_of(member, member.guild),
+        trust_stated=_is_stated(member, member.guild),
     )
 
 

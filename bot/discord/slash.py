@@ -24,10 +24,10 @@ from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
-from bot.discord.reading import FAILURES, PLATFORM, command_of, place_of
+from bot.discord.reading import FAILURES, PLATFORM, command_of, may_view, place_of, with_rights
 from composer.app import App
 from composer.errors import BadInput, NexusError, Refused
-from composer.model import Incoming
+from composer.model import ConversationKind, Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -285,8 +285,39 @@ async def _run(app: App, incoming: Incoming, *, preview: bool = False) -> Comman
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
     """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
     for interrupted in await adopt_interrupted(app, workspace):
-        await _answer_late(client, interrupted, await answer_interrupted(interrupted, partial(_run, app)))
+        as_now = partial(_as_now, client)
+        found = await answer_interrupted(app, workspace, interrupted, as_now, partial(_run, app))
+        await _answer_late(client, interrupted, found)
         await mark_answered(app, workspace, interrupted.incoming)
+
+
+async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None:
+    """An interrupted command with what Discord says of its sender now; None where they are not in its channel, or
+    Discord does not say."""
+    place = incoming.place
+    if place.kind is ConversationKind.DM:
+        return incoming  # there a command is given without rights
+    guild = client.get_guild(int(incoming.workspace))
+    channel = None if guild is None else guild.get_channel_or_thread(int(place.thread or place.name))
+    if guild is None or channel is None:
+        return None
+    try:
+        member = await guild.fetch_member(int(incoming.user))
+        if not await _is_inside(channel, member):
+            return None
+    except FAILURES as error:
+        logger.warning("discord.command_not_resumed", interaction=incoming.id, error=str(error))
+        return None
+    return with_rights(incoming, channel, member)
+
+
+async def _is_inside(channel: discord.abc.GuildChannel | discord.Thread, member: discord.Member) -> bool:
+    """Whether somebody may view a channel or a thread of it, and is in the thread if that is private."""
+    if not isinstance(channel, discord.Thread):
+        return may_view(channel, member)
+    if channel.parent is None or not may_view(channel.parent, member):
+        return False
+    return not channel.is_private() or member.id in {each.id for each in await channel.fetch_members()}
 
 
 async def _answer_late(client: discord.Client, command: InterruptedCommand, answer: CommandAnswer) -> None:

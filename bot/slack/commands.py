@@ -150,7 +150,8 @@ class SlackCommands:
         """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
         workspace = await self._inbox.workspace()
         for interrupted in await adopt_interrupted(self._app, workspace):
-            answer = await self._finished(interrupted.incoming, await answer_interrupted(interrupted, self._run))
+            found = await answer_interrupted(self._app, workspace, interrupted, self._as_now, self._run)
+            answer = await self._finished(interrupted.incoming, found)
             url = interrupted.address.get("response_url")
             if url is None:
                 await self._show(interrupted.address, interrupted.incoming, answer)
@@ -164,8 +165,7 @@ class SlackCommands:
         if names_user(markup):
             text = by_id(markup)
         person = await self._directory.person(user)
-        in_room = place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-        return Incoming(
+        given = Incoming(
             adapter=PLATFORM,
             workspace=workspace.name,
             place=place,
@@ -175,12 +175,34 @@ class SlackCommands:
             text=text,
             at=self._app.clock.now(),
             mentions=people,
+            may_post=not _in_room(place) or await self._directory.may_post(place.name),
+        )
+        return await self._with_rights(given)
+
+    async def _with_rights(self, incoming: Incoming) -> Incoming:
+        """A command with what Slack says of its sender now."""
+        place, user = incoming.place, incoming.user
+        person = await self._directory.person(user)
+        return replace(
+            incoming,
             sender_is_admin=await self._directory.is_admin(user),
-            sender_is_room_admin=in_room and await self._directory.is_room_admin(place.name, user),
+            sender_is_room_admin=_in_room(place) and await self._directory.is_room_admin(place.name, user),
             sender_trust=person.trust,
             trust_stated=person.certain,
-            may_post=not in_room or await self._directory.may_post(place.name),
         )
+
+    async def _as_now(self, incoming: Incoming) -> Incoming | None:
+        """An interrupted command with what Slack says of its sender now; None where they are not in its channel, or
+        Slack does not say who is."""
+        if _in_room(incoming.place):
+            try:
+                members = await self._directory.members(incoming.place.name)
+            except NexusError as error:
+                logger.warning("slack.command_not_resumed", message=incoming.id, error=str(error))
+                return None
+            if incoming.user not in members:
+                return None
+        return await self._with_rights(incoming)
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:
         """An answer as messages, with a button if it asks for confirmation. A file, if any, is put into the caller's DM
@@ -211,6 +233,10 @@ class SlackCommands:
         except Exception:
             logger.exception("slack.command_failed", message=incoming.id)
             return CommandAnswer(_failed(incoming.id))
+
+
+def _in_room(place: Place) -> bool:
+    return place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
 
 
 def _failed(id: str) -> str:

@@ -55,6 +55,10 @@ class Commands:
         rows = await self._sql.fetch("commands_unanswered", except_id=except_id)
         return [StoredCall(row["id"], row["adapter"], row["user_id"], row["received_at"], row["call"]) for row in rows]
 
+    async def is_waiting(self, id: uuid.UUID) -> bool:
+        """Whether a command is not answered yet and its text is there."""
+        return bool(await self._sql.fetch_value("command_waits", id=id))
+
     async def discard_calls(self, ids: Sequence[uuid.UUID]) -> None:
         """Delete the text of unanswered commands: nobody runs them any more."""
         await self._sql.execute("commands_discard_calls", ids=list(ids))

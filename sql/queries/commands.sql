@@ -22,6 +22,10 @@ LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.platform = c.adapte
 WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id
 ORDER BY c.id
 
+-- name: command_waits
+-- Check whether a command is not answered yet and its text is there.
+SELECT EXISTS (SELECT FROM commands WHERE tenant_id = :tenant_id AND id = :id AND call IS NOT NULL)
+
 -- name: commands_discard_calls
 -- Delete the text of unanswered commands.
 UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

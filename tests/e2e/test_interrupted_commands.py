@@ -14,7 +14,7 @@ from composer.model import Incoming
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord, on_discord
-from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.model import Channel, Guild, Permission, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
@@ -167,3 +167,99 @@ async def test_an_interrupted_slack_command_is_run_or_explained_once(
     (notice,) = office.slack.ephemerals(office.bob)
     assert notice["text"].startswith(answer)
     assert await remembered(office.settings) == ["the code is 7"]
+
+
+GLOBAL = "remember the code is 7 --global --yes"  # an admin may
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_an_interrupted_discord_command_runs_with_the_rights_that_its_sender_has_now(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    lost: bool,
+) -> None:
+    await server.set_roles(guild, ada, await server.add_role(guild, "admins", Permission.MANAGE_GUILD))
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
+        async with on_discord(settings, server, guild):
+            called = await server.invoke("nexus remember", room, ada, text=GLOBAL.removeprefix("remember "))
+            await until(lambda: is_begun(settings))
+    if lost:
+        await server.set_roles(guild, ada)
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert called.original.content.startswith("Only an admin" if lost else "Remembered")
+    assert await remembered(settings) == ([] if lost else ["the code is 7"])
+
+
+@pytest.mark.parametrize("thread", [False, True])
+async def test_an_interrupted_discord_command_is_not_run_for_who_has_left_its_room(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    thread: bool,
+) -> None:
+    cave = await server.add_channel(guild, "cave", only=[ada])
+    place = await server.add_thread(room, "den", ada, private=True) if thread else cave
+    if thread:
+        await server.join_thread(place, server.bot)
+    with monkeypatch.context() as patched:
+        async with on_discord(settings, server, guild) as here:
+            await server.post(place, ada, "the code of the vault is zqlynx")
+            await here.stored("the code of the vault is zqlynx")
+            patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
+            called = await server.invoke("nexus recall", place, ada, text="code of the vault")
+            await until(lambda: is_begun(settings))
+    if thread:
+        await server.leave_thread(place, ada)
+    else:
+        await server.make_private(cave, [server.bot])
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert called.original.content.endswith("not done: give it again.")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_an_interrupted_slack_command_runs_with_the_rights_that_its_sender_has_now(
+    office: Office, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    await _interrupted(office, monkeypatch, office.general, office.alice, GLOBAL)
+    office.slack.world.users[office.alice]["is_admin"] = not lost
+    (notice,) = await _resumed(office, office.alice)
+    assert notice["text"].startswith("Only an admin" if lost else "Remembered")
+    assert await remembered(office.settings) == ([] if lost else ["the code is 7"])
+
+
+async def test_an_interrupted_slack_command_is_not_run_for_who_has_left_its_channel(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cave = await office.slack.add_channel(office.team, "cave", [office.alice, office.bob], private=True)
+    await _interrupted(office, monkeypatch, cave, office.bob, "remember the code is 7")
+    await office.slack.leave(cave, office.bob)
+    (notice,) = await _resumed(office, office.bob)
+    assert notice["text"].endswith("not done: give it again.")
+    assert await remembered(office.settings) == []
+
+
+async def _interrupted(office: Office, monkeypatch: pytest.MonkeyPatch, channel: str, user: str, text: str) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
+        async with office.socket():
+            giving = asyncio.create_task(office.slack.command(channel, user, text))
+            await until(lambda: is_begun(office.settings))
+    giving.cancel()
+
+
+async def _resumed(office: Office, user: str) -> list[Any]:
+    async with office.socket():
+        await until(lambda: all_answered(office.settings))
+    return office.slack.ephemerals(user)

@@ -6,7 +6,14 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from bot.commands.idempotency import InterruptedCommand, adopt_interrupted, begin_command
+from bot.commands.command import CommandAnswer
+from bot.commands.idempotency import (
+    FORGOTTEN,
+    InterruptedCommand,
+    adopt_interrupted,
+    answer_interrupted,
+    begin_command,
+)
 from bot.commands.table import run_command
 from bot.script.places import incoming
 from composer.errors import NotFound
@@ -147,3 +154,24 @@ async def test_a_command_that_only_asked_for_confirmation_is_not_marked_as_done(
     await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
     (found,) = await adopted(harness, settings)
     assert found.done
+
+
+async def test_a_command_is_not_run_that_is_forgotten_once_it_is_adopted(
+    harness: AppHarness, settings: Settings
+) -> None:
+    # Commands are finished one after the other, and one may ask a model for seconds: meanwhile people give others.
+    await harness.say("alice", "hello", room="board")
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    (found,) = await adopted(harness, settings)
+
+    async def forget_first(given: Incoming) -> Incoming:
+        answer = await harness.command("alice", "/nexus forget quokka7 --yes", room="board")
+        assert "1 command" in answer.text
+        return given
+
+    async def run(given: Incoming) -> CommandAnswer:
+        return await run_command(harness.app, harness.workspace(), given)
+
+    answer = await answer_interrupted(harness.app, harness.workspace(), found, forget_first, run)
+    assert answer.text == FORGOTTEN
+    assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
