@@ -18,12 +18,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.metering import count
 from bot.web.problems import MAX_FIELD_CHARS, RequestRefused, problem
+from composer.text.work import off_loop
 
 MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
 DROPPED_BYTES: Final = 32 * 2**20  # of a body that nobody reads
 PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
 BODY_SECONDS: Final = 60.0  # for all of it
 CLOSING: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
+MAX_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
+BYTES_PER_READ: Final = 20  # of a body that are read in the time of a character (see off_loop)
 METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 
@@ -103,32 +106,34 @@ class _Body:
 
 
 class JsonRequest(Request):
-    """A request whose JSON is read strictly: UTF-8, at most 200 deep, without NaN, infinities and lone surrogates."""
+    """A request whose JSON is read strictly: UTF-8, at most 200 deep, without NaN, infinities, lone surrogates and
+    objects of very many names."""
 
     async def json(self) -> Any:
         """The body's value. Raises RequestRefused with 400."""
-        try:
-            value = from_json(await self.body(), allow_inf_nan=False)
-        except ValueError as error:
-            if "recursion" in str(error):
-                raise RequestRefused(400, "The request's body is nested too deeply.") from error
-            raise RequestRefused(400, "The request's body is not valid JSON in UTF-8.") from error
-        if not _is_finite(value):
-            raise RequestRefused(400, "The request's body holds a number that is too large.")
-        return value
+        body = await self.body()
+        return await off_loop(len(body) // BYTES_PER_READ, lambda: _value_of(body))
 
 
-def _is_finite(value: Any) -> bool:
+def _value_of(body: bytes) -> Any:
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        if "recursion" in str(error):
+            raise RequestRefused(400, "The request's body is nested too deeply.") from error
+        raise RequestRefused(400, "The request's body is not valid JSON in UTF-8.") from error
     waiting = [value]
     while waiting:
         match waiting.pop():
             case float() as number if math.isinf(number):
-                return False
+                raise RequestRefused(400, "The request's body holds a number that is too large.")
             case list() as items:
                 waiting.extend(items)
             case dict() as items:
+                if len(items) > MAX_NAMES:  # each that is not known would be an error of its own
+                    raise RequestRefused(400, f"The request's body holds an object of more than {MAX_NAMES:,} names.")
                 waiting.extend(items.values())
-    return True
+    return value
 
 
 class JsonRoute(APIRoute):
@@ -136,6 +141,9 @@ class JsonRoute(APIRoute):
     operation (bot/web/metering.py)."""
 
     query_names: Sequence[str] = ()
+
+    async def admit(self, request: Request) -> None:
+        """Refuse a request before its body is read as JSON. Here none is."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with our request in place of FastAPI's."""
@@ -150,6 +158,7 @@ class JsonRoute(APIRoute):
                 if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
                     raise RequestRefused(415)
             taken = JsonRequest(request.scope, request.receive)
+            await self.admit(taken)
             answer = await handle(taken)
             await count(taken, answer)
             if answer.status_code == 204 and "content-type" in answer.headers:

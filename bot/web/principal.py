@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
-from bot.web.bodies import require_known_parameters
+from bot.web.bodies import JsonRoute, require_known_parameters
 from bot.web.credentials import bearer_of, how_to_ask, is_within, resolved
 from bot.web.dependencies import Nexus
 from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
@@ -25,6 +25,7 @@ PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", 
 NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
 
 
+_ADMITTED: Final = "admitted"  # of the state of a request: who asks, where that is known before its body is read
 # For the document of the API alone: who asks is decided below.
 _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a person or of a tool.", auto_error=False)
 
@@ -49,8 +50,21 @@ async def principal_of(request: Request, nexus: Served) -> Principal:
 
 async def _bearer(request: Request, nexus: Nexus, _: Annotated[object, Security(_DOCUMENTED)] = None) -> Principal:
     """The same, once all of the request is here: a body may take a minute, and credentials end meanwhile."""
+    known: Principal | None = getattr(request.state, _ADMITTED, None)
+    if known is not None:
+        return known
     await request.body()
     return await principal_of(request, nexus)
+
+
+class KeyedRoute(JsonRoute):
+    """A route that takes long bodies, which are read as JSON for those alone who may ask: that costs many times their
+    length in memory."""
+
+    async def admit(self, request: Request) -> None:
+        """Find out who asks."""
+        await request.body()
+        setattr(request.state, _ADMITTED, await principal_of(request, request.app.state.nexus))
 
 
 async def gateway_key_of(request: Request, nexus: Served) -> GatewayKey | None:

@@ -21,6 +21,7 @@ class Router(APIRouter):
         tags: Sequence[str | Enum] = (),
         dependencies: Sequence[Depends] = (),
         include_in_schema: bool = True,
+        route_class: type[JsonRoute] = JsonRoute,
     ) -> None:
         """As of FastAPI's."""
         super().__init__(
@@ -28,6 +29,6 @@ class Router(APIRouter):
             tags=list(tags),
             dependencies=dependencies,
             include_in_schema=include_in_schema,
-            route_class=JsonRoute,
+            route_class=route_class,
             responses=documented(),
         )

@@ -63,8 +63,7 @@ async def import_entries(
     changed meanwhile. Then nothing is stored.
     """
     _require_reading_and_writing(access)
-    if len(items) > MAX_ENTRIES:
-        raise BadInput(f"A document has at most {MAX_ENTRIES:,} entries; this one has {len(items):,}: divide it.")
+    require_few(len(items))
     chars = sum(len(item.draft.content) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: check_document(items, now))
     room = await room_for_entries(tx, writer.plan)
@@ -80,6 +79,12 @@ async def import_entries(
     counts = {str(outcome): count for outcome, count in found.counts.items()}
     await tx.audit.record(AuditAct.ENTRIES_IMPORTED, actor=access.user, details=counts)
     return found
+
+
+def require_few(count: int) -> None:
+    """Return if a document may have so many entries. Raises BadInput."""
+    if count > MAX_ENTRIES:
+        raise BadInput(f"A document has at most {MAX_ENTRIES:,} entries; this one has {count:,}: divide it.")
 
 
 async def _locked(

@@ -11,6 +11,7 @@ from bot.web.call import Calling
 from bot.web.credentials import still_stands_for
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
+from bot.web.principal import KeyedRoute
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.entries import writer_of
@@ -27,7 +28,7 @@ from composer.entries.imports import import_entries
 from composer.people.export import export_over_api
 from composer.people.export_document import Export
 
-router = Router()
+router = Router(route_class=KeyedRoute)
 IMPORT_PATH: Final = "/v1/entries/import"
 IMPORT_BYTES: Final = 16 * 2**20
 # What a credential must give whose bearer sees all that is stored of its person.

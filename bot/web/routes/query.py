@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, FailFast
 from pydantic_core import to_json
 
 from bot.web.call import InProject
@@ -71,8 +71,8 @@ class Question(BaseModel):
     limit: Count = DEFAULT_LIMIT
     budget: Count | None = None
     strategy: Strategy | None = None
-    kinds: list[str] = []
-    tags: list[str] = []
+    kinds: Annotated[list[str], FailFast()] = []
+    tags: Annotated[list[str], FailFast()] = []
     answer: Flag = False
     stream: Flag = False
 

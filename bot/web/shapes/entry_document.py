@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from bot.web.shapes.entries import Names, NewEntry, Shared, Taken, shared_values
 from bot.web.shapes.values import Moment
 from composer.entries.import_plan import ImportedEntry, Outcome
-from composer.entries.imports import MAX_ENTRIES, Imported
+from composer.entries.imports import MAX_ENTRIES, Imported, require_few
 from composer.repositories.entries import Entry
 
 FORMAT: Final = "nexus-entries"
@@ -33,13 +33,25 @@ class EntryInDocument(NewEntry):
         return ImportedEntry(self.draft(), self.id, self.origin, self.created_at, self.trashed_at is not None)
 
 
+def _few(entries: Any) -> Any:
+    """Count the entries before any of them is read."""
+    if isinstance(entries, list):
+        require_few(len(entries))
+    return entries
+
+
 class EntryDocument(Taken):
     """Entries of one person, newest first: what GET /v1/entries/export gives, and POST /v1/entries/import takes."""
 
     format: Literal["nexus-entries"]
     version: Literal[1]
     made_at: Moment | None = None
-    entries: Annotated[list[EntryInDocument], Field(description=f"An import takes at most {MAX_ENTRIES:,}.")]
+    entries: Annotated[
+        list[EntryInDocument],
+        FailFast(),
+        BeforeValidator(_few),
+        Field(description=f"An import takes at most {MAX_ENTRIES:,}."),
+    ]
 
 
 class ImportedAnswer(BaseModel):
