@@ -12,12 +12,22 @@ from typing import Any, Final
 
 from composer.model import Visibility
 from composer.ports.models import ChatMessage
-from composer.prompt.sections import CONTEXT, MESSAGE, NOTHING, RECALL, RELATED, SYSTEM, TOOLS, WORKING, UsedTool
+from composer.prompt.sections import (
+    CLOSING,
+    CONTEXT,
+    MESSAGE,
+    NOTHING,
+    OPENING,
+    RECALL,
+    RELATED,
+    SYSTEM,
+    TOOLS,
+    WORKING,
+    UsedTool,
+)
 from composer.visibility import Readable, Tagged
 
 _ITEM: Final = re.compile(r"^(?=- )", re.MULTILINE)  # people's text is quoted, so no line of it begins like this
-_OPENING: Final = (CONTEXT, "FACTS", "LANDMARKS", "SUMMARIES")  # the sections of the second chat message
-_CLOSING: Final = (RELATED, RECALL, MESSAGE, TOOLS)  # of the last one, and what tools brought after it
 _PROFILE: Final = "profile:"
 _NOT_SHOWN: Final = "not shown: something that this answer used may not be read any more"
 
@@ -120,7 +130,7 @@ def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSec
     if all(text[section["name"]] == section["text"] for section in prompt["sections"]):
         return [ChatMessage(each["role"], each["content"]) for each in prompt["role_messages"]]
     first = ChatMessage(prompt["role_messages"][0]["role"], text.get(SYSTEM, ""))
-    opening, closing = ("\n\n".join(text[n] for n in names if text.get(n)) for names in (_OPENING, _CLOSING))
+    opening, closing = ("\n\n".join(text[n] for n in names if text.get(n)) for names in (OPENING, (*CLOSING, TOOLS)))
     data = (ChatMessage("user", part) for part in (opening, text.get(WORKING, ""), closing))
     whole = (first, *data)
     return [message for message in whole if message.content]

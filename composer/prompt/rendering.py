@@ -92,8 +92,10 @@ def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Pr
         (sections.RECALL, recall, tuple(draft.recall)),
         (sections.MESSAGE, message, (_as_item(prompt_input.message),)),
     ]
-    opening = "\n\n".join(text for _, text, _ in stable if text)
-    closing = "\n\n".join(text for text in (related, recall, message) if text)
+    texts = {name: text for name, text, _ in (*stable, *moving)}
+    opening, closing = (
+        "\n\n".join(texts[name] for name in names if texts[name]) for names in (sections.OPENING, sections.CLOSING)
+    )
     first = [ChatMessage("system" if agent.system_role else "user", system[1])]
     if opening:
         first.append(ChatMessage("user", opening))

@@ -19,6 +19,11 @@ RELATED: Final = "RELATED"
 RECALL: Final = "RECALL"
 MESSAGE: Final = "MESSAGE"
 TOOLS: Final = "TOOLS"  # what tools brought or wrote while the model was answering
+# The order in which the model reads the sections before the conversation: CONTEXT names who takes part, which changes
+# each time that the window moves, so the longer sections stand before it, where a provider's prompt cache keeps them.
+OPENING: Final = (FACTS, LANDMARKS, SUMMARIES, CONTEXT)
+# The same for what belongs to this question, after the conversation.
+CLOSING: Final = (RELATED, RECALL, MESSAGE)
 # Without text: what else stood in an earlier prompt for the same answer, which became too long after tools were called.
 EARLIER: Final = "EARLIER"
 

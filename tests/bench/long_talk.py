@@ -41,7 +41,7 @@ START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 A_DAY: Final = 60  # messages in a room
 TURNS: Final = 200
 EVERY: Final = 4  # messages to a question in the busy room
-AIM: Final = "aim: at least 80% on the median turn"
+AIM: Final = "aims: 88% on the median turn, 40% at the 10th percentile"
 
 
 async def measure(quick: bool, note: Callable[[str], None], data: Path | None) -> Report:

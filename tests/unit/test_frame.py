@@ -109,7 +109,7 @@ def test_the_prompt_has_exactly_our_sections_lines_and_marks(given_input: Prompt
     lines = content.splitlines()
     assert lines == content.split("\n"), "a line break that is not a newline"
     assert lines == [clean_text(line) for line in lines]
-    heads = ["[CONTEXT]", "[FACTS]", "[LANDMARKS]", "[SUMMARIES]", "[RELATED]", "[RECALL]", "[MESSAGE]"]
+    heads = ["[FACTS]", "[LANDMARKS]", "[SUMMARIES]", "[CONTEXT]", "[RELATED]", "[RECALL]", "[MESSAGE]"]
     assert [line for line in lines if line.startswith("[")] == heads
     for name, wanted in (("FACTS", 2), ("LANDMARKS", 1), ("SUMMARIES", 1), ("RECALL", 2)):
         own = [line for line in section(prompt, name) if not line.startswith("  | ") and line != "  |"]

@@ -426,8 +426,8 @@ def test_what_changes_slowly_comes_before_the_view_and_recall_and_the_message_co
         ChatMessage("system", f"You are Nexus.\n\n{RULES}"),
         ChatMessage(
             "user",
-            "[CONTEXT]\nhere\n\n[FACTS]\n- fact\n\n[LANDMARKS]\n- mark\n\n[SUMMARIES]\n"
-            "- week, 2026-01-20 to 2026-01-26: sum",
+            "[FACTS]\n- fact\n\n[LANDMARKS]\n- mark\n\n[SUMMARIES]\n- week, 2026-01-20 to 2026-01-26: sum\n\n"
+            "[CONTEXT]\nhere",
         ),
         ChatMessage("user", "alice (2026-05-04 09:01): said"),
         ChatMessage("assistant", "answered"),
@@ -511,6 +511,27 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     system = EXACT.count(other.role_messages[0].content)
     assert system <= reused_tokens(before.role_messages, other, EXACT) < system + 3 * TOKENS_PER_MESSAGE
     assert reused_tokens([], before, EXACT) == 0
+
+
+def test_facts_landmarks_and_summaries_are_reused_when_the_window_moves_and_others_take_part() -> None:
+    facts = [item(n, f"- fact{n} = {n}") for n in range(10)]
+    landmarks = [item(20 + n, f"- decided {n}", kind="landmark") for n in range(10)]
+    summaries = [item(40 + n, f"what was said on day {n}", layer="episodic", kind="summary") for n in range(3)]
+    working = [message(n, f"view {n}") for n in range(1, 60)]
+    first = PromptInput(
+        AGENT,
+        '[CONTEXT]\nPeople in this conversation: "ann".',
+        message(90, "what?"),
+        facts=facts,
+        landmarks=landmarks,
+        summaries=summaries,
+        working=working[:40],
+    )
+    moved = replace(first, context='[CONTEXT]\nPeople in this conversation: "bob".', working=working[20:])
+    before, after = pack(first, EXACT), pack(moved, EXACT)
+    slow = sum(section(after, name).tokens for name in ("SYSTEM", "FACTS", "LANDMARKS", "SUMMARIES"))
+    assert reused_tokens(before.role_messages, after, EXACT) >= slow
+    assert [each.name for each in after.sections[:5]] == ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES"]
 
 
 def picture(name: str, size: int = 10, address: str = "https://files/1") -> Attachment:
