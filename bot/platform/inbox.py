@@ -199,8 +199,10 @@ class PlatformInbox:
         change = self._changes.get((channel, message_id))
         return change is not None and change.text is None
 
-    async def apply_change(self, change: MessageChanged) -> None:
-        """Edit or erase a message in every layer. An older edit than the last one is ignored."""
+    async def apply_change(self, change: MessageChanged, *, awaits_message: bool = False) -> None:
+        """Edit or erase a message in every layer. An older edit than the last one is ignored. With `awaits_message`,
+        raises Unavailable for an edit of a message that is not stored and may be still, by another process perhaps,
+        which does not know of the edit."""
         key = (change.channel, change.message_id)
         known = self._changes.get(key)
         if known is not None and _is_outdated(change, known):
@@ -209,7 +211,7 @@ class PlatformInbox:
         applied: MessageChanged | None = None
         while applied is not change:  # a later one may have been stored before this one: then it is stored again
             applied = change
-            await self._persist(partial(self._change_stored, applied))
+            await self._persist(partial(self._change_stored, applied, awaits_message=awaits_message))
             change = self._changes.get(key, applied)
 
     async def reapply_change(self, channel: str, message_id: str) -> None:
@@ -218,7 +220,7 @@ class PlatformInbox:
         if change is not None:
             await self._persist(partial(self._change_stored, change))
 
-    async def _change_stored(self, changed: MessageChanged) -> None:
+    async def _change_stored(self, changed: MessageChanged, *, awaits_message: bool = False) -> None:
         app, workspace = self._app, await self._workspace_of(changed.user)
         receipt = await change_message(
             store=app.database,
@@ -232,6 +234,7 @@ class PlatformInbox:
             now=app.clock.now(),
             files=changed.attached,
             edited_at=changed.edited_at,
+            awaits_message=awaits_message,
         )
         if receipt is not None:
             await app.forgotten(workspace.tenant_id, receipt)

@@ -340,7 +340,7 @@ class SlackAdapter:
             case SlackMessage():
                 await self._receive_message(event, retries)
             case SlackMessageChange():
-                await self.inbox.change_message(event)
+                await self.inbox.change_message(event, retries)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
                 self._members.check()

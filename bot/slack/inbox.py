@@ -23,6 +23,8 @@ logger = structlog.get_logger()
 
 FILES_SECONDS: Final = 2.0  # for reading the files of a message, which must be acknowledged within three
 MAX_FILE_RETRIES: Final = 2  # times that Slack must deliver a message again because its files could not be read
+MAX_EDIT_RETRIES: Final = 3  # times that Slack delivers an event again: after that, the edited message does not come
+MAX_AWAITED_AGE: Final = timedelta(minutes=10)  # an older message that is not stored is not to come any more
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)  # of a statement that gives way to every other one
 MAX_ANSWERED_AGE: Final = timedelta(minutes=15)  # an older question, found in the history, is stored and not answered
 
@@ -203,8 +205,12 @@ class SlackInbox(PlatformInbox):
 
     # Changes
 
-    async def change_message(self, change: SlackMessageChange) -> None:
-        """Apply an edit or a deletion to every layer. Raises Unavailable: then it must be delivered again."""
+    async def change_message(self, change: SlackMessageChange, retries: int = MAX_EDIT_RETRIES) -> None:
+        """Apply an edit or a deletion to every layer. `retries`: how often Slack has delivered it before.
+
+        Raises Unavailable: then it must be delivered again. So must an edit of a recent message that has not come yet:
+        it may be on its way to another process, or be delivered again itself.
+        """
         kind = ConversationKind.DM if change.direct else ConversationKind.ROOM
         text: str | None = None
         people: tuple[str, ...] = ()
@@ -223,7 +229,8 @@ class SlackInbox(PlatformInbox):
                 edited_at=time_of(change.changed_ts),
                 attached=change.attached,
                 addressed_agents=agents,
-            )
+            ),
+            awaits_message=retries < MAX_EDIT_RETRIES and self._app.clock.now() - time_of(change.ts) < MAX_AWAITED_AGE,
         )
 
     async def change_privacy(self, change: RoomPrivacyChanged) -> None:

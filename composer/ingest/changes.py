@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from composer.errors import Unavailable
 from composer.ingest.addressing import find_addressed_agents
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.validation import clean_mentions, message_text
@@ -27,23 +28,29 @@ async def change_message(
     now: datetime,
     files: Collection[str] | None = None,
     edited_at: datetime | None = None,
+    awaits_message: bool = False,
 ) -> Receipt | None:
-    """Replace the text of a message, or erase the message or an agent's answer (`text` None). `user` is the user of a
-    DM.
+    """Replace the text of a message, or erase the message or an agent's answer (`text` None). `user` is its author.
 
     `files` are the URLs of the files that are still attached (None: unknown, so all stay). `edited_at` is when the
     platform says that it was edited (None: now). Returns None, and changes nothing, when the message is not stored
     (never received, not recorded, or erased), is the same already, or was edited later than that. One that is deleted
     before it arrives is not stored when it does.
+
+    With `awaits_message`, raises Unavailable for an edit of a message that is not stored and may be still, so that the
+    platform delivers the edit again.
     """
     mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
         found = await tx.messages.get(message_id(container, external_id))
+        if found is None and text is not None:
+            sender, id = user_ids.get(user) or user_id(workspace, user), message_id(container, external_id)
+            if awaits_message and await tx.messages.may_arrive(id, container, sender):
+                raise Unavailable("This message was edited before it arrived.")
+            return None
         if found is None:
-            if text is not None:
-                return None
             direct = place.kind is ConversationKind.DM
             receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
             if receipt is None:  # the message may still arrive: an event that was not acknowledged comes again

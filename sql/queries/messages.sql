@@ -98,6 +98,13 @@ FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id
 WHERE m.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND m.external_id = :external_id
 ORDER BY m.id
 
+-- name: message_may_arrive
+-- Check whether a message that is not stored would be if it came now: it was not erased, its room stores everything, and its
+-- sender has not opted out. `container_id` is the room, DM or session.
+SELECT NOT EXISTS (SELECT FROM erased WHERE tenant_id = :tenant_id AND id = :id)
+       AND NOT EXISTS (SELECT FROM conversations WHERE tenant_id = :tenant_id AND id = :container_id AND recording <> 'on')
+       AND NOT EXISTS (SELECT FROM users WHERE tenant_id = :tenant_id AND id = :user_id AND opted_out)
+
 -- name: message_recording
 -- Get the recording policy that applies to a message now, and whether its sender has opted out.
 SELECT coalesce(r.recording, c.recording) AS recording, coalesce(u.opted_out, false) AS opted_out

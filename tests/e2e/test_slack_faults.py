@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -479,3 +480,32 @@ async def test_an_older_edit_that_comes_again_after_a_restart_brings_no_old_text
     async with office.socket() as running:
         await running.adapter.inbox.change_message(edit("the code is 1111", "1777885205.000000"))
         assert await running.stored() == ["nothing"]
+
+
+async def test_an_edit_that_comes_to_another_process_before_its_message_is_delivered_again(office: Office) -> None:
+    # DESIGN 1: what was acknowledged is not lost. Only the process that had seen the edit knew of it.
+    ts = f"{time.time():.6f}"
+    told = SlackMessage(office.general, ts, office.bob, "it is 1, the code is 1111", None, False, False)
+    edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{time.time() + 1:.6f}")
+    async with office.socket() as running, office.http() as other:
+        with pytest.raises(Unavailable):
+            await running.adapter.inbox.change_message(edit, 0)
+        await other.adapter.inbox.receive_message(told)
+        await running.adapter.inbox.change_message(edit, 1)
+        assert await running.stored() == ["it is 1"]
+
+
+@pytest.mark.parametrize("why", ["off", "opted out", "erased", "old", "last"])
+async def test_an_edit_of_a_message_that_is_not_to_come_is_acknowledged(office: Office, why: str) -> None:
+    async with office.socket() as running:
+        inbox, now = running.adapter.inbox, time.time()
+        ts = f"{now - (3600 if why == 'old' else 0):.6f}"
+        edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{now + 1:.6f}")
+        if why in ("off", "opted out"):
+            user, text = (office.alice, "memory off") if why == "off" else (office.bob, "opt-out")
+            await office.slack.command(office.general, user, text)
+        if why == "erased":
+            await inbox.receive_message(SlackMessage(office.general, ts, office.bob, "it is", None, False, False))
+            await office.slack.command(office.general, office.bob, f"forget message {ts} --yes")
+        await inbox.change_message(edit, 3 if why == "last" else 0)
+        assert await running.stored() == []
