@@ -7,10 +7,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from bot.web.app import web_app
 from bot.web.bodies import MAX_NAMES
+from bot.web.mcp.tools import KindFilter, TagFilter
 from bot.web.metrics import Metrics
 from bot.web.routes.query import Question
 from bot.web.shapes.entry_document import EntryDocument
@@ -51,6 +52,13 @@ def test_a_document_of_very_many_entries_is_refused_before_any_is_read() -> None
 def test_of_many_errors_in_a_list_the_first_is_made(model: Any, sent: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as raised:
         model.model_validate(sent)
+    assert raised.value.error_count() == 1
+
+
+@pytest.mark.parametrize("items", [KindFilter, TagFilter])
+def test_of_many_errors_in_a_list_of_a_tool_of_mcp_the_first_is_made(items: Any) -> None:
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(items).validate_python([1] * 100_000)
     assert raised.value.error_count() == 1
 
 

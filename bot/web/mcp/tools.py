@@ -26,7 +26,7 @@ from composer import visibility
 from composer.entries import entries, listing, teams
 from composer.entries.draft import MAX_KEY_CHARS, MAX_SESSION_CHARS
 from composer.entries.projects import named_project
-from composer.entries.search import DEFAULT_LIMIT, MAX_LIMIT, EntryQuestion, EntryReader
+from composer.entries.search import DEFAULT_LIMIT, MAX_FILTERS, MAX_LIMIT, EntryQuestion, EntryReader
 from composer.errors import BadInput, NexusError, NotFound, where_raised
 from composer.layers import structured
 from composer.memory.forget import RECEIPT_KEY_BYTES
@@ -49,6 +49,9 @@ Page = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many at most.")]
 Cursor = Annotated[str | None, Field(max_length=200, description="`next` of the page before.")]
 Id = Annotated[str, Field(max_length=64, description="The `id` of an entry, from search or a list.")]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+# Of more, none is looked at: of very many wrong ones each would be an error of its own.
+KindFilter = Annotated[list[Kind], Field(max_length=MAX_FILTERS)]
+TagFilter = Annotated[list[Tag], Field(max_length=MAX_FILTERS)]
 
 
 def in_sentences(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str | CallToolResult]]:
@@ -83,8 +86,8 @@ class MemoryTools:
         query: Annotated[str, Field(description="A question or words, in any language.")],
         context: Context[Any, Any],
         limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many results at most.")] = DEFAULT_LIMIT,
-        kinds: Annotated[list[Kind] | None, Field(description="Only these kinds.")] = None,
-        tags: Annotated[list[Tag] | None, Field(description="Only with all of these tags.")] = None,
+        kinds: Annotated[KindFilter | None, Field(description="Only these kinds.")] = None,
+        tags: Annotated[TagFilter | None, Field(description="Only with all of these tags.")] = None,
         project: Project = None,
     ) -> str:
         """Search what the person and their teams and projects remember, by meaning and by words. Use it before you
