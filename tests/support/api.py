@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.credentials.sign_in import make_login_link, sign_in
 from composer.model import User
+from composer.workspace import user_id
 from tests.support.harness import AppHarness
 
 
 async def person(harness: AppHarness, name: str, workspace: str | None = None) -> User:
-    """A person who has written in a workspace."""
-    await harness.say(name, "hello", room="general", **({} if workspace is None else {"workspace": workspace}))
-    here = harness.workspace(workspace) if workspace else harness.workspace()
+    """A person whom a workspace knows; one who is new has said nothing there."""
+    here, now = harness.workspace(workspace), harness.clock.tick()
+    agents = harness.app.directory.agents(here.tenant_id)
     async with harness.app.database.transaction(here.tenant_id) as tx:
+        known = await tx.people.ensure_tenant(here.tenant, here.platform, here.name, agents, now, [name])
+        if name not in known:
+            await tx.people.ensure_users(here.platform, here.name, {name: (user_id(here, name), name)}, now)
         found = await tx.people.find_user(here.platform, here.name, name)
     assert found is not None
     return found
@@ -28,7 +32,7 @@ async def key_of(
 ) -> str:
     """The text of a new key: of a person (`vendor` None) or of a tool of theirs."""
     found = await person(harness, name, workspace)
-    here = harness.workspace(workspace) if workspace else harness.workspace()
+    here = harness.workspace(workspace)
     request = KeyRequest(vendor, "test", permissions)
     async with harness.app.database.transaction(here.tenant_id) as tx:
         made = await create_key(
