@@ -36,7 +36,7 @@ from tests.support import runs
 from tests.support.cpu_times import CpuTimes
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
-from tests.support.kept_database import KeptDatabase, lending, preparing
+from tests.support.kept_database import KeptDatabase, connecting, lending, preparing
 from tests.support.made_once import shared_certificates
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
@@ -93,8 +93,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the run its folder, after what killed runs left was swept; each worker marks it as in use."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in a shell's background: programs would inherit it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Whatever a shell set in the background: programs would inherit it. With Python's own handler, asyncio would put
+    # its own in its place for each test and each fixture, and describe it with its task to find out which it is.
+    signal.signal(signal.SIGINT, _interrupt)
     # The workers import the same hundreds of files. Without compiled ones, each takes five seconds to compile them all.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -120,6 +121,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     session.config.stash[FAILED] = exitstatus != pytest.ExitCode.OK
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 RUN = pytest.StashKey[Path]()
@@ -255,6 +260,7 @@ def kept() -> Iterator[dict[str, KeptDatabase]]:
     databases: dict[str, KeptDatabase] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncpg, "create_pool", lending(lambda url: databases.get(str.__str__(url))))
+        patch.setattr(asyncpg, "connect", connecting(lambda url: databases.get(str.__str__(url))))
         patch.setattr(app, "prepare", preparing(lambda url: databases.get(str.__str__(url))))
         yield databases
 

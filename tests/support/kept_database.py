@@ -15,7 +15,7 @@ from typing import Any, Final
 import asyncpg
 
 from composer.server_urls import ServerUrl
-from composer.stores.postgres import SERVICE_ROLE
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SERVICE_ROLE, SESSION_SETTINGS
 from composer.stores.schema import prepare
 from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
 
@@ -46,6 +46,13 @@ END_OTHERS: Final = (
     " AND pid <> pg_backend_pid() AND NOT pid = ANY ($1::int[])"
 )
 CREATE_POOL: Final = asyncpg.create_pool
+CONNECT: Final = asyncpg.connect
+# How the process locks connect, and nobody else.
+LOCKS: Final = {
+    "server_settings": SESSION_SETTINGS,
+    "timeout": CONNECT_TIMEOUT_SECONDS,
+    "command_timeout": CONNECT_TIMEOUT_SECONDS,
+}
 _numbers = itertools.count(1)
 
 
@@ -63,6 +70,7 @@ class KeptDatabase:
         self._made: tuple[str, str] = ("", "")
         self._pool: asyncpg.Pool | None = None
         self._options: dict[str, Any] = {}
+        self._locks: LentConnection | None = None  # of the app that opened last
 
     @classmethod
     async def make(cls, base: str) -> "KeptDatabase":
@@ -95,6 +103,8 @@ class KeptDatabase:
         was made, and must not be used again."""
         self.tests += 1
         kept = [pid for pid in map(_idle_pid, getattr(self._pool, "_holders", ())) if pid]
+        if self._locks is not None and (free := await self._locks.freed()) is not None:
+            kept.append(free.get_server_pid())
         await self._admin.fetch(END_OTHERS, kept)
         has_rows = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in self._empty)
         left = [row[0] for row in await self._admin.fetch(has_rows)]
@@ -108,6 +118,8 @@ class KeptDatabase:
         """Close the connections and drop the database."""
         if self._pool is not None:
             self._pool.terminate()
+        if self._locks is not None and (free := await self._locks.freed()) is not None:
+            free.terminate()
         await self._admin.close()
         await run_sql(self._base, f"DROP DATABASE {self._name} WITH (FORCE)")
 
@@ -124,6 +136,16 @@ class KeptDatabase:
                 max_inactive_connection_lifetime=0,
             )  # fmt: skip
         return LentPool(self._pool, limit) if options == self._options else None
+
+    async def lend_locks(self, options: dict[str, Any]) -> "LentConnection | None":
+        """The kept connection of process locks, as an app's own; None while another app has it."""
+        if asyncio.get_running_loop() is not self._loop or (self._locks is not None and not self._locks.is_closed()):
+            return None
+        free = None if self._locks is None else await self._locks.freed()
+        if free is None:
+            free = await CONNECT(service_url(self.url), **options)
+        self._locks = LentConnection(free)
+        return self._locks
 
 
 def preparing(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[ServerUrl]]:
@@ -186,6 +208,60 @@ class LentPool:
         self._closed = True
         for connection in self._used:
             connection.terminate()
+
+
+class LentConnection:
+    """A connection (asyncpg.Connection) of process locks that stays open when it is terminated, and gives up its
+    locks."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+        self._release: asyncio.Task[None] | None = None
+
+    async def execute(self, statement: str, *values: Any) -> Any:
+        return await self._own().execute(statement, *values)
+
+    async def fetchval(self, statement: str, *values: Any) -> Any:
+        return await self._own().fetchval(statement, *values)
+
+    def is_closed(self) -> bool:
+        return self._release is not None or self._connection.is_closed()
+
+    def terminate(self) -> None:
+        """Give up the locks."""
+        if self._release is None:
+            self._release = asyncio.get_running_loop().create_task(self._unlock())
+
+    async def freed(self) -> asyncpg.Connection | None:
+        """The connection without locks, for the next app; None when it is closed, as it is if an app still has it."""
+        if self._release is None:
+            self._connection.terminate()
+        else:
+            await self._release
+        return None if self._connection.is_closed() else self._connection
+
+    def _own(self) -> asyncpg.Connection:
+        if self._release is not None:
+            raise asyncpg.InterfaceError("connection is closed")
+        return self._connection
+
+    async def _unlock(self) -> None:
+        try:
+            await self._connection.execute("SELECT pg_advisory_unlock_all()")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # closed, or a statement is still running
+            self._connection.terminate()
+
+
+def connecting(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[Any]]:
+    """What replaces asyncpg.connect: process locks get the connection that is kept for them. Making one takes longer
+    than all else that an app does to open."""
+
+    async def connect(*url: str, **options: Any) -> Any:
+        database = kept(ServerUrl(*url)) if options == LOCKS else None
+        lent = None if database is None else await database.lend_locks(options)
+        return lent if lent is not None else await CONNECT(*url, **options)
+
+    return connect
 
 
 def lending(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[Any]]:
