@@ -304,6 +304,18 @@ def settings(request: pytest.FixtureRequest, servers: Servers, valkey_client: re
     return Settings(home=tmp_path, database_url=url, redis_url=servers.redis_url)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_settings(
+    servers: Servers, valkey_client: redis.Redis, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Settings]:
+    """Settings over a database that tests of a module share: those that see nothing of what the others did, since they
+    are refused, or each act as somebody else. To open an app takes longer than most of these. They run in a loop of the
+    module's own, which ends with it."""
+    valkey_client.flushall()
+    async with clone(servers.database_url, f"shared{next(_numbers)}") as url:
+        yield Settings(home=tmp_path_factory.mktemp("shared"), database_url=url, redis_url=servers.redis_url)
+
+
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     """An open app on a fresh database."""

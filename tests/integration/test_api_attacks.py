@@ -1,7 +1,6 @@
 """Every attack of tests/attacks/api-*.yaml fails, and what it is after is seen by those who may."""
 
 import itertools
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,16 +8,13 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-import redis
 import yaml
 
 from composer.settings import Settings
-from composer.stores.embedded.servers import Servers
 from tests.support.api_answers import Leaked
 from tests.support.api_attack_cases import FAMILIES, Case, all_cases, read_cases
 from tests.support.api_stage import ApiStage, Broken, open_api_stage
 from tests.support.attack_cases import BadCase
-from tests.support.databases import clone
 
 pytestmark = pytest.mark.integration
 
@@ -27,14 +23,10 @@ _numbers = itertools.count(1)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(servers: Servers) -> AsyncIterator[ApiStage]:
+async def stage(shared_settings: Settings) -> AsyncIterator[ApiStage]:
     """One web app for all cases: each has a tenant of its own."""
-    redis.Redis.from_url(servers.redis_url).flushall()
-    with tempfile.TemporaryDirectory(prefix="nexus-api-attacks-") as folder:
-        async with clone(servers.database_url, f"apiattacks{next(_numbers)}") as url:
-            settings = Settings(home=Path(folder), database_url=url, redis_url=servers.redis_url)
-            async with open_api_stage(settings) as opened:
-                yield opened
+    async with open_api_stage(shared_settings) as opened:
+        yield opened
 
 
 @pytest.mark.asyncio(loop_scope="module")

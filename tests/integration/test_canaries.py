@@ -223,17 +223,17 @@ async def test_a_question_with_the_token_of_a_secret_recalls_it_only_for_those_w
     harness: AppHarness, planted: PlantedWorld
 ) -> None:
     wrong = {}
+    all_tokens = [canary.token for canary in planted.world.all]
+    # A query has a limited number of terms. All viewers ask the same ones, of which each is embedded once.
+    questions = [" ".join(all_tokens[start : start + 30]) for start in range(0, len(all_tokens), 30)]
     for viewer in VIEWERS:
-        expected = planted.world.expected(viewer)
-        hidden = [canary.token for canary in planted.world.all if canary.token not in expected]
         found: set[str] = set()
-        for start in range(0, len(hidden), 30):  # a query has a limited number of terms
-            composed = await harness.compose(
-                viewer.user, " ".join(hidden[start : start + 30]), workspace=viewer.spot.workspace, **viewer.where
-            )
+        for question in questions:
+            composed = await harness.compose(viewer.user, question, workspace=viewer.spot.workspace, **viewer.where)
             for section in composed.prompt.sections:
                 if section.name != "MESSAGE":
                     found |= tokens(section.text)
+        expected = planted.world.expected(viewer)
         wrong[viewer.name] = [p for p in planted.world.difference(found, expected) if p.startswith("LEAKED")]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 

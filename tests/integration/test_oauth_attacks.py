@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from bot.web.oauth.documents import FAILED_SECONDS, LEAST_SECONDS, MAX_DOCUMENTS, MOST_SECONDS, ClientDocuments
 from composer.credentials import connected_apps
@@ -25,12 +26,21 @@ from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, VERIFIER, Nexus
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
+in_module = pytest.mark.asyncio(loop_scope="module")
+
 WEB: Final = "https://claude.example/callback"
 
 
 @pytest.fixture
 async def nexus(settings: Settings, tmp_path: Path) -> AsyncIterator[Nexus]:
     async with open_nexus(settings, tmp_path) as nexus:
+        yield nexus
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_nexus(shared_settings: Settings, tools_made_once: None) -> AsyncIterator[Nexus]:
+    """One for the tests whose apps get nothing, or have a new app each."""
+    async with open_nexus(shared_settings, shared_settings.home) as nexus:
         yield nexus
 
 
@@ -73,14 +83,15 @@ async def test_a_token_for_another_address_opens_nothing_here(nexus: Nexus) -> N
         assert await resolve(given["access_token"], None, other) is None
 
 
+@in_module
 @pytest.mark.parametrize(
     "resource", ["https://other.example/mcp", PUBLIC, f"{RESOURCE}/", f"{RESOURCE}#x", f"{RESOURCE}?x", "x", ""]
 )
-async def test_no_token_is_given_for_another_address(nexus: Nexus, resource: str) -> None:
-    browser, client = await nexus.signed_in(), (await nexus.registered())["client_id"]
+async def test_no_token_is_given_for_another_address(shared_nexus: Nexus, resource: str) -> None:
+    browser, client = await shared_nexus.signed_in(), (await shared_nexus.registered())["client_id"]
     said = parameters(told(await browser.get(address_of(client, resource=resource))))
     assert (said["error"], said["iss"]) == ("invalid_target", PUBLIC)
-    refused = await nexus.tokens(client, await nexus.code(browser, client, "claude"), resource=resource)
+    refused = await shared_nexus.tokens(client, await shared_nexus.code(browser, client, "claude"), resource=resource)
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
 
 
@@ -196,6 +207,7 @@ async def test_another_apps_code_is_none_and_stays_its_own(nexus: Nexus) -> None
     assert await nexus.opens(given.json()["access_token"]), "who is nobody's app ends nothing of another's"
 
 
+@in_module
 @pytest.mark.parametrize(
     "changed",
     [
@@ -211,15 +223,16 @@ async def test_another_apps_code_is_none_and_stays_its_own(nexus: Nexus) -> None
         {"grant_type": None},
     ],
 )
-async def test_a_code_is_bound_to_its_request(nexus: Nexus, changed: dict[str, str | None]) -> None:
-    browser, client = await nexus.signed_in(), (await nexus.registered())["client_id"]
-    code = await nexus.code(browser, client, "claude")
-    refused = await nexus.tokens(client, code, **changed)
+async def test_a_code_is_bound_to_its_request(shared_nexus: Nexus, changed: dict[str, str | None]) -> None:
+    browser, client = await shared_nexus.signed_in(), (await shared_nexus.registered())["client_id"]
+    code = await shared_nexus.code(browser, client, "claude")
+    refused = await shared_nexus.tokens(client, code, **changed)
     assert refused.status_code == 400
     assert refused.json()["error"] in ("invalid_grant", "invalid_request", "unsupported_grant_type")
     assert refused.headers["cache-control"] == "no-store"
 
 
+@in_module
 @pytest.mark.parametrize(
     "changed",
     [
@@ -234,9 +247,9 @@ async def test_a_code_is_bound_to_its_request(nexus: Nexus, changed: dict[str, s
         {"response_type": None},
     ],
 )
-async def test_nobody_is_asked_without_pkce_by_s256(nexus: Nexus, changed: dict[str, str | None]) -> None:
-    client = (await nexus.registered())["client_id"]
-    answer = await (await nexus.signed_in()).get(address_of(client, **changed))
+async def test_nobody_is_asked_without_pkce_by_s256(shared_nexus: Nexus, changed: dict[str, str | None]) -> None:
+    client = (await shared_nexus.registered())["client_id"]
+    answer = await (await shared_nexus.signed_in()).get(address_of(client, **changed))
     said = parameters(told(answer))
     assert said["error"] in ("invalid_request", "unsupported_response_type")
     assert (said["state"], said["iss"], "code" in said) == ("st&te=1", PUBLIC, False)
@@ -380,9 +393,10 @@ GAMES: Final = [
 ]
 
 
+@in_module
 @pytest.mark.parametrize("game", GAMES)
-async def test_nobody_is_led_to_an_address_that_was_not_registered(nexus: Nexus, game: str) -> None:
-    browser, client = await nexus.signed_in(), (await nexus.registered(WEB))["client_id"]
+async def test_nobody_is_led_to_an_address_that_was_not_registered(shared_nexus: Nexus, game: str) -> None:
+    browser, client = await shared_nexus.signed_in(), (await shared_nexus.registered(WEB))["client_id"]
     for changed in ({}, {"scope": "admin"}, {"code_challenge": None}, {"resource": "x"}, {"response_type": "token"}):
         answer = await browser.get(address_of(client, redirect_uri=game, **changed))
         assert answer.status_code == 400, (game, changed)
@@ -414,28 +428,34 @@ LOOPBACK_GAMES: Final = [
 ]
 
 
+@in_module
 @pytest.mark.parametrize("game", LOOPBACK_GAMES)
-async def test_of_a_loopback_address_the_port_alone_may_differ(nexus: Nexus, game: str) -> None:
-    browser, client = await nexus.signed_in(), (await nexus.registered("http://127.0.0.1/callback"))["client_id"]
+async def test_of_a_loopback_address_the_port_alone_may_differ(shared_nexus: Nexus, game: str) -> None:
+    browser, client = (
+        await shared_nexus.signed_in(),
+        (await shared_nexus.registered("http://127.0.0.1/callback"))["client_id"],
+    )
     assert (await browser.get(address_of(client, redirect_uri=game))).status_code == 400
     led = await allow(browser, address_of(client, redirect_uri="http://127.0.0.1:54321/callback"), "claude")
     assert led.startswith("http://127.0.0.1:54321/callback?code=")
 
 
+@in_module
 @pytest.mark.parametrize("loopback", ["http://127.0.0.1/cb", "http://[::1]/cb", "http://localhost/cb"])
-async def test_programs_on_a_computer_take_any_port(nexus: Nexus, loopback: str) -> None:
-    browser, client = await nexus.signed_in(), (await nexus.registered(loopback))["client_id"]
+async def test_programs_on_a_computer_take_any_port(shared_nexus: Nexus, loopback: str) -> None:
+    browser, client = await shared_nexus.signed_in(), (await shared_nexus.registered(loopback))["client_id"]
     for port in (1024, 65535):
         asked = loopback.replace("/cb", f":{port}/cb")
-        code = await nexus.code(browser, client, "claude", redirect_uri=asked)
-        assert (await nexus.tokens(client, code, redirect_uri=asked)).status_code == 200
+        code = await shared_nexus.code(browser, client, "claude", redirect_uri=asked)
+        assert (await shared_nexus.tokens(client, code, redirect_uri=asked)).status_code == 200
 
 
+@in_module
 @pytest.mark.parametrize(
     "game", [*GAMES[2:4], *GAMES[14:18], *GAMES[18:], "http://localhost.evil/", "http://10.0.0.1/"]
 )
-async def test_no_such_address_is_registered(nexus: Nexus, game: str) -> None:
-    refused = await nexus.register(game)
+async def test_no_such_address_is_registered(shared_nexus: Nexus, game: str) -> None:
+    refused = await shared_nexus.register(game)
     assert refused.status_code == 400
     assert refused.json()["error"] in ("invalid_redirect_uri", "invalid_client_metadata")
 
@@ -449,9 +469,10 @@ async def test_an_address_keeps_its_parameters_when_it_is_led_back_to(nexus: Nex
     assert (said["state"], said["iss"]) == ("st&te=1", PUBLIC)
 
 
+@in_module
 @pytest.mark.parametrize("client", ["x", "", "0" * 32, "https://app.example", "http://app.example/x"])
-async def test_who_is_no_app_leads_nobody_anywhere(nexus: Nexus, client: str) -> None:
-    answer = await (await nexus.signed_in()).get(address_of(client))
+async def test_who_is_no_app_leads_nobody_anywhere(shared_nexus: Nexus, client: str) -> None:
+    answer = await (await shared_nexus.signed_in()).get(address_of(client))
     assert answer.status_code == 400
     assert "location" not in answer.headers
 
@@ -487,13 +508,14 @@ async def test_a_page_allows_what_it_showed_though_the_app_says_something_else_b
     assert "code" in parameters(back(await browser.press("/oauth/consent", **fields(again), decision="allow")))
 
 
+@in_module
 @pytest.mark.parametrize(
     "id", ["https://app.example/\0", "https://app.example", "https://a b/c", "https://", "\0", "é"]
 )
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
-async def test_what_can_be_no_apps_id_is_no_client(nexus: Nexus, id: str, path: str) -> None:
+async def test_what_can_be_no_apps_id_is_no_client(shared_nexus: Nexus, id: str, path: str) -> None:
     values = {"grant_type": "refresh_token", "refresh_token": f"nxr_acme_{'0' * 64}", "token": f"nxr_acme_{'0' * 64}"}
-    answer = await nexus.post(path, values | {"client_id": id})
+    answer = await shared_nexus.post(path, values | {"client_id": id})
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
@@ -589,6 +611,7 @@ async def test_registering_has_a_lower_limit_for_each_address(settings: Settings
         assert [each.status_code for each in answers] == [201, 201, 201, 429, 429]
 
 
+@in_module
 @pytest.mark.parametrize(
     "said",
     [
@@ -604,8 +627,8 @@ async def test_registering_has_a_lower_limit_for_each_address(settings: Settings
         {"client_name": ["x"]},
     ],
 )
-async def test_what_is_no_app_of_ours_is_not_registered(nexus: Nexus, said: dict[str, Any]) -> None:
-    refused = await nexus.register(**said)
+async def test_what_is_no_app_of_ours_is_not_registered(shared_nexus: Nexus, said: dict[str, Any]) -> None:
+    refused = await shared_nexus.register(**said)
     assert (refused.status_code, "client_id" in refused.json()) == (400, False)
 
 

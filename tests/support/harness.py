@@ -106,11 +106,17 @@ class AppHarness:
 
     async def command(self, user: str, text: str, *, workspace: str | None = None, **place: Any) -> CommandAnswer:
         """Run a command, index everything, and return the command's answer."""
+        answer = await self.command_without_indexing(user, text, workspace=workspace, **place)
+        await self.app.indexer.catch_up(self.workspace(workspace).tenant_id)
+        return answer
+
+    async def command_without_indexing(
+        self, user: str, text: str, *, workspace: str | None = None, **place: Any
+    ) -> CommandAnswer:
+        """Run a command, and return its answer."""
         at = self.workspace(workspace)
         message = incoming(at, _place(place), user, text, self.clock.tick(), id=f"c{next(_numbers)}")
-        answer = await run_command(self.app, at, message)
-        await self.app.indexer.catch_up(at.tenant_id)
-        return answer
+        return await run_command(self.app, at, message)
 
     async def compose(self, user: str, text: str, *, workspace: str | None = None, **place: Any) -> ComposedPrompt:
         """Compose the prompt that would answer this message, as `nexus compose` does; nothing is stored."""
