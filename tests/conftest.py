@@ -225,6 +225,7 @@ def kept_plans() -> Iterator[None]:
     tables is a bad one for large ones; the tables of tests stay small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(postgres.SESSION_SETTINGS, "plan_cache_mode", "force_generic_plan")
+        patch.setattr(postgres, "PLAN_ANEW", postgres.CACHE_PLANS)
         patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
         yield
 

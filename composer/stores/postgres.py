@@ -25,7 +25,7 @@ SERVICE_ROLE: Final = "nexus_service"  # the login of the service, or the role t
 # Without statistics (right after an import) whole tables would be scanned; every read of a large table has an index.
 # Memoizing and JIT only cost time here. Row security is on whatever has been set for the login (ALTER ROLE … SET).
 SESSION_SETTINGS: Final = {
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "auto",
     "enable_seqscan": "off",
     "enable_memoize": "off",
     "jit": "off",
@@ -40,11 +40,13 @@ STATEMENT_CACHE_SIZE: Final = 500
 CLOSE_TIMEOUT_SECONDS: Final = 10.0  # for connections in use, when the pool is closed
 
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# Planning takes longer than most reads (in a small store ten of fifteen milliseconds of a prompt), and one plan serves
-# scopes of any size. But a plan that was made while the tables were empty uses the wrong index, so plans are cached
-# once there are statistics; composer.repositories.table_statistics takes them anew as the tables grow, and each time
-# the server plans anew.
+# Planning takes longer than most statements, and with every row that is stored, the server also runs the checks of its
+# foreign keys, each by a plan of its own. So plans are kept: in a snapshot always, since one plan serves scopes of any
+# size; elsewhere, if the server expects nothing better of a new one. But a plan that was made while the tables were
+# empty uses the wrong index, so no transaction keeps any before there are statistics;
+# composer.repositories.table_statistics takes them anew as the tables grow, and each time the server plans anew.
 CACHE_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
+PLAN_ANEW: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 STATISTICS_POLL_SECONDS: Final = 10.0  # until the largest tables have statistics
 
 UNAVAILABLE_ERRORS = (
@@ -108,11 +110,11 @@ class PostgresDatabase:
     async def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[Transaction]:
         """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment."""
         async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
-            begin = "BEGIN"
-            if snapshot:
-                begin = (
-                    f"{BEGIN_SNAPSHOT}; {CACHE_PLANS}" if await self._statistics_exist(connection) else BEGIN_SNAPSHOT
-                )
+            begin = BEGIN_SNAPSHOT if snapshot else "BEGIN"
+            if not await self._statistics_exist(connection):
+                begin = f"{begin}; {PLAN_ANEW}"
+            elif snapshot:
+                begin = f"{begin}; {CACHE_PLANS}"
             try:
                 # In one round trip. Row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")

@@ -610,6 +610,7 @@ def _thrifty_connections() -> Iterator[None]:
         patch.setattr(
             postgres, "SESSION_SETTINGS", postgres.SESSION_SETTINGS | {"plan_cache_mode": "force_generic_plan"}
         )
+        patch.setattr(postgres, "PLAN_ANEW", postgres.CACHE_PLANS)
         patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
         yield
 
