@@ -18,7 +18,7 @@ WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
-MIN_SHARE_OF_BEST: Final = 0.55  # of the best item's score; what is below is noise beside it
+MIN_SHARE_OF_BEST: Final = 0.56  # of the best item's score; what is below is noise beside it
 
 _PHRASES: Final = re.compile(
     r"\b(?:talk|speak|chat)(?: to| with)?(?: you| ya)? (?:later|soon|tomorrow)\b"

@@ -31,9 +31,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
 # A word, or words joined by one punctuation mark: foo_bar, v2.6.8, a@b.org, src/app.py, C++.
 _COMPOUND = re.compile(r"\w+(?:[.@/:\-]\w+)*(?:\+\+|#(?!\w))?")
-_NAME_WORD = re.compile(r"\w+")
 _PART = re.compile(r"[^\W_]+")
-_WORD = re.compile(r"\b(\w+)\b(?:['\u2019]s\b)?")  # with its possessive ending
 _MENTION = re.compile(r"<@!?[^<>\s]+>|(?<![\w.])@[\w.\-]+")
 _AT = re.compile(r"(?<!\w)@(?=\w)")
 # Scripts without spaces between words; indexed by pairs of characters.
@@ -126,23 +124,6 @@ def with_plain_mentions(text: str, names: Collection[str]) -> str:
         return "" if named else match[0]
 
     return _AT.sub(plain, text)
-
-
-def without_names(text: str, names: Collection[str]) -> str:
-    """A question without the names of participants, for embedding; unchanged if nothing else would remain.
-
-    In a short line a name outweighs the question: any greeting of that person would be nearer than the answer.
-    """
-    words = {word.casefold() for name in names for word in _NAME_WORD.findall(name)} - STOP_WORDS
-    if not words:
-        return text
-
-    def blank_out(match: re.Match[str]) -> str:
-        return " " if match[1].casefold() in words else match[0]
-
-    # One pattern for all names: a pattern made of names would stay in the cache of `re`.
-    bare = " ".join(_WORD.sub(blank_out, text).split())
-    return bare if _PART.search(bare) else text
 
 
 def sentences(text: str) -> list[str]:

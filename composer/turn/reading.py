@@ -31,9 +31,10 @@ from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
 from composer.text.dates.periods import asked_periods
+from composer.text.first_person import in_first_person
 from composer.text.names import in_quotes
 from composer.text.room_names import rooms_named
-from composer.text.terms import query_terms, with_plain_mentions, without_names
+from composer.text.terms import query_terms, with_plain_mentions
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
 
@@ -62,13 +63,21 @@ class PromptRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Participants:
-    """Who wrote in a conversation's view when it was last read, and whether several discussions were mixed in it."""
+    """Who wrote in a conversation's view when it was last read, the agents apart, and whether several discussions were
+    mixed in it."""
 
-    names: frozenset[str]
+    people: frozenset[str]
+    agents: frozenset[str]
     busy: bool
 
+    @classmethod
+    def of(cls, window: working.Window) -> "_Participants":
+        agents = frozenset(message.author for message in window.recent if message.by_agent)
+        people = frozenset(message.author for message in window.recent if not message.by_agent)
+        return cls(people, agents, window.candidates > 0)
 
-_NOBODY: Final = _Participants(frozenset(), busy=False)  # of a conversation that was not read yet
+
+_NOBODY: Final = _Participants(frozenset(), frozenset(), busy=False)  # of a conversation that was not read yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +276,7 @@ class Reader:
     async def _snapshot(self, request: PromptRequest, timings: dict[str, float]) -> AsyncIterator[_Snapshot]:
         """Open a snapshot of the database, with the question's vector.
 
-        Participants' names are removed from what is embedded, because in a short question they outweigh what is asked.
+        In what is embedded "I" stands for participants, because in a short question their names outweigh what is asked.
         They are known only after the window is read; but no connection may wait for the embedder. So the question is
         embedded without the names known from the last read; if it has others of those who take part, both steps are
         repeated.
@@ -275,7 +284,7 @@ class Reader:
         question, conversation = request.message, request.conversation_id
         remembered = self._participants.get(conversation, _NOBODY)
         while True:
-            text = _without_participants(question, remembered)
+            text = _text_to_embed(question, remembered)
             with timed(timings, "embed"):
                 vector = await self._embed(request, text)
             async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
@@ -290,9 +299,9 @@ class Reader:
                         question,
                         expect_busy=remembered.busy,
                     )
-                read_now = _Participants(frozenset(message.author for message in window.recent), window.candidates > 0)
+                read_now = _Participants.of(window)
                 self._participants[conversation] = read_now
-                if text == _without_participants(question, read_now):
+                if text == _text_to_embed(question, read_now):
                     yield _Snapshot(tx, access, conversation_only, window, vector)
                     return
             remembered = read_now
@@ -311,9 +320,10 @@ class Reader:
         return vector
 
 
-def _without_participants(question: Message, participants: _Participants) -> str:
-    """What is embedded of a question: its text without the names of those who take part."""
-    return without_names(embedding_text(asked_text(question)), {question.author, *participants.names})
+def _text_to_embed(question: Message, participants: _Participants) -> str:
+    """What is embedded of a question: its text as those who take part would say it of themselves."""
+    people = {question.author, *participants.people}
+    return in_first_person(embedding_text(asked_text(question)), people, participants.agents)
 
 
 async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:

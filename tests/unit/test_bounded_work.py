@@ -38,6 +38,7 @@ from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import (
     cleaning,
     excerpts,
+    first_person,
     forgetting,
     marks,
     names,
@@ -130,7 +131,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "look": names.looks,
     "terms": terms.terms,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),
-    "without_names": lambda text: terms.without_names(text, {"a b", text[:200]}),
+    "in_first_person": lambda text: first_person.in_first_person(text, {"a b", text[:200]}, {"c"}),
     "with_plain_mentions": lambda text: terms.with_plain_mentions(text, {"a b", text[:200]}),
     "sentences": terms.sentences,
     "words_of": repetition.words_of,

@@ -15,7 +15,6 @@ from composer.text.terms import (
     sentences,
     terms,
     with_plain_mentions,
-    without_names,
 )
 
 
@@ -140,21 +139,6 @@ def test_a_sentence_is_not_cut_inside_code_names_or_abbreviations(text: str) -> 
 @given(st.text(max_size=300))
 def test_splitting_into_sentences_loses_only_white_space(text: str) -> None:
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
-
-
-@pytest.mark.parametrize(
-    ("text", "names", "left"),
-    [
-        ("When did Caroline's sister call?", ["Caroline"], "When did sister call?"),
-        ("what did bob b. say", ["Bob B."], "what did . say"),
-        ("Bobby and bob", ["bob"], "Bobby and"),
-        ("Caroline?", ["Caroline"], "Caroline?"),
-        ("who is it?", [], "who is it?"),
-        ("will the launch slip?", ["Will"], "will the launch slip?"),
-    ],
-)
-def test_a_question_is_embedded_without_the_names_of_participants(text: str, names: list[str], left: str) -> None:
-    assert without_names(text, names) == left
 
 
 @pytest.mark.parametrize(
