@@ -13,18 +13,22 @@ there is no reply. A failure is stored with the turn, and is no message of the l
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
 the answer, or when the platform has refused it permanently.
 
-Four things may happen between the question and the end of the turn:
+What is *erased* is gone. A reply that is *retracted* keeps its place, but a notice takes the place of its text, in the
+log and where it was posted. This may happen between the question and the end of the turn:
 
-- Somebody forgets the question. A QUEUED turn is deleted with it. An ANSWERED or SENT one stays, without its question;
-  its reply is *retracted*: a notice takes the place of the text, in the log and where it was posted.
-- Somebody forgets a source of the answer. A reply that drew on it is retracted.
-- Somebody makes the private room public (*opens* it). What was asked in private is not answered there, since the prompt
-  was made, or would be, for those who were in the room. The asker gets the sentence ROOM_OPENED, as a failure. A reply
-  that is stored already stays filed with what was said in private.
+- Somebody forgets the question: it is erased. A QUEUED turn is deleted with it. An ANSWERED or SENT one stays, and its
+  reply is retracted. One that is ANSWERED is not delivered any more, and what was streamed of it is removed.
+- Somebody forgets a source of the answer. A reply that drew on it is retracted; if it was not delivered yet, the notice
+  is delivered in its place.
+- Somebody forgets a span of time, in which the reply lies without its question: the reply is erased, and not delivered.
+- A whole conversation is erased, with its turns.
+- Somebody makes the private room public (*opens* it). What was asked in private is not answered there: the prompt has
+  what only those who were in the room may read. The asker gets the sentence ROOM_OPENED, as a failure. A reply that is
+  stored by then stays in the log as something said in private, which nobody is shown in the opened room.
 - The process ends. The next one goes on from the state that the turn has reached.
 
 The question of somebody who opted out is *ephemeral*: it is stored for its answer alone, and a task in the background
-erases it once the turn is SENT. That retracts nothing.
+erases it once the turn is SENT. Then nobody has forgotten anything, and the reply stays as it is.
 
 What an agent posts on its own initiative (composer/scheduled), such as a reminder, is a turn too. It is stored as
 ANSWERED, and only delivered here. It answers nobody: the message that it posts is stored once, and stands for its
@@ -93,7 +97,7 @@ class Responder:
     def stop_answers(self, conversation: uuid.UUID) -> bool:
         """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
         stored and delivered in its place. Returns whether there was one."""
-        found = {turn_id: task for turn_id, (place, task) in self._drafting.items() if place == conversation}
+        found = {turn_id: task for turn_id, (asked_in, task) in self._drafting.items() if asked_in == conversation}
         for turn_id, task in found.items():
             if turn_id not in self._stopped:
                 self._stopped.add(turn_id)
@@ -114,13 +118,14 @@ class Responder:
             return await self._end_withdrawn(turn, delivery)
         stored, question = found.stored, found.question
         if stored.state is TurnState.SENT:
-            return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
+            return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)  # or by an earlier attempt of this process
         if question is None or found.reply_erased:
             return await self._end_withdrawn(turn, delivery)
         if found.room_opened and question.by_agent:  # a reminder or a digest is for the room as it was
             return await self._end_withdrawn(turn, delivery)
         if stored.state is TurnState.QUEUED:
-            # `store` looks once more whether the room was opened. If so, it stores ROOM_OPENED in place of any draft.
+            # `AnswerStore.store` looks once more whether the room was opened. If so, it stores ROOM_OPENED in place of
+            # any draft.
             draft = DraftAnswer() if found.room_opened else await self._draft(turn, agent, question, delivery)
             new_answer = await self._store(turn, agent, question, draft)
             if new_answer is None:
@@ -293,14 +298,16 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 found = await tx.turns.get_with_messages(turn.id)
-                # The turn is gone only with its whole conversation. An adapter that learns of it while it stores the id
-                # of its post removes the post; an erasure that comes later finds the id, and has the post removed.
-                if found is None:
+                # In both cases below that return ERASED, the post goes as well. The adapter stores its id: if all is
+                # erased by then, the adapter removes the post itself; if not, the erasure finds the id.
+                if found is None:  # the conversation was erased
                     return TurnOutcome.ERASED
-                reply = found.reply  # None for a failure, and for a reply that was erased, with what was posted of it
+                reply = found.reply
                 if answer.failed or reply is None or reply.text == answer.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
-                    return TurnOutcome.FAILED if answer.failed else TurnOutcome.DELIVERED
+                    if answer.failed:
+                        return TurnOutcome.FAILED
+                    return TurnOutcome.ERASED if reply is None else TurnOutcome.DELIVERED
             answer = replace(answer, text=reply.text, prompt=None, cited={})  # the notice
 
     async def _is_erased(self, turn: Turn) -> bool:

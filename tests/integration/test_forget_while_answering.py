@@ -13,9 +13,10 @@ from composer.memory.forget import RETRACTED, forget
 from composer.model import Turn, derived_id
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.settings import AgentSettings, Settings
+from composer.turn.delivery import OutgoingAnswer
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.discord.harness import Model
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -187,6 +188,30 @@ async def test_an_answer_that_was_erased_by_itself_before_its_delivery_is_not_de
     report = await respond_again(harness, reply.turn)
     assert (report.outcome, harness.delivery.replies) == (TurnOutcome.ERASED, [])
     assert harness.delivery.abandoned == [reply.turn.id], "parts of it may be shown"
+
+
+class ErasedMeanwhile(RecordedDelivery):
+    """The reply is erased by itself while the platform takes it."""
+
+    def __init__(self, harness: AppHarness) -> None:
+        super().__init__()
+        self._harness = harness
+
+    async def deliver(self, reply: OutgoingAnswer) -> None:
+        await super().deliver(reply)
+        async with self._harness.app.database.transaction(reply.turn.tenant_id) as tx:
+            await forget(tx, [derived_id("reply", str(reply.turn.id))], [], self._harness.clock.now())
+
+
+async def test_a_reply_that_is_erased_while_it_is_delivered_counts_as_erased(
+    harness: AppHarness, settings: Settings
+) -> None:
+    reply = await harness.ask("alice", "@nexus what of the vault?", id="asked", **ROOM)
+    await set_state(settings, "answered")
+    agent = harness.app.directory.agents_by_id(reply.turn.tenant_id)[reply.turn.agent_id]
+    report = await harness.app.responder.respond(reply.turn, agent, ErasedMeanwhile(harness))
+    assert report.outcome is TurnOutcome.ERASED
+    assert (await respond_again(harness, reply.turn)).outcome is TurnOutcome.ANSWERED_ELSEWHERE, "it ended for good"
 
 
 async def test_what_was_delivered_stays_when_an_ephemeral_question_was_erased_and_its_turn_comes_up_again(
