@@ -170,6 +170,8 @@ async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
 
 async def _gateway(settings: Settings, *, live: bool) -> list[Check]:
     """The model servers that the gateway passes requests on to; no check where it is off. Only `live` asks them."""
+    if all(settings.upstream_of(slug) is None for slug in ("", *settings.tenants)):
+        return []  # without loading the libraries of the web port, which takes as long as all other checks
     from bot.web.gateway import doctor as gateway_doctor  # noqa: PLC0415 - its libraries are for the web port alone
 
     return [Check(*found) for found in await gateway_doctor.inspect(settings, NOT_ASKED, live=live)]
