@@ -24,6 +24,7 @@ from composer.text.project_names import full_name
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
+FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
@@ -142,7 +143,7 @@ class Command:
     what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
-    are, so nothing that is judged by that may happen at the same time.
+    are, so nothing that is judged by that may happen at the same time. `forgets`: it may forget other commands.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Command:
     cases: tuple[Case, ...] = ()
     gather: "Gather | None" = None
     locks: bool = False
+    forgets: bool = False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property
@@ -349,11 +351,13 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
-        Raises as `judge`, and Refused for a call that only shows."""
+        Raises as `judge`, and Refused for a call that only shows, or that was forgotten since it was given."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             await self._lock(tx)
+            if self.recorded:
+                await self._hold(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
@@ -368,6 +372,14 @@ class Call:
             await tx.conversations.lock([self.room])
         elif rights.by_project(self.acts):
             await tx.people.hold()
+
+    async def _hold(self, tx: Transaction) -> None:
+        """Let nobody forget this call before the transaction ends: who forgets it later finds what it has changed. If
+        it was forgotten before, it changes nothing, unless it forgets something itself."""
+        if self.command.forgets:
+            await tx.commands.lock()
+        if not await tx.commands.hold(command_id(self.workspace, self.incoming)) and not self.command.forgets:
+            raise Refused(FORGOTTEN)
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]

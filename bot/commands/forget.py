@@ -328,6 +328,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "forget message 1094817263",
         _SPAN,
         act=Act.FORGET_OWN,
+        forgets=True,
     ),
     Command(
         "erase room",
@@ -338,6 +339,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _SPAN,
         places=ROOMS,
         act=Act.ERASE_ROOM,
+        forgets=True,
         elsewhere=f"To erase your own: {PREFIX} forget here.",
     ),
     Command(
@@ -348,6 +350,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "erase user bob",
         _SPAN,
         act=Act.ERASE_USER,
+        forgets=True,
     ),
     Command(
         "erase project",
@@ -357,5 +360,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "erase project apollo",
         _SPAN,
         act=Act.ERASE_PROJECT,
+        forgets=True,
     ),
 )

@@ -26,7 +26,7 @@ from composer.workspace import Workspace, private_thread, room_id
 
 logger = structlog.get_logger()
 
-FORGOTTEN: Final = "A command of yours was interrupted by my restart, and forgotten before I could run it."
+FORGOTTEN: Final = "A command of yours was interrupted by my restart, and forgotten before I could finish it."
 EXPIRES_AFTER: Final = timedelta(minutes=15)  # after which an interrupted command is not run any more
 _INCOMING: Final = TypeAdapter(Incoming)
 
@@ -34,12 +34,12 @@ _INCOMING: Final = TypeAdapter(Incoming)
 @dataclass(frozen=True, slots=True)
 class InterruptedCommand:
     """A command that a dead process had begun. `address` is what its adapter needs to answer it; `done` whether it
-    changed something; `expired` whether it is too old to run."""
+    changed something; after `expires_at` it is not run any more."""
 
     incoming: Incoming
     address: Mapping[str, str]
     done: bool
-    expired: bool
+    expires_at: datetime
 
 
 async def begin_command(app: App, workspace: Workspace, incoming: Incoming, address: Mapping[str, str]) -> bool:
@@ -62,19 +62,18 @@ async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> N
 
 
 async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedCommand]:
-    """Take over the commands of a workspace that dead processes left unanswered. Raises Unavailable.
+    """Take over the commands of a workspace that dead processes left unanswered, each once: keep them until they are
+    answered. Raises Unavailable.
 
     A room that was public when a command was given may be private by now, so an adopted command never opens one.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
         adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
-    now = app.clock.now()
     interrupted = []
     for each in adopted:
         call = json.loads(each.call)
         incoming = _without_opening(_INCOMING.validate_python(call["incoming"]))
-        expired = now - each.at > EXPIRES_AFTER
-        interrupted.append(InterruptedCommand(incoming, call["address"], each.done, expired))
+        interrupted.append(InterruptedCommand(incoming, call["address"], each.done, each.at + EXPIRES_AFTER))
     return interrupted
 
 
@@ -96,18 +95,18 @@ async def answer_interrupted(
     `as_now` is the command with what its platform says of its sender now, who may have lost rights since they gave it;
     None where they are not in its room any more, or the platform does not say. Raises Unavailable.
     """
+    runs = not command.done and app.clock.now() <= command.expires_at
+    incoming = await as_now(command.incoming) if runs else None
+    if await _is_discarded(app, workspace, command.incoming):
+        return CommandAnswer(FORGOTTEN)
     if command.done:
         return CommandAnswer(
             f"`{command.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, "
             "give the command again."
         )
-    again = CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
-    if command.expired:
-        return again
-    incoming = await as_now(command.incoming)
-    if await _is_discarded(app, workspace, command.incoming):
-        return CommandAnswer(FORGOTTEN)
-    return again if incoming is None else await run(incoming)
+    if incoming is None:
+        return CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
+    return await run(incoming)
 
 
 async def _is_discarded(app: App, workspace: Workspace, incoming: Incoming) -> bool:

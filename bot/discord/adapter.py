@@ -11,6 +11,7 @@ import discord
 import structlog
 
 from bot.commands import confirmations
+from bot.commands.idempotency import InterruptedCommand
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
@@ -271,10 +272,10 @@ class DiscordAdapter:
         client = self._client
         assert client is not None
         for name in self._guilds.names:
-            workspace = self._app.directory.workspace(PLATFORM, name)
+            workspace, found = self._app.directory.workspace(PLATFORM, name), list[InterruptedCommand]()
 
-            async def resume(workspace: Workspace = workspace) -> None:
-                await slash.resume(self._app, client, workspace)
+            async def resume(workspace: Workspace = workspace, adopted: list[InterruptedCommand] = found) -> None:
+                await slash.resume(self._app, client, workspace, adopted)
                 await self._privacy_notices.resume(workspace)
 
             await self._backoff.retry(resume, "discord.resume_retrying")

@@ -282,11 +282,14 @@ async def _run(app: App, incoming: Incoming, *, preview: bool = False) -> Comman
         )
 
 
-async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
-    """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
-    for interrupted in await adopt_interrupted(app, workspace):
-        as_now = partial(_as_now, client)
-        found = await answer_interrupted(app, workspace, interrupted, as_now, partial(_run, app))
+async def resume(app: App, client: discord.Client, workspace: Workspace, adopted: list[InterruptedCommand]) -> None:
+    """Finish and answer what an earlier process did not finish. If it raises Unavailable, call it again
+    with the same list of those that were taken over."""
+    adopted += await adopt_interrupted(app, workspace)
+    while adopted:
+        interrupted = adopted[0]
+        found = await answer_interrupted(app, workspace, interrupted, partial(_as_now, client), partial(_run, app))
+        del adopted[0]
         await _answer_late(client, interrupted, found)
         await mark_answered(app, workspace, interrupted.incoming)
 

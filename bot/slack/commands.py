@@ -11,7 +11,13 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
 from bot.commands.confirmations import LABEL, Confirmations
-from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
+from bot.commands.idempotency import (
+    InterruptedCommand,
+    adopt_interrupted,
+    answer_interrupted,
+    begin_command,
+    mark_answered,
+)
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.splitting import split
@@ -146,11 +152,15 @@ class SlackCommands:
             except NexusError as error:
                 logger.warning("slack.command_unanswered", message=incoming.id, error=str(error))
 
-    async def resume(self) -> None:
-        """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
+    async def resume(self, adopted: list[InterruptedCommand]) -> None:
+        """Finish and answer what an earlier process did not finish. If it raises Unavailable, call it again
+        with the same list of those that were taken over."""
         workspace = await self._inbox.workspace()
-        for interrupted in await adopt_interrupted(self._app, workspace):
+        adopted += await adopt_interrupted(self._app, workspace)
+        while adopted:
+            interrupted = adopted[0]
             found = await answer_interrupted(self._app, workspace, interrupted, self._as_now, self._run)
+            del adopted[0]
             answer = await self._finished(interrupted.incoming, found)
             url = interrupted.address.get("response_url")
             if url is None:

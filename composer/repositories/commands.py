@@ -59,8 +59,18 @@ class Commands:
         """Whether a command is not answered yet and its text is there."""
         return bool(await self._sql.fetch_value("command_waits", id=id))
 
+    async def hold(self, id: uuid.UUID) -> bool:
+        """Let nobody discard a command until this transaction ends. False when it was discarded before; True also for
+        one that is not recorded."""
+        return not await self._sql.fetch_value("command_hold", id=id)
+
+    async def lock(self) -> None:
+        """Let no other transaction discard commands until this one ends. Take it before `hold`: two that discard each
+        other would wait for each other."""
+        await self._sql.execute("commands_lock")
+
     async def discard_calls(self, ids: Sequence[uuid.UUID]) -> None:
-        """Delete the text of unanswered commands: nobody runs them any more."""
+        """Delete the text of unanswered commands: what they have not changed yet they change no more. Needs `lock`."""
         await self._sql.execute("commands_discard_calls", ids=list(ids))
 
     async def adopt(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:

@@ -26,6 +26,14 @@ ORDER BY c.id
 -- Check whether a command is not answered yet and its text is there.
 SELECT EXISTS (SELECT FROM commands WHERE tenant_id = :tenant_id AND id = :id AND call IS NOT NULL)
 
+-- name: command_hold
+-- Keep a command as it is until the transaction ends. Returns whether its text was deleted.
+SELECT call IS NULL FROM commands WHERE tenant_id = :tenant_id AND id = :id FOR UPDATE
+
+-- name: commands_lock
+-- Let no other transaction delete the text of commands until this one ends.
+SELECT pg_advisory_xact_lock(hashtextextended('commands:' || (:tenant_id::uuid)::text, 0))
+
 -- name: commands_discard_calls
 -- Delete the text of unanswered commands.
 UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

@@ -1,6 +1,7 @@
 """A command interrupted by the death of its process is run or explained by the next process, and never runs twice."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from composer.app import App
+from composer.errors import Unavailable
 from composer.model import Incoming
+from composer.repositories.commands import Commands
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord, on_discord
@@ -52,7 +55,11 @@ async def remembered(settings: Settings) -> list[Any]:
 
 
 async def is_begun(settings: Settings) -> bool:
-    return bool(await rows(settings, "SELECT id FROM commands WHERE call IS NOT NULL"))
+    return await are_begun(settings, 1)
+
+
+async def are_begun(settings: Settings, count: int) -> bool:
+    return len(await rows(settings, "SELECT id FROM commands WHERE call IS NOT NULL")) >= count
 
 
 async def all_answered(settings: Settings) -> bool:
@@ -169,6 +176,46 @@ async def test_an_interrupted_slack_command_is_run_or_explained_once(
     assert await remembered(office.settings) == ["the code is 7"]
 
 
+def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database is unavailable for the first command that is finished."""
+    is_waiting, failed = Commands.is_waiting, list[bool]()
+
+    async def unavailable(commands: Commands, id: uuid.UUID) -> bool:
+        if not failed:
+            failed.append(True)
+            raise Unavailable("The database does not answer.")
+        return await is_waiting(commands, id)
+
+    monkeypatch.setattr(Commands, "is_waiting", unavailable)
+
+
+async def test_interrupted_discord_commands_are_finished_once_the_database_is_back(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DESIGN 1: nothing is lost. They were taken over already, and nobody took them again.
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
+        async with on_discord(settings, server, guild):
+            called = [await server.invoke("nexus remember", room, ada, text=f"the code is {n}") for n in range(2)]
+            await until(lambda: are_begun(settings, len(called)))
+    fails_once(monkeypatch)
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert all(each.original and each.original.content.startswith("Remembered") for each in called)
+    assert sorted(await remembered(settings)) == ["the code is 0", "the code is 1"]
+
+
+async def test_interrupted_slack_commands_are_finished_once_the_database_is_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"remember the code is {number}" for number in range(2)]
+    await _interrupted(office, monkeypatch, office.general, office.bob, *texts)
+    fails_once(monkeypatch)
+    notices = await _resumed(office, office.bob)
+    assert [notice["text"].startswith("Remembered") for notice in notices] == [True, True]
+    assert sorted(await remembered(office.settings)) == ["the code is 0", "the code is 1"]
+
+
 GLOBAL = "remember the code is 7 --global --yes"  # an admin may
 
 
@@ -250,13 +297,14 @@ async def test_an_interrupted_slack_command_is_not_run_for_who_has_left_its_chan
     assert await remembered(office.settings) == []
 
 
-async def _interrupted(office: Office, monkeypatch: pytest.MonkeyPatch, channel: str, user: str, text: str) -> None:
+async def _interrupted(office: Office, monkeypatch: pytest.MonkeyPatch, channel: str, user: str, *texts: str) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
         async with office.socket():
-            giving = asyncio.create_task(office.slack.command(channel, user, text))
-            await until(lambda: is_begun(office.settings))
-    giving.cancel()
+            giving = [asyncio.create_task(office.slack.command(channel, user, text)) for text in texts]
+            await until(lambda: are_begun(office.settings, len(texts)))
+    for each in giving:
+        each.cancel()
 
 
 async def _resumed(office: Office, user: str) -> list[Any]:

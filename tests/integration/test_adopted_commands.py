@@ -1,12 +1,15 @@
 """Commands that were interrupted by a restart: what running them again changes, and how they are forgotten."""
 
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from bot.commands.command import CommandAnswer
+from bot.commands.command import FORGOTTEN as FORGOTTEN_BEFORE_IT_WAS_DONE
+from bot.commands.command import Call, CommandAnswer
 from bot.commands.idempotency import (
     FORGOTTEN,
     InterruptedCommand,
@@ -16,9 +19,10 @@ from bot.commands.idempotency import (
 )
 from bot.commands.table import run_command
 from bot.script.places import incoming
-from composer.errors import NotFound
+from composer.errors import NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
+from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.support.harness import AppHarness
@@ -174,4 +178,67 @@ async def test_a_command_is_not_run_that_is_forgotten_once_it_is_adopted(
 
     answer = await answer_interrupted(harness.app, harness.workspace(), found, forget_first, run)
     assert answer.text == FORGOTTEN
+    assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
+
+
+@pytest.mark.parametrize("how", ["done", "expired"])
+async def test_the_answer_to_an_interrupted_command_does_not_repeat_what_was_forgotten_since(
+    harness: AppHarness, settings: Settings, how: str
+) -> None:
+    # README: forgetting erases. On Discord such an answer may go to a DM, and stay there.
+    await harness.say("alice", "hello", room="board")
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    (found,) = await adopted(harness, settings)
+    if how == "done":
+        found = replace(found, done=True)
+    else:
+        harness.clock.set(found.expires_at)
+    await harness.command("alice", "/nexus forget quokka7 --yes", room="board")
+
+    async def never(given: Incoming) -> CommandAnswer:
+        raise AssertionError(given)
+
+    async def as_it_was(given: Incoming) -> Incoming:
+        return given
+
+    answer = await answer_interrupted(harness.app, harness.workspace(), found, as_it_was, never)
+    assert answer.text == FORGOTTEN
+
+
+async def test_a_command_that_is_forgotten_while_it_runs_stores_nothing(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its person is told that it will not run.
+    await harness.say("alice", "hello", room="board")
+    given = await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    judged, forgotten, changing = asyncio.Event(), asyncio.Event(), Call.changing
+
+    @asynccontextmanager
+    async def slow(call: Call) -> AsyncIterator[Transaction]:
+        if call.incoming.id == given.id:
+            judged.set()
+            await forgotten.wait()
+        async with changing(call) as tx:
+            yield tx
+
+    monkeypatch.setattr(Call, "changing", slow)
+    running = asyncio.create_task(run_command(harness.app, harness.workspace(), given))
+    await judged.wait()
+    answer = await harness.command("alice", "/nexus forget quokka7 --yes", room="board")
+    forgotten.set()
+    assert "1 command" in answer.text
+    with pytest.raises(Refused, match=FORGOTTEN_BEFORE_IT_WAS_DONE):
+        await running
+    assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
+
+
+async def test_two_commands_that_forget_each_other_at_the_same_time_both_forget(harness: AppHarness) -> None:
+    # Each waited for the other, mostly, until the database ended one of them.
+    text = "/nexus forget everything --yes"
+    for number in range(5):
+        await harness.say("alice", "the vault is quokka7", room="board")
+        given = [await interrupted(harness, "alice", text, f"{room} {number}") for room in ("attic", "cellar")]
+        running = (run_command(harness.app, harness.workspace(), each) for each in given)
+        for answer in await asyncio.gather(*running):
+            assert answer.text.startswith("Forgotten for good: ")
     assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
