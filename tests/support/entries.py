@@ -15,6 +15,7 @@ from composer.model import EVERY_VENDOR, Trust
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.visibility import EntryAccess, Grants
+from tests.support.api import person
 from tests.support.harness import AppHarness
 
 OF_PERSON: Final = frozenset(
@@ -44,10 +45,7 @@ class Hub:
         at = self.harness.workspace()
         async with self.harness.app.database.transaction(at.tenant_id) as tx:
             found = await tx.people.find_user(at.platform, at.name, name)
-        if found is None:
-            await self.harness.command(name, "/nexus help", dm="nexus")
-            return await self.user(name)
-        return found.id
+        return (found or await person(self.harness, name)).id
 
     @asynccontextmanager
     async def request(
