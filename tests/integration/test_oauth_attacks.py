@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,11 +14,12 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from bot.web.oauth.clients import NO_SECRET
 from bot.web.oauth.documents import FAILED_SECONDS, LEAST_SECONDS, MAX_DOCUMENTS, MOST_SECONDS, ClientDocuments
 from composer.credentials import connected_apps
 from composer.credentials.connected_apps import MAX_SIGN_INS
 from composer.errors import BadInput, NotFound
-from composer.repositories.oauth_clients import MAX_UNUSED
+from composer.repositories.oauth_clients import MAX_UNUSED, OAuthClients, RegisteredClient
 from composer.settings import Settings
 from composer.stores.statements import PostgresStatements
 from tests.support.api import bearer, key_of
@@ -593,8 +595,12 @@ async def test_a_session_that_ended_allows_nothing(nexus: Nexus) -> None:
 async def test_a_thousand_registrations_leave_a_bounded_table_and_connected_apps_in_it(nexus: Nexus) -> None:
     client, given = await nexus.connected()
     secret = await nexus.registered(token_endpoint_auth_method="client_secret_post")
-    for _ in range(20):
-        await asyncio.gather(*(nexus.registered() for _ in range(50)))
+    app, redirects = nexus.harness.app, (CALLBACK,)
+    clients = OAuthClients(app.database)
+    for _ in range(19):  # as the route does with what it has read
+        unused = [RegisteredClient(uuid.uuid4(), "Claude", redirects, NO_SECRET, None) for _ in range(50)]
+        await asyncio.gather(*(clients.register(each, app.clock.now()) for each in unused))
+    await asyncio.gather(*(nexus.registered() for _ in range(50)))
     async with nexus.harness.app.database.connection() as connection:
         assert await connection.fetchval("SELECT count(*) FROM oauth_clients") <= MAX_UNUSED + 50
         digests = await connection.fetch("SELECT secret_digest FROM oauth_clients WHERE secret_digest IS NOT NULL")
