@@ -90,7 +90,7 @@ async def _link(call: Call) -> CommandAnswer:
     if entered is None:
         return await _link_code(call)
     async with call.changing() as tx:
-        other = await tx.people.redeem_link_code(_hash(entered), call.now)
+        other = await tx.people.redeem_link_code(_hash(entered), call.app.clock.now())
         if other is None:
             raise NotFound(_UNKNOWN_CODE)
         opted_out = await tx.people.link(call.user, other)
@@ -107,7 +107,8 @@ async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> Actor
     entered = call.arguments.get(_CODE)
     if entered is None:
         return facts
-    other = await tx.people.link_code_user(_hash(entered), call.now)
+    # As of now: a command that a restart interrupted was given earlier.
+    other = await tx.people.link_code_user(_hash(entered), call.app.clock.now())
     if other is None:
         raise NotFound(_UNKNOWN_CODE)
     if other in facts.access.linked_users(call.user):

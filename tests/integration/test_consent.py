@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.credentials.leaving import end_access, holders
 from composer.errors import BadInput, NotFound, Refused
+from composer.model import ConversationKind, Place
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
 
@@ -161,6 +163,16 @@ async def test_a_link_code_expires(harness: AppHarness) -> None:
     harness.clock.tick(11 * 60)
     with pytest.raises(NotFound):
         await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+
+
+async def test_a_link_code_is_taken_no_later_by_a_command_that_a_restart_interrupted(harness: AppHarness) -> None:
+    # It is run up to a quarter of an hour after it was given; the person was promised ten minutes.
+    code = await link_code(harness)
+    workspace, place = harness.workspace("acme-eu"), Place(ConversationKind.DM, "nexus")
+    entered = incoming(workspace, place, "annika", f"/nexus link {code} --yes", harness.clock.tick(9 * 60), id="entered")
+    harness.clock.tick(2 * 60)
+    with pytest.raises(NotFound, match="has expired"):
+        await run_command(harness.app, workspace, entered)
 
 
 @pytest.mark.parametrize("left", [False, True])
