@@ -169,7 +169,8 @@ async def test_a_link_code_is_taken_no_later_by_a_command_that_a_restart_interru
     # It is run up to a quarter of an hour after it was given; the person was promised ten minutes.
     code = await link_code(harness)
     workspace, place = harness.workspace("acme-eu"), Place(ConversationKind.DM, "nexus")
-    entered = incoming(workspace, place, "annika", f"/nexus link {code} --yes", harness.clock.tick(9 * 60), id="entered")
+    at = harness.clock.tick(9 * 60)
+    entered = incoming(workspace, place, "annika", f"/nexus link {code} --yes", at, id="entered")
     harness.clock.tick(2 * 60)
     with pytest.raises(NotFound, match="has expired"):
         await run_command(harness.app, workspace, entered)
