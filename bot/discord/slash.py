@@ -24,7 +24,7 @@ from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
-from bot.discord.reading import FAILURES, PLATFORM, command_of, may_view, place_of, with_rights
+from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, with_rights
 from composer.app import App
 from composer.errors import BadInput, NexusError, Refused
 from composer.model import ConversationKind, Incoming
@@ -295,17 +295,19 @@ async def resume(app: App, client: discord.Client, workspace: Workspace, adopted
 
 
 async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None:
-    """An interrupted command with what Discord says of its sender now; None where they are not in its channel, or
-    Discord does not say."""
-    place = incoming.place
-    if place.kind is ConversationKind.DM:
-        return incoming  # there a command is given without rights
+    """An interrupted command with what Discord says of its sender now; None where they are not in its channel, or in
+    the guild that their DM belonged to, or Discord does not say."""
+    place, direct = incoming.place, incoming.place.kind is ConversationKind.DM
+    if direct and incoming.workspace == DM_WORKSPACE:
+        return incoming
     guild = client.get_guild(int(incoming.workspace))
-    channel = None if guild is None else guild.get_channel_or_thread(int(place.thread or place.name))
-    if guild is None or channel is None:
+    channel = None if guild is None or direct else guild.get_channel_or_thread(int(place.thread or place.name))
+    if guild is None or (channel is None and not direct):
         return None
     try:
         member = await guild.fetch_member(int(incoming.user))
+        if channel is None:  # a DM of somebody who is still in the guild: there a command is given without rights
+            return incoming
         if not await _is_inside(channel, member):
             return None
     except FAILURES as error:

@@ -275,6 +275,33 @@ async def test_an_interrupted_discord_command_is_not_run_for_who_has_left_its_ro
     assert called.original.content.endswith("not done: give it again.")
 
 
+@pytest.mark.parametrize("left", [False, True])
+async def test_an_interrupted_discord_command_of_a_dm_is_not_run_for_who_has_left_the_server(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    left: bool,
+) -> None:
+    # README: whoever leaves keeps no key. It was made after all of theirs were ended.
+    with monkeypatch.context() as patched:
+        async with on_discord(settings, server, guild) as here:
+            await server.post(room, ada, "hello")
+            await here.stored("hello")
+            patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
+            called = await server.invoke("nexus keys create", server.dm(ada), ada, tool="claude", yes=True)
+            await until(lambda: is_begun(settings))
+    if left:
+        await server.remove_member(guild, ada)
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert called.original.content.endswith("not done: give it again.") is left
+    assert len(await rows(settings, "SELECT id FROM api_keys")) == (0 if left else 1)
+
+
 @pytest.mark.parametrize("lost", [False, True])
 async def test_an_interrupted_slack_command_runs_with_the_rights_that_its_sender_has_now(
     office: Office, monkeypatch: pytest.MonkeyPatch, lost: bool
