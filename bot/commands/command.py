@@ -144,6 +144,8 @@ class Command:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
     are, so nothing that is judged by that may happen at the same time. `forgets`: it may forget other commands.
+    `loosens`: calls by which more is stored or read than before; one that was interrupted is not run later, since its
+    sender may have taken it back meanwhile.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Command:
     gather: "Gather | None" = None
     locks: bool = False
     forgets: bool = False
+    loosens: Callable[[Arguments], bool] = lambda _: False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property

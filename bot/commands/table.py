@@ -43,7 +43,7 @@ from bot.commands.command import (
 from bot.commands.parameters import Kind, Parameter
 from composer import rights
 from composer.app import App
-from composer.errors import BadInput, NexusError
+from composer.errors import BadInput, NexusError, Refused
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
@@ -65,10 +65,11 @@ async def run_command(
     permalink: Permalink = no_permalink,
     preview: bool = False,
     recorded: bool = True,
+    late: bool = False,
 ) -> CommandAnswer:
     """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform. With
     `preview` it changes nothing: it shows what it would do, or is refused. `recorded`: it runs once, since it was
-    recorded before (bot/commands/idempotency.py).
+    recorded before (bot/commands/idempotency.py). `late`: an earlier process was interrupted while it ran.
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -78,6 +79,10 @@ async def run_command(
     incoming = validate_command(incoming, agents)
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
+    if late and command.loosens(arguments):
+        raise Refused(
+            f"`{incoming.text}` was interrupted by my restart and not done. If you still want it, give it again."
+        )
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation, incoming = await resolve_sender(tx, workspace, agents, incoming, now)
         if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only

@@ -267,11 +267,11 @@ def _located(app: App, workspace: Workspace, interaction: discord.Interaction, t
     return replace(command_of(interaction, place, text), workspace=workspace.name)
 
 
-async def _run(app: App, incoming: Incoming, *, preview: bool = False) -> CommandAnswer:
+async def _run(app: App, incoming: Incoming, *, preview: bool = False, late: bool = False) -> CommandAnswer:
     """The answer to a command, or the sentence that says why it failed."""
     try:
         workspace = app.directory.workspace(PLATFORM, incoming.workspace)
-        return await run_command(app, workspace, incoming, permalink=permalink, preview=preview)
+        return await run_command(app, workspace, incoming, permalink=permalink, preview=preview, late=late)
     except NexusError as error:
         return CommandAnswer(str(error))
     except Exception:
@@ -288,7 +288,8 @@ async def resume(app: App, client: discord.Client, workspace: Workspace, adopted
     adopted += await adopt_interrupted(app, workspace)
     while adopted:
         interrupted = adopted[0]
-        found = await answer_interrupted(app, workspace, interrupted, partial(_as_now, client), partial(_run, app))
+        run = partial(_run, app, late=True)
+        found = await answer_interrupted(app, workspace, interrupted, partial(_as_now, client), run)
         del adopted[0]
         await _answer_late(client, interrupted, found)
         await mark_answered(app, workspace, interrupted.incoming)

@@ -159,7 +159,9 @@ class SlackCommands:
         adopted += await adopt_interrupted(self._app, workspace)
         while adopted:
             interrupted = adopted[0]
-            found = await answer_interrupted(self._app, workspace, interrupted, self._as_now, self._run)
+            found = await answer_interrupted(
+                self._app, workspace, interrupted, self._as_now, partial(self._run, late=True)
+            )
             del adopted[0]
             answer = await self._finished(interrupted.incoming, found)
             url = interrupted.address.get("response_url")
@@ -226,14 +228,14 @@ class SlackCommands:
             return _parts(f"{answer.text}\nI could not send you the file {answer.file.name}: {error}")
         return _parts(f"{answer.text}\nThe file {answer.file.name} is in our direct messages.")
 
-    async def _run(self, incoming: Incoming, *, preview: bool = False) -> CommandAnswer:
+    async def _run(self, incoming: Incoming, *, preview: bool = False, late: bool = False) -> CommandAnswer:
         """The answer to a command, or the sentence that says why it failed."""
         try:
             workspace = await self._inbox.workspace()
             me = await self._directory.me()
             try:
                 link = partial(permalink, me.url)
-                answer = await run_command(self._app, workspace, incoming, permalink=link, preview=preview)
+                answer = await run_command(self._app, workspace, incoming, permalink=link, preview=preview, late=late)
             except (BadInput, NotFound) as error:
                 return CommandAnswer(await hint(self._app, workspace, incoming, error))
             self._app.indexer.due(workspace.tenant_id)

@@ -94,6 +94,20 @@ async def test_an_interrupted_discord_command_is_run_or_explained_once(
     assert await remembered(settings) == ["the code is 7"]
 
 
+async def test_an_interrupted_discord_command_that_lets_more_be_stored_has_to_be_given_again(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
+        async with on_discord(settings, server, guild):
+            called = await server.invoke("nexus opt-in", room, ada)
+            await until(lambda: is_begun(settings))
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert "If you still want it, give it again." in called.original.content
+
+
 async def test_a_command_that_only_asked_for_confirmation_was_not_run(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +188,21 @@ async def test_an_interrupted_slack_command_is_run_or_explained_once(
     (notice,) = office.slack.ephemerals(office.bob)
     assert notice["text"].startswith(answer)
     assert await remembered(office.settings) == ["the code is 7"]
+
+
+async def test_an_interrupted_slack_command_that_lets_more_be_stored_has_to_be_given_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
+        async with office.socket():
+            giving = asyncio.create_task(office.slack.command(office.general, office.bob, "opt-in"))
+            await until(lambda: is_begun(office.settings))
+    async with office.socket():
+        await until(lambda: all_answered(office.settings))
+    giving.cancel()
+    (notice,) = office.slack.ephemerals(office.bob)
+    assert "If you still want it, give it again." in notice["text"]
 
 
 def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:

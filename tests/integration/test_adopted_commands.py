@@ -242,3 +242,36 @@ async def test_two_commands_that_forget_each_other_at_the_same_time_both_forget(
         for answer in await asyncio.gather(*running):
             assert answer.text.startswith("Forgotten for good: ")
     assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
+
+
+@pytest.mark.parametrize(
+    ("loosening", "back"),
+    [
+        ("opt-in", "opt-out"),
+        ("memory on", "memory off"),
+        ("memory mentions", "memory off"),
+        ("rooms on", "rooms off"),
+    ],
+)
+async def test_what_loosens_is_not_run_after_an_interruption_since_its_sender_may_have_taken_it_back(
+    harness: AppHarness, settings: Settings, loosening: str, back: str
+) -> None:
+    await harness.say("alice", "hello", room="board")
+    workspace, direct = harness.workspace(), loosening == "rooms on"
+    place = Place(ConversationKind.DM, "nexus") if direct else BOARD
+    sent = incoming(workspace, place, "alice", f"/nexus {loosening}", harness.clock.tick(), id="call")
+    assert await begin_command(harness.app, workspace, sent, {})
+    await harness.command("alice", f"/nexus {back}", **({"dm": "nexus"} if direct else {"room": "board"}))
+    (found,) = await adopted(harness, settings)
+    with pytest.raises(Refused, match="was interrupted by my restart and not done"):
+        await run_command(harness.app, workspace, found.incoming, late=True)
+
+
+@pytest.mark.parametrize("tightening", ["opt-out", "memory off", "memory"])
+async def test_what_tightens_or_only_looks_is_run_after_an_interruption(
+    harness: AppHarness, settings: Settings, tightening: str
+) -> None:
+    await harness.say("alice", "hello", room="board")
+    await interrupted(harness, "alice", f"/nexus {tightening}")
+    (found,) = await adopted(harness, settings)
+    assert (await run_command(harness.app, harness.workspace(), found.incoming, late=True)).text
