@@ -720,6 +720,7 @@ NOT_RECORDED: Final = {
     "link_code_store": "opens nothing until it is redeemed, which is recorded as a link",
     "link_code_redeem": "recorded as the link that follows",
     "link_codes_delete_expired": "an unused code",
+    "link_codes_delete_of": "unused codes, which go with the keys and logins of their person",
 }
 
 
