@@ -245,11 +245,14 @@ class OpenAIChat:
         options["max_tokens" if quirks.completion_limit else "max_completion_tokens"] = limit
         if agent.reasoning_effort and not quirks.no_effort:
             options["reasoning_effort"] = agent.reasoning_effort
+        # The client compares each part of these with every type of message and tool that there is, and changes nothing:
+        # 4 to 6 ms of the event loop for twelve messages and six tools. `extra_body` takes the place of the empty lists
+        # as it is.
+        written: dict[str, Any] = {"messages": [_wire_message(message) for message in messages]}
         if tools and not quirks.no_tools:
-            options["tools"] = [_function(tool) for tool in tools]
-        sent: Any = [_wire_message(message) for message in messages]
+            written["tools"], options["tools"] = [_function(tool) for tool in tools], []
         stream: AsyncStream[ChatCompletionChunk] = await self._connection.client.chat.completions.create(
-            model=agent.model, messages=sent, stream=True, **options
+            model=agent.model, messages=[], stream=True, extra_body=written, **options
         )
         return stream
 

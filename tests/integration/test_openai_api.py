@@ -1,6 +1,7 @@
 """The adapters for chat and embeddings over the real SDK and a local server."""
 
 import asyncio
+import json
 import math
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from openai import AsyncOpenAI
 
 from composer.errors import EmptyAnswer, Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
-from composer.ports.models import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall
 from composer.settings import load_settings
 from composer.stores.configured import configured_chat_model
 from composer.stores.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
@@ -73,6 +75,29 @@ async def test_an_answer_streams_piece_by_piece_and_ends_with_its_usage(server: 
     assert request.body["max_completion_tokens"] == 77
     assert request.body["model"] == "test-model"
     assert "max_tokens" not in request.body
+
+
+async def test_a_request_has_the_bytes_that_the_client_would_make_of_it(server: ModelServer, chat: OpenAIChat) -> None:
+    # The client is handed messages and tools past its own comparison of each with every type that there is.
+    called = ToolCall("c1", "recall", '{"query": "tea"}')
+    prompt = (
+        *PROMPT[:-1],
+        ChatMessage("user", "what is on it?", images=(Image("image/png", b"picture"),)),
+        ChatMessage("assistant", "", calls=(called,)),
+        ChatMessage("tool", "nothing", call_id="c1"),
+    )
+    tools = (
+        Tool("recall", "Look it up", (("query", "words"),)),
+        Tool("wiki__search", "Search", parameters='{"type": "object", "properties": {"q": {"enum": [1, null]}}}'),
+    )
+    async with aclosing(chat.stream_with_tools(AGENT, prompt, tools)) as chunks:
+        assert [chunk async for chunk in chunks]
+    mine = server.requests[-1].raw
+    async with AsyncOpenAI(base_url=server.url, api_key=KEY) as client:
+        await client.chat.completions.create(**json.loads(mine))
+    assert server.requests[-1].raw == mine
+    assert b'"tools":[{' in mine
+    assert b'"tool_call_id":"c1"' in mine
 
 
 async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
