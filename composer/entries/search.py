@@ -40,6 +40,7 @@ STRATEGIES: Final = ("hybrid", "semantic", "recent")
 FILTERED_CANDIDATES: Final = 600  # by meaning, and as many by words, of which those of some kinds or tags are left
 MAX_FACTS: Final = 5  # facts and landmarks of one answer
 MIN_PART_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
+CUT: Final = " …"  # ends a text of which a part is shown
 MAX_VECTORS: Final = 2_000  # of questions, kept in memory for when they are asked again
 FACT: Final = "fact"
 LANDMARK: Final = "landmark"
@@ -171,9 +172,13 @@ class EntrySearch:
         except (NotFound, Refused):
             return False
         there = {str(entry.id) for entry in entries if entry.values.text == texts[entry.id]}
-        if exact is not None:
-            there |= {str(fact.id) for fact in exact.facts} | {str(landmark.id) for landmark in exact.landmarks}
-        return all(hit.item.id in there for hit in found.hits)
+        lines = [] if exact is None else [*map(structured.fact_item, exact.facts)]
+        lines += [] if exact is None else [*map(structured.landmark_item, exact.landmarks)]
+        exactly = {item.id: _shown(item) for item in lines}
+        return all(
+            hit.item.id in there or exactly.get(hit.item.id, "").startswith(hit.item.text.removesuffix(CUT))
+            for hit in found.hits
+        )
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone
@@ -222,15 +227,20 @@ async def _exact(
 
 def _fact_hit(fact: Fact, words: Sequence[str]) -> Hit:
     item = structured.fact_item(fact)
-    text = item.text.removeprefix("- ")
+    text = _shown(item)
     shown = replace(item, text=text, score=_share(f"{fact.key} {fact.value} {fact.subject or ''}", words))
     return Hit(shown, fact.key, tokens_of(len(text.encode())))
 
 
 def _landmark_hit(landmark: Landmark, words: Sequence[str]) -> Hit:
     item = structured.landmark_item(landmark)
-    text = item.text.removeprefix("- ")
+    text = _shown(item)
     return Hit(replace(item, text=text, score=_share(landmark.text, words)), "", tokens_of(len(text.encode())))
+
+
+def _shown(item: Item) -> str:
+    """The line of a fact or a landmark, as a hit shows it."""
+    return item.text.removeprefix("- ")
 
 
 def _share(text: str, words: Sequence[str]) -> float:
@@ -268,8 +278,7 @@ def _within(hits: Sequence[Hit], tokens: int) -> SearchResult:
 
 def _part(hit: Hit, tokens: int) -> Hit:
     """The beginning of a hit, with at most so many tokens."""
-    end = " …"
-    room = tokens * len(hit.item.text.encode()) // max(1, hit.tokens) - len(end.encode())
+    room = tokens * len(hit.item.text.encode()) // max(1, hit.tokens) - len(CUT.encode())
     beginning = hit.item.text.encode()[: max(0, room)].decode(errors="ignore").rstrip()
-    text = f"{beginning}{end}"
+    text = f"{beginning}{CUT}"
     return replace(hit, item=replace(hit.item, text=text), tokens=min(tokens, tokens_of(len(text.encode()))), cut=True)

@@ -43,11 +43,12 @@ async def change_message(
     mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
-        container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
-        found = await tx.messages.get(message_id(container, external_id))
+        author = user_ids.get(user) or user_id(workspace, user)
+        container = _container_id(workspace, agents, place, author)
+        id = message_id(container, external_id)
+        found = await tx.messages.get(id)
         if found is None and text is not None:
-            sender, id = user_ids.get(user) or user_id(workspace, user), message_id(container, external_id)
-            if awaits_message and await tx.messages.may_arrive(id, container, sender):
+            if awaits_message and await tx.messages.may_arrive(id, container, author):
                 raise Unavailable("This message was edited before it arrived.")
             return None
         if found is None:
@@ -55,7 +56,7 @@ async def change_message(
             receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
             if receipt is None:  # the message may still arrive: an event that was not acknowledged comes again
                 await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-                await tx.erasure.remember([message_id(container, external_id)], now)
+                await tx.erasure.remember([id], now)
             return receipt
         if text is not None and edited_at is not None:
             await tx.summaries.lock()  # as every edit does; of two at the same time the later one must win

@@ -13,9 +13,9 @@ from composer.ports.models import WorkKind
 
 class TurnOutcome(StrEnum):
     """How a turn ended for this process. DELIVERED: the platform shows the answer; FAILED: it shows the sentence that
-    says why there is none; REFUSED: the platform refused it; ERASED: its answer
-    was withdrawn, mostly because its question was erased; ANSWERED_ELSEWHERE: another process, or an earlier attempt
-    of this one, did it; ABANDONED: an error that was logged ended it."""
+    says why there is none; REFUSED: the platform refused it; ERASED: its answer was withdrawn, mostly because its
+    question was erased; ANSWERED_ELSEWHERE: another process, or an earlier attempt of this one, did it; ABANDONED: an
+    error that was logged ended it."""
 
     DELIVERED = "delivered"
     FAILED = "failed"

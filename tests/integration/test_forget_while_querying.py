@@ -17,6 +17,7 @@ from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
+from tests.support.receiver import connection_of
 from tests.support.waiting import until
 from tests.support.web import served_at
 
@@ -81,6 +82,24 @@ async def test_no_answer_is_given_from_an_entry_that_was_taken_away_meanwhile(
         return
     assert "zqorchid" not in str(said)
     assert TAKEN in answer.text
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+async def test_no_answer_is_given_from_a_landmark_whose_text_was_corrected_meanwhile(
+    harness: AppHarness, client: httpx2.AsyncClient, model: Model, corrected: bool
+) -> None:
+    await harness.say("alice", "hello", dm="nexus")
+    await harness.command("alice", "/nexus landmark add the vault is behind zqorchid --everywhere --yes", dm="nexus")
+    tenant = harness.workspace().tenant_id
+
+    async def correct() -> None:
+        async with harness.app.database.transaction(tenant) as tx:
+            (landmark,) = await connection_of(tx).fetch("SELECT id FROM landmarks")
+            await tx.landmarks.correct(landmark["id"], "it is gone" if corrected else "the vault is behind zqorchid")
+
+    answer = await asked_while(client, model, await key_of(harness, "alice"), correct, stream=False)
+    assert (answer.status_code == 409) is corrected, answer.text
+    assert ("zqorchid" in answer.text) is not corrected
 
 
 async def test_no_answer_is_given_from_what_was_shared_with_a_team_until_then(
