@@ -71,6 +71,7 @@ from composer.summaries.tiers import SummaryTiers
 from composer.turn.answers import AnswerStore
 from composer.turn.asking import ModelAsker
 from composer.turn.compose import Composer
+from composer.turn.drafting import Drafter
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
@@ -109,6 +110,7 @@ class App:
     redis_url: ServerUrl  # of the cache, which also counts requests of the web port
     embedder: Embedder
     composer: Composer
+    drafter: Drafter
     responder: Responder
     turns: TurnWorker
     voice_notes: VoiceNotes
@@ -265,7 +267,8 @@ async def open_app(
         meter_of_speech = None if speech is None else TranscriptionMeter(speech, calls)
         voice_notes = VoiceNotes(database, meter_of_speech, indexer.due, locks)
         asker = ModelAsker(meter, tools, priority)
-        responder = Responder(database, composer, asker, answers, ImageLoader(), time, voice_notes)
+        drafter = Drafter(composer, asker, ImageLoader(), voice_notes)
+        responder = Responder(database, drafter, answers, time)
         turns = TurnWorker(
             database,
             locks,
@@ -302,6 +305,7 @@ async def open_app(
             redis_url=where.redis,
             embedder=embedder,
             composer=composer,
+            drafter=drafter,
             responder=responder,
             turns=turns,
             voice_notes=voice_notes,

@@ -201,7 +201,7 @@ class Chat:
     def _stop_answer(self) -> bool:
         """Stop the answer that is being written here, if there is one."""
         here = self._resolved
-        return here is not None and self._app.responder.stop_answers(here.conversation_id)
+        return here is not None and self._app.drafter.stop(here.conversation_id)
 
     def prompt(self) -> str:
         """The text of the terminal's prompt."""

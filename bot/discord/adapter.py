@@ -86,7 +86,7 @@ class DiscordAdapter:
         }
         app.turns.serve(PLATFORM, self._delivery)
         files = DiscordImages(app, self._outbox)
-        app.responder.images.register_source(PLATFORM, files)
+        app.drafter.images.register_source(PLATFORM, files)
         app.voice_notes.register_source(PLATFORM, files)
 
     # The connection

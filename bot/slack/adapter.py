@@ -140,7 +140,7 @@ class SlackAdapter:
         self.caught_up = 0  # how often the history was read completely
         app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
         files = SlackImages(self._slack, self.directory)
-        app.responder.images.register_source(PLATFORM, files)
+        app.drafter.images.register_source(PLATFORM, files)
         app.voice_notes.register_source(PLATFORM, files)
 
     # Running

@@ -36,9 +36,11 @@ class TurnWithMessages:
     room_opened: bool = False
 
     @property
-    def reply_erased(self) -> bool:
-        """Whether the turn had a reply, which was erased."""
-        return self.stored.reply_id is not None and self.reply is None
+    def withdrawn(self) -> bool:
+        """Whether nobody is to see its answer, although its question is stored: the reply was erased, or it is what an
+        agent posts on its own initiative, such as a reminder, for a room that was opened since."""
+        reply_erased = self.stored.reply_id is not None and self.reply is None
+        return reply_erased or (self.room_opened and self.question is not None and self.question.by_agent)
 
 
 @dataclass(frozen=True, slots=True)

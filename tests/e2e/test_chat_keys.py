@@ -9,7 +9,7 @@ import pytest
 
 from bot.console.line_editor import LEAVE
 from composer.settings import Settings
-from composer.turn.respond import STOPPED
+from composer.turn.drafting import STOPPED
 from tests.support.model_server import Hang, ModelServer, Say
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS

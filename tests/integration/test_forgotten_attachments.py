@@ -43,7 +43,7 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"}
     )
     async with open_harness(with_images, model=model) as harness:
-        harness.app.responder.images.register_source(PLATFORM, ImageSource())
+        harness.app.drafter.images.register_source(PLATFORM, ImageSource())
         yield harness
 
 

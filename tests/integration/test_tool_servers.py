@@ -321,7 +321,7 @@ async def test_a_turn_that_is_stopped_leaves_the_server_usable(office: Office, w
     )
     received = await harness.app.receive(harness.workspace(), [question])
     await until(asked.is_set)
-    assert harness.app.responder.stop_answers(received.turns[0].conversation_id)
+    assert harness.app.drafter.stop(received.turns[0].conversation_id)
     await harness.app.turns.settle()
     assert "Stopped" in harness.delivery.replies[-1].text
     why = (await harness.command("alice", "/nexus why", **LAB)).text
