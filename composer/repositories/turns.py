@@ -36,11 +36,13 @@ class TurnWithMessages:
     room_opened: bool = False
 
     @property
-    def withdrawn(self) -> bool:
-        """Whether nobody is to see its answer, although its question is stored: the reply was erased, or it is what an
-        agent posts on its own initiative, such as a reminder, for a room that was opened since."""
+    def question_unless_withdrawn(self) -> Message | None:
+        """The question; None where nobody is to see an answer any more. Either the question or the reply was erased, or
+        an agent posts this on its own initiative, such as a reminder, for a room that was opened since."""
         reply_erased = self.stored.reply_id is not None and self.reply is None
-        return reply_erased or (self.room_opened and self.question is not None and self.question.by_agent)
+        if self.question is None or reply_erased or (self.room_opened and self.question.by_agent):
+            return None
+        return self.question
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,17 @@ A turn is QUEUED when its question is stored, ANSWERED when its answer is stored
 the answer, or when the platform has refused it permanently. When the process ends, the next one goes on from the state
 that the turn has reached.
 
+What an agent posts on its own initiative, such as a reminder, is a turn too. It is stored as ANSWERED, and only
+delivered here. One message, which is the text to post, stands for both its question and its reply.
+
 Between the question and the delivery, people may take back what the answer is made of:
 
-- What is *erased* is gone. Without its question a turn has nothing to answer, and ends.
-- A reply that is *retracted* stays a message, but its text is replaced by a notice that something was forgotten. This
-  is done when a source of the reply is erased. If it was shown, the notice takes its place there too.
-- A private room may be *opened* (made public). What was asked in private is not answered there.
+- What is *erased* is gone. A turn whose question or reply is erased is *withdrawn*: nobody sees its answer any more.
+- A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
+  the log and where it was shown. This is done when a source of the reply is erased.
+- A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
+  of the room may read. So the asker gets the sentence ROOM_OPENED, as a failure; a reply that is stored by then stays
+  in the log as something said in private, which nobody is shown in the opened room. A reminder is withdrawn.
 """
 
 from dataclasses import replace
@@ -60,23 +65,23 @@ class Responder:
         async with self._database.statement(turn.tenant_id) as tx:
             found = await tx.turns.get_with_messages(turn.id)
         if found is not None and found.stored.state is TurnState.SENT:
-            return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)
-        if found is None or found.question is None or found.withdrawn:
+            return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)  # or by an earlier attempt of this process
+        if found is None or (question := found.question_unless_withdrawn) is None:
             return await self._end_withdrawn(turn, delivery)
         draft = DraftAnswer()
         if found.stored.state is TurnState.QUEUED:
-            if not found.room_opened:  # else `store` puts the sentence ROOM_OPENED into the empty draft
-                draft = await self._drafter.draft(turn, agent, found.question, delivery)
-            new_answer = await self._store(turn, agent, found.question, draft)
+            if not found.room_opened:  # else the draft stays empty, and what is stored is the sentence ROOM_OPENED
+                draft = await self._drafter.draft(turn, agent, question, delivery)
+            new_answer = await self._store(turn, agent, question, draft)
             if new_answer is None:
                 return await self._end_unstored(turn, draft, delivery)
             answer = new_answer
         else:
-            answer = _stored_answer(found.stored, found.question, found.reply)
+            answer = _stored_answer(found.stored, question, found.reply)
             if found.room_opened:
                 answer = replace(answer, text=ROOM_OPENED, prompt=None, failed=True)
         with timed(draft.timings_ms, "deliver"):
-            outcome = await self._deliver(await self._with_citations(answer, found.question), delivery)
+            outcome = await self._deliver(await self._with_citations(answer, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
     async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> OutgoingAnswer | None:
@@ -123,8 +128,8 @@ class Responder:
                 return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 found = await tx.turns.get_with_messages(turn.id)
-                # In both cases below that return ERASED, the post goes as well. The adapter stores its id: if all is
-                # erased by then, the adapter removes the post itself; if not, the erasure finds the id.
+                # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
+                # finds; if the erasure came first, the adapter sees that and removes the post itself.
                 if found is None:  # the conversation was erased
                     return TurnOutcome.ERASED
                 reply = found.reply
@@ -136,8 +141,8 @@ class Responder:
             answer = replace(answer, text=reply.text, prompt=None, cited={})  # the notice
 
     async def _end_withdrawn(self, turn: Turn, delivery: Delivery) -> TurnReport:
-        """End a turn whose answer nobody is to see any more. What an earlier attempt may have shown of it is removed.
-        The turn, if it is still stored, becomes SENT: else the next process would take it up again."""
+        """End a turn that is withdrawn. What an earlier attempt may have shown of its answer is removed. A turn that is
+        still stored becomes SENT: else the next process would take it up again."""
         await delivery.abandon(turn)
         async with self._database.transaction(turn.tenant_id) as tx:
             await tx.turns.mark_sent(turn.id, self._clock.now())
@@ -145,8 +150,8 @@ class Responder:
 
     async def _end_unstored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
         """End a turn whose draft was not stored. If the turn was erased meanwhile, what was shown of the draft is
-        removed. Otherwise another process has stored an answer. It delivers that, and its adapter, which finds what was
-        shown of a turn by the turn's id, replaces what was shown of this draft."""
+        removed. Otherwise another process has stored an answer, and delivers it. Adapters find what is shown of a turn
+        by the turn's id, so that answer takes the place of what was shown of this draft."""
         async with self._database.statement(turn.tenant_id) as tx:
             erased = await tx.turns.get_with_messages(turn.id) is None
         if erased:
