@@ -25,6 +25,7 @@ from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
 FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
+INTERRUPTED: Final = "`{line}` was interrupted by my restart and not done. If you still want it, give it again."
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
@@ -144,8 +145,8 @@ class Command:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
     are, so nothing that is judged by that may happen at the same time. `forgets`: it may forget other commands.
-    `loosens`: calls by which more is stored or read than before; one that was interrupted is not run later, since its
-    sender may have taken it back meanwhile.
+    `loosens`: calls by which more is stored, read or posted than before; one that was interrupted is not run later,
+    since it may have been taken back meanwhile. The handler decides where that depends on what is stored.
     """
 
     name: str
@@ -274,7 +275,8 @@ def _first_word(text: str) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
-    its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py)."""
+    its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py). `late`: an
+    earlier process was interrupted while it ran, so other commands may have been given since."""
 
     app: App
     workspace: Workspace
@@ -288,6 +290,7 @@ class Call:
     permalink: Permalink = no_permalink
     preview: bool = False
     recorded: bool = True
+    late: bool = False
 
     @property
     def flags(self) -> frozenset[str]:
@@ -330,6 +333,10 @@ class Call:
         confirm = f"{self.line} --{CONFIRM.name}"
         text = f"{sentence}\nTo confirm: {confirm}"
         return CommandAnswer(text, confirm=confirm, acts=self.acts, opens=opens, touches=touches)
+
+    def interrupted(self) -> Refused:
+        """The error for a late call that may have been taken back or replaced meanwhile: its sender decides."""
+        return Refused(INTERRUPTED.format(line=self.incoming.text))
 
     async def facts(self, tx: Transaction) -> ActorFacts:
         """The facts that this call is judged by, as of now."""

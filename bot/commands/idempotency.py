@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from bot.commands.command import CommandAnswer, command_id
 from composer.app import App
 from composer.errors import NexusError
+from composer.ingest.changes import is_deleted
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
 from composer.repositories.commands import StoredCall
@@ -110,9 +111,12 @@ async def answer_interrupted(
 
 
 async def _is_discarded(app: App, workspace: Workspace, incoming: Incoming) -> bool:
-    """Whether a command that was adopted was forgotten since: others were finished before it."""
+    """Whether a command that was adopted was forgotten since, others were finished before it, or the message that gave
+    it was deleted on its platform."""
+    agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        return not await tx.commands.is_waiting(command_id(workspace, incoming))
+        waits = await tx.commands.is_waiting(command_id(workspace, incoming))
+        return not waits or await is_deleted(tx, workspace, agents, incoming)
 
 
 @dataclass(frozen=True, slots=True)

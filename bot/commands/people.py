@@ -162,6 +162,7 @@ COMMANDS: Final[Sequence[Command]] = (
         act=Act.LINK,
         cases=(Case(Act.GET_LINK_CODE, lambda given: given.get(_CODE) is None, "to get a code"),),
         gather=_with_account,
+        loosens=lambda given: given.get(_CODE) is not None,
         elsewhere="Write to me directly: a code is for nobody else's eyes.",
     ),
     Command("unlink", (), "Separate your accounts again", _unlink, "unlink", act=Act.UNLINK),

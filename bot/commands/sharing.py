@@ -73,6 +73,8 @@ async def _share(call: Call) -> CommandAnswer:
         await tx.memories.lock()  # against consolidation, which compares memories of one scope
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
+        if call.late and not _closes(access, tag):
+            raise call.interrupted()
         place = await _named(tx, visibility.owned_by(access), tag.namespace)
         await tx.sharing.move(item, tag, str(where), call.now)
     return CommandAnswer(
@@ -100,8 +102,12 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
     return _Question(
         f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}",
         (item.id, item.namespace, tag.namespace),
-        closes=tag.visibility is Visibility.PRIVATE and visibility.effective_project(access) is None,
+        closes=_closes(access, tag),
     )
+
+
+def _closes(access: AccessContext, tag: AccessTag) -> bool:
+    return tag.visibility is Visibility.PRIVATE and visibility.effective_project(access) is None
 
 
 async def _target(

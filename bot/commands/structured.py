@@ -57,6 +57,8 @@ async def _fact_set(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         access = await access_context(tx, call)
         tag, author = visibility.access_tag_for(access, scope), author_of(call, scope)
+        if call.late and await tx.facts.is_set(tag, call.arguments[_KEY], since=call.now):
+            raise call.interrupted()
         fact = await remembering.set_fact(
             tx,
             tag,

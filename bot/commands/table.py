@@ -32,6 +32,7 @@ from bot.commands.access import access_context
 from bot.commands.command import (
     ANYWHERE,
     CONFIRM,
+    INTERRUPTED,
     PREFIX,
     Call,
     Command,
@@ -80,9 +81,7 @@ async def run_command(
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
     if late and command.loosens(arguments):
-        raise Refused(
-            f"`{incoming.text}` was interrupted by my restart and not done. If you still want it, give it again."
-        )
+        raise Refused(INTERRUPTED.format(line=incoming.text))
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation, incoming = await resolve_sender(tx, workspace, agents, incoming, now)
         if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only
@@ -100,6 +99,7 @@ async def run_command(
             permalink,
             preview=preview,
             recorded=recorded,
+            late=late,
         )
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):

@@ -204,8 +204,10 @@ class SlackCommands:
         )
 
     async def _as_now(self, incoming: Incoming) -> Incoming | None:
-        """An interrupted command with what Slack says of its sender now; None where they are not in its channel, or
-        Slack does not say who is."""
+        """An interrupted command with what Slack says of its sender now; None where their account is closed, where they
+        are not in its channel, or Slack does not say who is."""
+        if (await self._directory.person(incoming.user)).left:
+            return None
         if _in_room(incoming.place):
             try:
                 members = await self._directory.members(incoming.place.name)

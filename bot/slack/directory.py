@@ -38,12 +38,13 @@ V = TypeVar("V")
 class Person:
     """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
     is somebody whom Slack restricts to some channels, or who belongs to another organisation. `certain`: Slack has said
-    so; else it did not answer, and the name is their id."""
+    so; else it did not answer, and the name is their id. `left`: their account is closed."""
 
     name: str
     admin: bool = False
     trust: Trust = Trust.MEMBER
     certain: bool = True
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,8 @@ class SlackDirectory:
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
         guest = any(found.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
         member = not guest and _is_ours(found, await self.me())
-        return Person(str(name or user), admin and member, Trust.MEMBER if member else Trust.GUEST)
+        trust, left = Trust.MEMBER if member else Trust.GUEST, found.get("deleted") is True
+        return Person(str(name or user), admin and member, trust, left=left)
 
     async def _look_up_room(self, channel: str) -> Room:
         asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE

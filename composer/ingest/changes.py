@@ -11,7 +11,7 @@ from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt
-from composer.model import Agent, Attachment, ConversationKind, Message, Place
+from composer.model import Agent, Attachment, ConversationKind, Incoming, Message, Place
 from composer.repositories.database import Database, Transaction
 from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
@@ -68,6 +68,14 @@ async def change_message(
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
         attached = remaining_attachments(found.attachments, files)
         return await change_stored(tx, agents, found, text, mentioned, attached, now)
+
+
+async def is_deleted(tx: Transaction, workspace: Workspace, agents: Sequence[Agent], given: Incoming) -> bool:
+    """Whether a message that is not stored, such as one that gave a command, was deleted on its platform."""
+    user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [given.user])
+    author = user_ids.get(given.user) or user_id(workspace, given.user)
+    id = message_id(_container_id(workspace, agents, given.place, author), given.id)
+    return bool(await tx.messages.find_known_ids([id]))
 
 
 async def change_stored(

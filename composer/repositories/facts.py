@@ -49,9 +49,11 @@ class Facts:
         rows = await self._sql.fetch("facts_history", **readable_parameters(readable.without_pool()), key=key)
         return [fact_from_row(row) for row in rows]
 
-    async def is_set(self, tag: AccessTag, key: str) -> bool:
-        """Whether a key has a value where something with this tag is filed."""
-        row = await self._sql.fetch_one("fact_is_set", namespace=tag.namespace, visibility=str(tag.visibility), key=key)
+    async def is_set(self, tag: AccessTag, key: str, since: datetime | None = None) -> bool:
+        """Whether a key has a value where something with this tag is filed, that was set since a time."""
+        row = await self._sql.fetch_one(
+            "fact_is_set", namespace=tag.namespace, visibility=str(tag.visibility), key=key, since=since
+        )
         return row is not None
 
     async def add(self, id: uuid.UUID, tag: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:

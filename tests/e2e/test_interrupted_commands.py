@@ -353,6 +353,20 @@ async def test_an_interrupted_slack_command_is_not_run_for_who_has_left_its_chan
     assert await remembered(office.settings) == []
 
 
+@pytest.mark.parametrize("left", [False, True])
+async def test_an_interrupted_slack_command_of_a_dm_is_not_run_for_whose_account_was_closed(
+    office: Office, monkeypatch: pytest.MonkeyPatch, left: bool
+) -> None:
+    # README: whoever leaves keeps no key. It was made after all of theirs were ended.
+    dm = await office.slack.add_im(office.team, office.bob)
+    await _interrupted(office, monkeypatch, dm, office.bob, "keys create claude --yes")
+    if left:
+        await office.slack.close_account(office.team, office.bob)
+    (notice,) = await _resumed(office, office.bob)
+    assert notice["text"].endswith("not done: give it again.") is left
+    assert len(await rows(office.settings, "SELECT id FROM api_keys")) == (0 if left else 1)
+
+
 async def _interrupted(office: Office, monkeypatch: pytest.MonkeyPatch, channel: str, user: str, *texts: str) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))

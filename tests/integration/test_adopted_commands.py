@@ -17,9 +17,10 @@ from bot.commands.idempotency import (
     answer_interrupted,
     begin_command,
 )
-from bot.commands.table import run_command
+from bot.commands.table import parse, run_command
 from bot.script.places import incoming
-from composer.errors import NotFound, Refused
+from composer.errors import BadInput, NotFound, Refused
+from composer.ingest.changes import change_message
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.repositories.database import Transaction
@@ -251,12 +252,21 @@ async def test_two_commands_that_forget_each_other_at_the_same_time_both_forget(
         ("memory on", "memory off"),
         ("memory mentions", "memory off"),
         ("rooms on", "rooms off"),
+        ("digest daily", "digest off"),
+        ("project assign apollo --yes", "project unassign --yes"),
+        ("project member add apollo bob admin", "project member remove apollo bob"),
+        ("project member apollo bob", "project member remove apollo bob"),
     ],
 )
 async def test_what_loosens_is_not_run_after_an_interruption_since_its_sender_may_have_taken_it_back(
     harness: AppHarness, settings: Settings, loosening: str, back: str
 ) -> None:
     await harness.say("alice", "hello", room="board")
+    if loosening.startswith("project"):
+        await harness.say("bob", "hello", room="board")
+        await harness.command("alice", "/nexus project create apollo", room="board")
+        await harness.command("alice", "/nexus project member add apollo bob", room="board")
+        await harness.command("alice", "/nexus project assign apollo --yes", room="board")
     workspace, direct = harness.workspace(), loosening == "rooms on"
     place = Place(ConversationKind.DM, "nexus") if direct else BOARD
     sent = incoming(workspace, place, "alice", f"/nexus {loosening}", harness.clock.tick(), id="call")
@@ -265,6 +275,111 @@ async def test_what_loosens_is_not_run_after_an_interruption_since_its_sender_ma
     (found,) = await adopted(harness, settings)
     with pytest.raises(Refused, match="was interrupted by my restart and not done"):
         await run_command(harness.app, workspace, found.incoming, late=True)
+
+
+DIRECT = Place(ConversationKind.DM, "nexus")
+
+
+async def moved_late(
+    harness: AppHarness, settings: Settings, share: str, back: str, *, place: Place = DIRECT
+) -> InterruptedCommand:
+    """A `/nexus share` of alice's only memory that was interrupted, and adopted after another one was given."""
+    workspace = harness.workspace()
+    listed = await harness.command("alice", "/nexus share", dm="nexus")
+    id = listed.text.split()[0]
+    sent = incoming(workspace, place, "alice", f"/nexus share {id} {share} --yes", harness.clock.tick(), id="call")
+    assert await begin_command(harness.app, workspace, sent, {})
+    with suppress(BadInput):  # it is there already
+        await harness.command("alice", f"/nexus share {id} {back} --yes", dm="nexus")
+    (found,) = await adopted(harness, settings)
+    return found
+
+
+@pytest.mark.parametrize("place", [DIRECT, BOARD])
+async def test_an_interrupted_share_does_not_open_what_its_owner_has_closed_since(
+    harness: AppHarness, settings: Settings, place: Place
+) -> None:
+    # README: what is said in a DM, its person alone is answered from, until they share it; here they took that back.
+    await harness.say("alice", "hello", room="board")
+    await harness.say("alice", "hello", dm="nexus")
+    await harness.command("alice", "/nexus remember the vault is quokka7", dm="nexus")
+    share = "everywhere" if place.kind is ConversationKind.DM else "here"
+    found = await moved_late(harness, settings, share, "here", place=place)
+    with pytest.raises(Refused, match="was interrupted by my restart and not done"):
+        await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    assert "your DM" in (await harness.command("alice", "/nexus share", dm="nexus")).text
+
+
+async def test_an_interrupted_share_that_closes_something_is_run(harness: AppHarness, settings: Settings) -> None:
+    await harness.say("alice", "hello", dm="nexus")
+    await harness.command("alice", "/nexus remember the vault is quokka7 --everywhere --yes", dm="nexus")
+    found = await moved_late(harness, settings, "here", "everywhere")
+    answer = await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    assert "your DM" in answer.text
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+async def test_an_interrupted_command_takes_no_room_out_of_an_isolated_project(
+    harness: AppHarness, settings: Settings, isolated: bool
+) -> None:
+    flag = " --isolated" if isolated else ""
+    await harness.say("alice", "hello", room="board")
+    await harness.command("alice", f"/nexus project create apollo{flag}", room="board")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="board")
+    await interrupted(harness, "alice", "/nexus project unassign --yes")
+    (found,) = await adopted(harness, settings)
+    if isolated:
+        with pytest.raises(Refused, match="was interrupted by my restart and not done"):
+            await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    else:
+        answer = await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+        assert answer.text.startswith("Removed from apollo")
+
+
+@pytest.mark.parametrize("since", [True, False])
+async def test_an_interrupted_command_sets_no_fact_that_was_set_since(
+    harness: AppHarness, settings: Settings, since: bool
+) -> None:
+    # DESIGN 8: a newer fact supersedes an older one. This one came later, and was given earlier.
+    await harness.say("alice", "hello", room="board")
+    await harness.command("alice", "/nexus fact set deploy_day Thursday", room="board")
+    await interrupted(harness, "alice", "/nexus fact set deploy_day Friday")
+    if since:
+        await harness.command("alice", "/nexus fact set deploy_day Monday", room="board")
+    (found,) = await adopted(harness, settings)
+    if since:
+        with pytest.raises(Refused, match="was interrupted by my restart and not done"):
+            await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    else:
+        await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    shown = (await harness.command("alice", "/nexus fact get deploy_day", room="board")).text
+    assert ("Monday" if since else "Friday") in shown
+
+
+async def test_a_command_is_not_run_whose_message_was_deleted_since(harness: AppHarness, settings: Settings) -> None:
+    # DESIGN 8: a message that is deleted on its platform is gone everywhere. On Slack commands may be messages.
+    await harness.say("alice", "hello", room="board")
+    given = await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    (found,) = await adopted(harness, settings)
+    workspace = harness.workspace()
+    agents, now = harness.app.directory.agents(workspace.tenant_id), harness.clock.tick()
+    await change_message(harness.app.database, workspace, agents, BOARD, "alice", given.id, None, (), now)
+
+    async def as_it_was(given: Incoming) -> Incoming:
+        return given
+
+    async def never(given: Incoming) -> CommandAnswer:
+        raise AssertionError(given)
+
+    answer = await answer_interrupted(harness.app, workspace, found, as_it_was, never)
+    assert answer.text == FORGOTTEN
+
+
+@pytest.mark.parametrize("loosening", ["link ABCDEFGH", "settings top_k 20", "digest weekly"])
+def test_what_may_be_taken_back_or_set_anew_loosens(loosening: str) -> None:
+    command, rest = parse(loosening)
+    assert command.loosens(command.arguments(rest))
+    assert not command.loosens(command.arguments(""))
 
 
 @pytest.mark.parametrize("tightening", ["opt-out", "memory off", "memory"])
