@@ -19,7 +19,8 @@ delivered here. One message, which is the text to post, stands for both its ques
 
 Between the question and the delivery, people may take back what the answer is made of:
 
-- What is *erased* is gone. A turn whose question or reply is erased is *withdrawn*: nobody sees its answer any more.
+- What is *erased* is gone. A turn whose question or reply is erased is *withdrawn*: nobody sees its answer any more. If
+  it was QUEUED, it is deleted with its question.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
@@ -114,8 +115,11 @@ class Responder:
         return replace(answer, cited=cited)
 
     async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
-        """Deliver an answer and mark its turn as sent; returns how the turn ended. A reply that is retracted while it
-        is delivered is delivered once more, with the notice as its text."""
+        """Deliver an answer and mark its turn as sent; returns how the turn ended.
+
+        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. What is
+        erased or retracted from then on is removed or replaced on the platform by whoever erases it.
+        """
         turn = answer.turn
         while True:
             try:
