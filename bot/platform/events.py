@@ -45,7 +45,8 @@ class MessageChanged:
     """A message was edited (`text` is the new text) or deleted (`text` is None).
 
     `user` is the author, in a DM the person, not the bot. `attached` are the addresses of the files that are still
-    attached (None: unknown), `addressed_agents` the agents that the new text addresses (None: as before).
+    attached (None: unknown), `addressed_agents` the agents that the new text addresses (None: as before), and
+    `was_addressed` whether the text before addressed one.
     """
 
     channel: str
@@ -57,6 +58,7 @@ class MessageChanged:
     edited_at: datetime | None = None
     attached: tuple[str, ...] | None = None
     addressed_agents: tuple[str, ...] | None = None
+    was_addressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

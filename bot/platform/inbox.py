@@ -235,6 +235,7 @@ class PlatformInbox:
             files=changed.attached,
             edited_at=changed.edited_at,
             awaits_message=awaits_message,
+            addressed=changed.was_addressed or bool(changed.addressed_agents),
         )
         if receipt is not None:
             await app.forgotten(workspace.tenant_id, receipt)

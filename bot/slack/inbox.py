@@ -203,6 +203,12 @@ class SlackInbox(PlatformInbox):
                 if not done.done():
                     done.set_result(None)
 
+    async def _addresses_agent(self, markup: str) -> bool:
+        if await self._addressed(markup):
+            return True
+        agents = self._app.directory.agents((await self.workspace()).tenant_id)
+        return bool(find_addressed_agents(markup, agents))
+
     # Changes
 
     async def change_message(self, change: SlackMessageChange, retries: int = MAX_EDIT_RETRIES) -> None:
@@ -229,6 +235,7 @@ class SlackInbox(PlatformInbox):
                 edited_at=time_of(change.changed_ts),
                 attached=change.attached,
                 addressed_agents=agents,
+                was_addressed=change.before != "" and await self._addresses_agent(change.before),
             ),
             awaits_message=retries < MAX_EDIT_RETRIES and self._app.clock.now() - time_of(change.ts) < MAX_AWAITED_AGE,
         )

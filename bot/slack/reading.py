@@ -60,7 +60,8 @@ class SlackMessage:
 class SlackMessageChange:
     """A message was edited (`text` is the new text) or deleted (None), at `changed_ts`.
 
-    `user` wrote it. `attached` are the addresses of the files that are still attached (None: Slack does not tell).
+    `user` wrote it. `attached` are the addresses of the files that are still attached (None: Slack does not tell),
+    `before` is the text that was edited.
     """
 
     channel: str
@@ -70,6 +71,7 @@ class SlackMessageChange:
     direct: bool
     changed_ts: str
     attached: tuple[str, ...] | None = None
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +240,8 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentit
     if (message.get("text") == before.get("text") and files == addresses(before)) or not _author(message):
         return None
     changed_ts = str((message.get("edited") or {}).get("ts") or event["ts"])
-    return SlackMessageChange(
-        channel, message["ts"], _author(message), str(message.get("text") or ""), direct, changed_ts, files
-    )
+    text, old = (str(each.get("text") or "") for each in (message, before))
+    return SlackMessageChange(channel, message["ts"], _author(message), text, direct, changed_ts, files, old)
 
 
 def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -29,6 +29,7 @@ async def change_message(
     files: Collection[str] | None = None,
     edited_at: datetime | None = None,
     awaits_message: bool = False,
+    addressed: bool = False,
 ) -> Receipt | None:
     """Replace the text of a message, or erase the message or an agent's answer (`text` None). `user` is its author.
 
@@ -38,7 +39,7 @@ async def change_message(
     before it arrives is not stored when it does.
 
     With `awaits_message`, raises Unavailable for an edit of a message that is not stored and may be still, so that the
-    platform delivers the edit again.
+    platform delivers the edit again. `addressed`: its platform says that it addresses an agent, or did before the edit.
     """
     mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
@@ -48,7 +49,8 @@ async def change_message(
         id = message_id(container, external_id)
         found = await tx.messages.get(id)
         if found is None and text is not None:
-            if awaits_message and await tx.messages.may_arrive(id, container, author):
+            answered = addressed or place.kind is ConversationKind.DM or bool(find_addressed_agents(text, agents))
+            if awaits_message and await tx.messages.may_arrive(id, container, author, answered=answered):
                 raise Unavailable("This message was edited before it arrived.")
             return None
         if found is None:

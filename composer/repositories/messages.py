@@ -165,10 +165,13 @@ class Messages:
         )
         return row is not None
 
-    async def may_arrive(self, id: uuid.UUID, container: uuid.UUID, user: uuid.UUID) -> bool:
-        """Whether a message of a user that is not stored would be if it came now, whoever it is addressed to.
-        `container` is its room, DM or session."""
-        return bool(await self._sql.fetch_value("message_may_arrive", id=id, container_id=container, user_id=user))
+    async def may_arrive(self, id: uuid.UUID, container: uuid.UUID, user: uuid.UUID, *, answered: bool) -> bool:
+        """Whether a message of a user that is not stored would be if it came now, if only until it is answered.
+        `container` is its room, DM or session; `answered`: an agent would answer it."""
+        found = await self._sql.fetch_value(
+            "message_may_arrive", id=id, container_id=container, user_id=user, answered=answered
+        )
+        return bool(found)
 
     async def recording_of(self, id: uuid.UUID) -> tuple[RecordingPolicy, bool]:
         """The recording policy of a message's room as of now, and whether its sender has opted out."""

@@ -99,11 +99,13 @@ WHERE m.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :wor
 ORDER BY m.id
 
 -- name: message_may_arrive
--- Check whether a message that is not stored would be if it came now: it was not erased, its room stores everything, and
--- its sender has not opted out. `container_id` is the room, DM or session.
+-- Check whether a message that is not stored would be if it came now: it was not erased, and is to be answered, or its
+-- room stores everything and its sender has not opted out. `container_id` is the room, DM or session.
 SELECT NOT EXISTS (SELECT FROM erased WHERE tenant_id = :tenant_id AND id = :id)
-       AND NOT EXISTS (SELECT FROM conversations WHERE tenant_id = :tenant_id AND id = :container_id AND recording <> 'on')
-       AND NOT EXISTS (SELECT FROM users WHERE tenant_id = :tenant_id AND id = :user_id AND opted_out)
+       AND (:answered
+            OR NOT EXISTS (SELECT FROM conversations
+                           WHERE tenant_id = :tenant_id AND id = :container_id AND recording <> 'on')
+            AND NOT EXISTS (SELECT FROM users WHERE tenant_id = :tenant_id AND id = :user_id AND opted_out))
 
 -- name: message_recording
 -- Get the recording policy that applies to a message now, and whether its sender has opted out.

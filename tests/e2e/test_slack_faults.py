@@ -495,6 +495,26 @@ async def test_an_edit_that_comes_to_another_process_before_its_message_is_deliv
         assert await running.stored() == ["it is 1"]
 
 
+@pytest.mark.parametrize("how", ["memory mentions", "memory off", "opt-out"])
+@pytest.mark.parametrize("still", [False, True])
+async def test_an_edit_of_a_question_is_delivered_again_also_where_only_questions_are_stored(
+    office: Office, how: str, still: bool
+) -> None:
+    # Where only what is said to an agent is stored, an edit that came first was lost, and the old text answered.
+    ts = f"{time.time():.6f}"
+    question = office.mention("the code is 1111")
+    told = SlackMessage(office.general, ts, office.bob, question, None, False, False)
+    text = office.mention("it is 1") if still else "it is 1"
+    edit = SlackMessageChange(office.general, ts, office.bob, text, False, f"{time.time() + 1:.6f}", before=question)
+    async with office.socket() as running, office.http() as other:
+        await office.slack.command(office.general, office.bob if how == "opt-out" else office.alice, how)
+        with pytest.raises(Unavailable):
+            await running.adapter.inbox.change_message(edit, 0)
+        await other.adapter.inbox.receive_message(told)
+        await running.adapter.inbox.change_message(edit, 1)
+        assert not any("1111" in text for text in await running.stored())
+
+
 @pytest.mark.parametrize("why", ["off", "opted out", "erased", "old", "last"])
 async def test_an_edit_of_a_message_that_is_not_to_come_is_acknowledged(office: Office, why: str) -> None:
     async with office.socket() as running:
