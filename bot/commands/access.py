@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Final
 
 from bot.commands.command import CONFIRM, PREFIX, Call, Flag, PlaceKind
 from bot.commands.parameters import UserReference
@@ -13,6 +14,8 @@ from composer.repositories import audit
 from composer.repositories.database import Transaction
 from composer.rights import Act
 from composer.visibility import AccessContext, AccessTag, WriteScope
+
+OPENED: Final = "This room was made public since you gave that command, so nothing was done. Give it again."
 
 
 def write_scope_flags() -> tuple[Flag, ...]:
@@ -39,6 +42,21 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
         raise NotFound(visibility.unknown_conversation_sentence(call.conversation.kind, call.conversation.name))
     named = replace(access.conversation, name=call.conversation.name)
     return replace(access, conversation=named, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
+
+
+def access_tag_of(call: Call, access: AccessContext, scope: str) -> AccessTag:
+    """Where something that a call stores is filed. Raises as `visibility.access_tag_for`, and as `require_unopened` for
+    what is filed in the conversation itself."""
+    if scope == WriteScope.HERE:
+        require_unopened(call, access)
+    return visibility.access_tag_for(access, scope)
+
+
+def require_unopened(call: Call, access: AccessContext) -> None:
+    """Return if the room of a call was not opened since it was given: what was written in private is not filed among
+    what everybody reads. Raises Refused."""
+    if call.opened or access.conversation.namespace != call.conversation.namespace:
+        raise Refused(OPENED)
 
 
 async def record_read(call: Call, namespaces: Collection[str]) -> None:

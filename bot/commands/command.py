@@ -276,7 +276,8 @@ def _first_word(text: str) -> tuple[str, str]:
 class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
     its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py). `late`: an
-    earlier process was interrupted while it ran, so other commands may have been given since."""
+    earlier process was interrupted while it ran, so other commands may have been given since. `opened`: its room was
+    made public since it was given."""
 
     app: App
     workspace: Workspace
@@ -291,6 +292,7 @@ class Call:
     preview: bool = False
     recorded: bool = True
     late: bool = False
+    opened: bool = False
 
     @property
     def flags(self) -> frozenset[str]:

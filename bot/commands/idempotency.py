@@ -66,22 +66,23 @@ async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedC
     """Take over the commands of a workspace that dead processes left unanswered, each once: keep them until they are
     answered. Raises Unavailable.
 
-    A room that was public when a command was given may be private by now, so an adopted command never opens one.
+    A room that was public when a command was given may be private by now, so an adopted command never opens one; that
+    it was private is said as of then.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
         adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
     interrupted = []
     for each in adopted:
         call = json.loads(each.call)
-        incoming = _without_opening(_INCOMING.validate_python(call["incoming"]))
+        incoming = _as_stated_then(_INCOMING.validate_python(call["incoming"]))
         interrupted.append(InterruptedCommand(incoming, call["address"], each.done, each.at + EXPIRES_AFTER))
     return interrupted
 
 
-def _without_opening(incoming: Incoming) -> Incoming:
+def _as_stated_then(incoming: Incoming) -> Incoming:
     place = incoming.place
     kept = replace(place, private=place.private or None, room_private=place.room_private or None)
-    return replace(incoming, place=kept)
+    return replace(incoming, place=replace(kept, stated_at=place.stated_at or incoming.at))
 
 
 async def answer_interrupted(

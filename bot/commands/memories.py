@@ -8,6 +8,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import (
     access_context,
+    access_tag_of,
     approval_sentence,
     author_of,
     record_read,
@@ -35,7 +36,7 @@ async def _remember(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
         access = await access_context(tx, call)
-        tag = visibility.access_tag_for(access, scope)
+        tag = access_tag_of(call, access, scope)
         author, text = author_of(call, scope), call.arguments[_STATEMENT]
         await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)

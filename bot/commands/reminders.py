@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context
+from bot.commands.access import access_context, require_unopened
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
@@ -51,6 +51,8 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
     when, text = _read(call)
     async with call.changing() as tx:
         access = await access_context(tx, call)
+        if not in_dm:
+            require_unopened(call, access)
         new = NewReminder(
             id=derived_id("reminder", call.event_id),
             when=when,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, require_trusted
+from bot.commands.access import access_context, access_tag_of, require_trusted
 from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer
 from bot.commands.structured import short_id
 from composer import visibility
@@ -116,7 +116,7 @@ async def _target(
     """The item and where it is to be filed. Raises Refused where there is no such place, or if an isolated project
     would be left; that is judged before the item is looked up."""
     require_trusted(call)
-    visibility.access_tag_for(access, where)
+    access_tag_of(call, access, where)
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
     if item.pending:
         raise BadInput(f"That waits for approval, and can't be filed elsewhere before. {_take_back(item)}")

@@ -9,6 +9,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import (
     access_context,
+    access_tag_of,
     approval_sentence,
     author_of,
     require_trusted,
@@ -56,7 +57,7 @@ async def _fact_set(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
         access = await access_context(tx, call)
-        tag, author = visibility.access_tag_for(access, scope), author_of(call, scope)
+        tag, author = access_tag_of(call, access, scope), author_of(call, scope)
         if call.late and await tx.facts.is_set(tag, call.arguments[_KEY], since=call.now):
             raise call.interrupted()
         fact = await remembering.set_fact(
@@ -114,7 +115,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
         access = await access_context(tx, call)
-        tag = visibility.access_tag_for(access, scope)
+        tag = access_tag_of(call, access, scope)
         text, author = call.arguments[_DECISION], author_of(call, scope)
         await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     if author.needs_approval:

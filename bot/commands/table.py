@@ -6,6 +6,7 @@ An adapter passes a command's text with its sender and place; the answer is for 
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from bot.commands import (
@@ -47,7 +48,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, Refused
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
-from composer.model import ConversationKind, Incoming
+from composer.model import Conversation, ConversationKind, Incoming
 from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.rights import Act
@@ -100,6 +101,7 @@ async def run_command(
             preview=preview,
             recorded=recorded,
             late=late,
+            opened=late and await _is_opened(tx, conversation, now),
         )
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):
@@ -112,6 +114,13 @@ async def run_command(
     else:
         answer = await command.run(call)
     return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
+
+
+async def _is_opened(tx: Transaction, conversation: Conversation, since: datetime) -> bool:
+    """Whether the room of a conversation was made public since a time."""
+    room = conversation.room_id or conversation.id
+    opened_at = (await tx.conversations.lock([room]))[room].opened_at
+    return opened_at is not None and opened_at > since
 
 
 async def _judged(tx: Transaction, call: Call) -> ActorFacts | NexusError:

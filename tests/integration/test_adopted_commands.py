@@ -375,6 +375,73 @@ async def test_a_command_is_not_run_whose_message_was_deleted_since(harness: App
     assert answer.text == FORGOTTEN
 
 
+WRITES = {
+    "remember the vault is quokka7": "recall vault",
+    "fact set vault quokka7": "fact list",
+    "landmark add the vault is quokka7": "landmark list",
+    "remind here tomorrow 9:00 the vault is quokka7": "remind list",
+}
+
+
+async def open_board(harness: AppHarness) -> None:
+    workspace = harness.workspace()
+    agents, now = harness.app.directory.agents(workspace.tenant_id), harness.clock.tick()
+    await set_room_private(harness.app.database, workspace, agents, "board", False, now)
+
+
+@pytest.mark.parametrize("text", WRITES)
+@pytest.mark.parametrize("stated", [True, None])
+async def test_an_interrupted_command_of_a_private_room_stores_nothing_in_the_opened_one(
+    harness: AppHarness, settings: Settings, text: str, stated: bool | None
+) -> None:
+    # README: what was said in a room before it was made public is used for no answer; what is said since then is.
+    await harness.say("alice", "hello", room="board", private=True)
+    place = replace(BOARD, private=stated)
+    sent = incoming(harness.workspace(), place, "alice", f"/nexus {text}", harness.clock.tick(), id="call")
+    assert await begin_command(harness.app, harness.workspace(), sent, {})
+    await open_board(harness)
+    await harness.say("alice", "the heron is at the lake", room="board", private=False)
+    (found,) = await adopted(harness, settings)
+    with pytest.raises(Refused, match="This room was made public"):
+        await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    assert "quokka7" not in (await harness.command("alice", f"/nexus {WRITES[text]}", room="board")).text
+    assert not await is_private(harness)
+    assert "heron" in (await harness.command("alice", "/nexus recall heron", room="board")).text
+
+
+@pytest.mark.parametrize("text", WRITES)
+async def test_a_command_of_a_private_room_stores_nothing_in_it_once_it_is_opened_meanwhile(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    # The command was judged before, and stored after.
+    await harness.say("alice", "hello", room="board", private=True)
+    changing = Call.changing
+
+    @asynccontextmanager
+    async def opened_before(call: Call) -> AsyncIterator[Transaction]:
+        await open_board(harness)
+        async with changing(call) as tx:
+            yield tx
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Call, "changing", opened_before)
+        with pytest.raises(Refused, match="This room was made public"):
+            await harness.command("alice", f"/nexus {text}", room="board", private=True)
+    assert "quokka7" not in (await harness.command("alice", f"/nexus {WRITES[text]}", room="board")).text
+
+
+async def test_an_interrupted_command_says_that_its_room_was_private_then(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.say("alice", "hello", room="board", private=False)
+    place = replace(BOARD, private=True)
+    sent = incoming(harness.workspace(), place, "alice", "/nexus fact list", harness.clock.tick(), id="call")
+    assert await begin_command(harness.app, harness.workspace(), sent, {})
+    (found,) = await adopted(harness, settings)
+    await run_command(harness.app, harness.workspace(), found.incoming, late=True)
+    assert await is_private(harness)
+
+
 @pytest.mark.parametrize("loosening", ["link ABCDEFGH", "settings top_k 20", "digest weekly"])
 def test_what_may_be_taken_back_or_set_anew_loosens(loosening: str) -> None:
     command, rest = parse(loosening)
