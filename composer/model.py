@@ -43,6 +43,11 @@ class Role(StrEnum):
     WRITE = "write"
     ADMIN = "admin"
 
+    def within(self, other: "Role") -> bool:
+        """Whether another role lets its member do all that this one does."""
+        weakest_first = list(Role)
+        return weakest_first.index(self) <= weakest_first.index(other)
+
 
 class TeamRole(StrEnum):
     """What a member may do in a team: an admin invites and removes members, and ends what former members share. The
@@ -69,6 +74,11 @@ class RecordingPolicy(StrEnum):
     ON = "on"
     MENTIONS = "mentions"
     OFF = "off"
+
+    def stores_more_than(self, other: "RecordingPolicy") -> bool:
+        """Whether more is stored of a room by this policy."""
+        by_amount = (RecordingPolicy.OFF, RecordingPolicy.MENTIONS, RecordingPolicy.ON)
+        return by_amount.index(self) > by_amount.index(other)
 
 
 GLOBAL_NAMESPACE = "global"

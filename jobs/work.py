@@ -12,6 +12,7 @@ from composer.app import App
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REPEATED_FOR
+from composer.repositories.changes import KEPT_FOR
 from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import REMEMBERED_FOR
 from composer.repositories.gateway_turns import TURN_LASTS
@@ -118,8 +119,8 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 async def expire(run: JobRun) -> None:
     """Erase expired memories and prompts, unused codes, invitations and login links, keys, tokens and web sessions that
-    have ended, registrations of apps that nobody connected, and old records of commands, of writes over the API and of
-    turns of the gateway."""
+    have ended, registrations of apps that nobody connected, and old records of commands, of changes, of writes over the
+    API and of turns of the gateway."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
@@ -130,6 +131,7 @@ async def expire(run: JobRun) -> None:
             await tx.connected_apps.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
+            await tx.maintenance.delete_changes_before(run.now - KEPT_FOR)
             await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
             await tx.gateway_turns.delete_before(run.now - TURN_LASTS)
             await tx.gateway_exchanges.delete_before(run.now - REMEMBERED_FOR)

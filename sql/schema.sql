@@ -375,6 +375,14 @@ CREATE TABLE public.audit_unsealed (
 
 ALTER TABLE ONLY public.audit_unsealed FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.changes (
+    tenant_id uuid NOT NULL,
+    subject uuid NOT NULL,
+    asked_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.changes FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.commands (
     tenant_id uuid CONSTRAINT commands_run_tenant_id_not_null NOT NULL,
     id uuid CONSTRAINT commands_run_id_not_null NOT NULL,
@@ -1163,6 +1171,9 @@ ALTER TABLE ONLY public.audit_seals
 ALTER TABLE ONLY public.audit_unsealed
     ADD CONSTRAINT audit_unsealed_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.changes
+    ADD CONSTRAINT changes_pkey PRIMARY KEY (tenant_id, subject);
+
 ALTER TABLE ONLY public.commands
     ADD CONSTRAINT commands_pkey PRIMARY KEY (tenant_id, id);
 
@@ -1539,6 +1550,9 @@ ALTER TABLE ONLY public.audit_seals
 ALTER TABLE ONLY public.audit_unsealed
     ADD CONSTRAINT audit_unsealed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.changes
+    ADD CONSTRAINT changes_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
 ALTER TABLE ONLY public.compactions
     ADD CONSTRAINT compactions_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
@@ -1710,6 +1724,8 @@ ALTER TABLE public.audit_seals ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_unsealed ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.changes ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
@@ -1817,6 +1833,8 @@ CREATE POLICY tenant ON public.audit_events USING ((tenant_id = public.current_t
 CREATE POLICY tenant ON public.audit_seals USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.audit_unsealed USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.changes USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenant()));
 
@@ -2002,6 +2020,8 @@ GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
 GRANT SELECT,INSERT ON TABLE public.audit_seals TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.audit_unsealed TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.changes TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 

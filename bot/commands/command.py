@@ -16,6 +16,7 @@ from composer.errors import BadInput, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.permissions import ActorFacts
 from composer.prompt.explain import ExplainedSection
+from composer.repositories.changes import TooLate
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
@@ -25,7 +26,6 @@ from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
 FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
-INTERRUPTED: Final = "`{line}` was interrupted by my restart and not done. If you still want it, give it again."
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
@@ -145,8 +145,6 @@ class Command:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
     are, so nothing that is judged by that may happen at the same time. `forgets`: it may forget other commands.
-    `loosens`: calls by which more is stored, read or posted than before; one that was interrupted is not run later,
-    since it may have been taken back meanwhile. The handler decides where that depends on what is stored.
     """
 
     name: str
@@ -161,7 +159,6 @@ class Command:
     gather: "Gather | None" = None
     locks: bool = False
     forgets: bool = False
-    loosens: Callable[[Arguments], bool] = lambda _: False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property
@@ -336,10 +333,6 @@ class Call:
         text = f"{sentence}\nTo confirm: {confirm}"
         return CommandAnswer(text, confirm=confirm, acts=self.acts, opens=opens, touches=touches)
 
-    def interrupted(self) -> Refused:
-        """The error for a late call that may have been taken back or replaced meanwhile: its sender decides."""
-        return Refused(INTERRUPTED.format(line=self.incoming.text))
-
     async def facts(self, tx: Transaction) -> ActorFacts:
         """The facts that this call is judged by, as of now."""
         values, incoming = self.arguments.values, self.incoming
@@ -363,7 +356,8 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
-        Raises as `judge`, and Refused for a call that only shows, or that was forgotten since it was given."""
+        Raises as `judge`, and Refused for a call that only shows, that was forgotten since it was given, or that is
+        late and may not be done any more (composer/repositories/changes.py)."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
@@ -372,7 +366,12 @@ class Call:
                 await self._hold(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
-            yield tx
+            tx.changes.ask_at(self.now, late=self.late)
+            try:
+                yield tx
+            except TooLate as error:
+                undone = f"`{self.incoming.text}` was interrupted by my restart and not done: {error}."
+                raise Refused(f"{undone} If you still want it, give it again.") from error
             if self.recorded:
                 await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 

@@ -78,6 +78,5 @@ COMMANDS: Final[Sequence[Command]] = (
         act=Act.SET_DIGEST,
         cases=(Case(Act.READ, lambda given: given.get(_MODE) is None, "to look only"),),
         elsewhere="A digest is of a room.",
-        loosens=lambda given: given.get(_MODE) not in (None, DigestMode.OFF),
     ),
 )

@@ -102,8 +102,6 @@ async def _project_unassign(call: Call) -> CommandAnswer:
         project = (await access_context(tx, call)).project
         if project is None:
             raise BadInput("This conversation is in no project. To add it to one: /nexus project assign NAME")
-        if call.late and project.isolated:
-            raise call.interrupted()
         await tx.conversations.assign_project(call.room, None, False)
     return CommandAnswer(f"Removed from {project.slug}: from the next message on I recall nothing from it here.")
 
@@ -230,7 +228,6 @@ COMMANDS: Final[Sequence[Command]] = (
             PlaceKind.SESSION: Act.ASSIGN_SESSION,
         },
         locks=True,
-        loosens=lambda _: True,
     ),
     Command(
         "project unassign",
@@ -259,7 +256,6 @@ COMMANDS: Final[Sequence[Command]] = (
         ),
         gather=_with_person,
         locks=True,
-        loosens=lambda given: given.get(_ACTION) is not MemberAction.REMOVE and not _lists_members(given),
     ),
     Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ),
 )

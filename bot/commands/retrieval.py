@@ -106,6 +106,5 @@ COMMANDS: Final[Sequence[Command]] = (
         _settings,
         "settings top_k 20",
         act=Act.CHANGE_SETTINGS,
-        loosens=lambda given: given.get(_VALUE) is not None,
     ),
 )

@@ -86,6 +86,5 @@ COMMANDS: Final[Sequence[Command]] = (
         act=Act.OPEN_ROOMS,
         cases=(Case(Act.READ, lambda given: given.get(_READING) is None, "to look only"),),
         elsewhere="Write to me directly: it is about your own DMs.",
-        loosens=lambda given: given.get(_READING) is Reading.ON,
     ),
 )

@@ -73,10 +73,8 @@ async def _share(call: Call) -> CommandAnswer:
         await tx.memories.lock()  # against consolidation, which compares memories of one scope
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
-        if call.late and not _closes(access, tag):
-            raise call.interrupted()
         place = await _named(tx, visibility.owned_by(access), tag.namespace)
-        await tx.sharing.move(item, tag, str(where), call.now)
+        await tx.sharing.move(item, tag, str(where), call.now, loosens=not _closes(access, tag))
     return CommandAnswer(
         f"Moved to {place.name}: {_shown(item)}\nReaders from now on: {place.readers}. Earlier answers stay."
     )

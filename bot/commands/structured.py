@@ -58,8 +58,6 @@ async def _fact_set(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         access = await access_context(tx, call)
         tag, author = access_tag_of(call, access, scope), author_of(call, scope)
-        if call.late and await tx.facts.is_set(tag, call.arguments[_KEY], since=call.now):
-            raise call.interrupted()
         fact = await remembering.set_fact(
             tx,
             tag,

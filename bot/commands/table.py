@@ -33,7 +33,6 @@ from bot.commands.access import access_context
 from bot.commands.command import (
     ANYWHERE,
     CONFIRM,
-    INTERRUPTED,
     PREFIX,
     Call,
     Command,
@@ -45,7 +44,7 @@ from bot.commands.command import (
 from bot.commands.parameters import Kind, Parameter
 from composer import rights
 from composer.app import App
-from composer.errors import BadInput, NexusError, Refused
+from composer.errors import BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import Conversation, ConversationKind, Incoming
@@ -81,8 +80,6 @@ async def run_command(
     incoming = validate_command(incoming, agents)
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
-    if late and command.loosens(arguments):
-        raise Refused(INTERRUPTED.format(line=incoming.text))
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation, incoming = await resolve_sender(tx, workspace, agents, incoming, now)
         if incoming.place.kind is ConversationKind.ROOM and incoming.place.title:  # stored with its first message only

@@ -9,6 +9,8 @@ from hashlib import blake2b
 from typing import Final
 
 from composer.ports.database import Statements
+from composer.repositories.changes import Changes
+from composer.repositories.facts import current_value
 from composer.repositories.recall import episode_id_of
 
 PAGE_SIZE: Final = 2_000  # texts that are read at once
@@ -107,8 +109,9 @@ class Selection:
 class Erasure:
     """Deletes messages and everything made from them."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, changes: Changes) -> None:
         self._sql = statements
+        self._changes = changes
 
     async def derived_items(self, sources: Sequence[uuid.UUID]) -> list[tuple[str, uuid.UUID]]:
         """(kind, id) of everything made from these sources, over any number of steps, and of the turns whose prompts
@@ -188,6 +191,9 @@ class Erasure:
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))
             counts[kind] = len(rows)
             erased.extend(row["id"] for row in rows)
+            if kind == "fact":
+                values = {current_value(row["namespace"], row["visibility"], row["key"]) for row in rows}
+                await self._changes.note(*values, even_late=True)
         if replaced:
             ids, ends = zip(*replaced, strict=True)
             await self._sql.execute("facts_reinstate", ids=ids, ends=ends)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
+from composer.repositories.changes import Changes
 from composer.repositories.readable import readable_parameters
 from composer.visibility import AccessTag, Readable
 
@@ -36,8 +37,9 @@ class Fact:
 class Facts:
     """Stored facts."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, changes: Changes) -> None:
         self._sql = statements
+        self._changes = changes
 
     async def find(self, readable: Readable, at: datetime, key: str | None = None) -> list[Fact]:
         """The facts that were valid at a time, of one key or of all."""
@@ -49,15 +51,14 @@ class Facts:
         rows = await self._sql.fetch("facts_history", **readable_parameters(readable.without_pool()), key=key)
         return [fact_from_row(row) for row in rows]
 
-    async def is_set(self, tag: AccessTag, key: str, since: datetime | None = None) -> bool:
-        """Whether a key has a value where something with this tag is filed, that was set since a time."""
-        row = await self._sql.fetch_one(
-            "fact_is_set", namespace=tag.namespace, visibility=str(tag.visibility), key=key, since=since
-        )
+    async def is_set(self, tag: AccessTag, key: str) -> bool:
+        """Whether a key has a value where something with this tag is filed."""
+        row = await self._sql.fetch_one("fact_is_set", namespace=tag.namespace, visibility=str(tag.visibility), key=key)
         return row is not None
 
     async def add(self, id: uuid.UUID, tag: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Store a value that is valid from `fact.valid_from` on. The previous value of its key ends then."""
+        await self._changes.note(current_value(tag.namespace, tag.visibility, fact.key))
         closed = await self._sql.fetch_one(
             "fact_close",
             id=id,
@@ -80,6 +81,11 @@ class Facts:
             trust=str(fact.trust),
             valid_from=fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"]),
         )
+
+
+def current_value(namespace: str, visibility: str, key: str) -> tuple[str, ...]:
+    """What changes when a key gets another value, or loses its own (composer/repositories/changes.py)."""
+    return "fact", namespace, visibility, key
 
 
 def fact_from_row(row: Row) -> Fact:

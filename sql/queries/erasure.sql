@@ -14,7 +14,7 @@ DELETE FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RE
 
 -- name: erase_facts
 -- Delete facts.
-DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
+DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id, namespace, visibility, key
 
 -- name: erase_landmarks
 -- Delete landmarks.

@@ -26,10 +26,9 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
 ORDER BY valid_from, id
 
 -- name: fact_is_set
--- Find out whether a key has a current value in a scope, that was set since a time (NULL: ever).
+-- Find out whether a key has a current value in a scope.
 SELECT id FROM facts
 WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key AND valid_to IS NULL
-      AND (:since::timestamptz IS NULL OR valid_from >= :since)
 LIMIT 1
 
 -- name: fact_close

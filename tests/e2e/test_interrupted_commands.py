@@ -98,8 +98,10 @@ async def test_an_interrupted_discord_command_that_lets_more_be_stored_has_to_be
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
         async with on_discord(settings, server, guild):
+            out = await server.invoke("nexus opt-out", room, ada)
+            await until(lambda: out.original and out.original.content)
+            patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
             called = await server.invoke("nexus opt-in", room, ada)
             await until(lambda: is_begun(settings))
     async with on_discord(settings, server, guild):
@@ -194,14 +196,15 @@ async def test_an_interrupted_slack_command_that_lets_more_be_stored_has_to_be_g
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
         async with office.socket():
+            await office.slack.command(office.general, office.bob, "opt-out")
+            patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
             giving = asyncio.create_task(office.slack.command(office.general, office.bob, "opt-in"))
             await until(lambda: is_begun(office.settings))
     async with office.socket():
         await until(lambda: all_answered(office.settings))
     giving.cancel()
-    (notice,) = office.slack.ephemerals(office.bob)
+    _, notice = office.slack.ephemerals(office.bob)
     assert "If you still want it, give it again." in notice["text"]
 
 

@@ -17,7 +17,7 @@ from bot.commands.idempotency import (
     answer_interrupted,
     begin_command,
 )
-from bot.commands.table import parse, run_command
+from bot.commands.table import run_command
 from bot.script.places import incoming
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.changes import change_message
@@ -440,13 +440,6 @@ async def test_an_interrupted_command_says_that_its_room_was_private_then(
     (found,) = await adopted(harness, settings)
     await run_command(harness.app, harness.workspace(), found.incoming, late=True)
     assert await is_private(harness)
-
-
-@pytest.mark.parametrize("loosening", ["link ABCDEFGH", "settings top_k 20", "digest weekly"])
-def test_what_may_be_taken_back_or_set_anew_loosens(loosening: str) -> None:
-    command, rest = parse(loosening)
-    assert command.loosens(command.arguments(rest))
-    assert not command.loosens(command.arguments(""))
 
 
 @pytest.mark.parametrize("tightening", ["opt-out", "memory off", "memory"])

@@ -14,7 +14,7 @@ from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Message, Place, Trust
+from composer.model import Conversation, ConversationKind, Incoming, Message, Place, RecordingPolicy, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
@@ -262,7 +262,7 @@ async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness
     await harness.app.receive(here(harness), [hello], answer=False)
     async with harness.app.database.transaction(here(harness).tenant_id) as tx:
         await tx.people.set_opted_out(user_id(here(harness), BOB), True)
-        await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), "off")
+        await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), RecordingPolicy.OFF)
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 3, "the messages of alice and a bot, except in the room that stores nothing"
     assert sum(count for why, count in done.skipped.items() if "opted out" in why) == 5

@@ -396,7 +396,7 @@ BUGS: Final = (
         "one account opts out, and the other is recorded",
         in_sql(
             "user_set_opted_out",
-            replacing("AND coalesce(person_id, id) =", "AND id = :user_id AND coalesce(person_id, id) ="),
+            replacing("AND coalesce(u.person_id, u.id) =", "AND u.id = :user_id AND coalesce(u.person_id, u.id) ="),
         ),
         {REFERENCE: 500_084},
     ),
