@@ -19,6 +19,8 @@ MAX_SPELLED: Final = 64  # digits of a number that is also found where it is spe
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
+# What phones type in place of ' " and -.
+_PLAIN = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u201e\u2010\u2012\u2013\u2014\u2212", "'''\"\"\"-----")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
 # A word, or one character that is neither a word, space, punctuation nor a skin tone: an emoji or another symbol.
 _TOKEN = re.compile("[^\\W_]+|[^\\w\\s!-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\U0001f3fb-\U0001f3ff]")
@@ -56,8 +58,9 @@ def matches(text: str, wanted: str) -> bool:
 
 
 def comparable(text: str) -> str:
-    """A text in one Unicode form, case and spacing, without invisible characters."""
-    return " ".join(_INVISIBLE.sub("", normalised(text, "NFKC").casefold()).split())
+    """A text in one Unicode form, case and spacing, with plain quotes and hyphens, without invisible characters."""
+    folded_case = normalised(text, "NFKC").casefold().translate(_PLAIN).replace("i\u0307", "i")  # of a capital İ
+    return " ".join(_INVISIBLE.sub("", folded_case).split())
 
 
 def _bounded(text: str) -> str:
