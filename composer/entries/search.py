@@ -20,7 +20,7 @@ from composer.model import Item
 from composer.ports.clock import Clock
 from composer.ports.models import Account, MeteredEmbedder, Vectors, WorkKind
 from composer.repositories.database import Database, Transaction
-from composer.repositories.entries import Entry, tokens_of
+from composer.repositories.entries import Entry, EntryValues, tokens_of
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.text.cleaning import clean_text, is_storable
@@ -157,7 +157,7 @@ class EntrySearch:
 
     async def still_readable(self, reader: EntryReader, found: SearchResult) -> bool:
         """Whether its reader may still read all that was found, and it still says the same. Raises Unavailable."""
-        texts = {hit.entry.id: hit.entry.values.text for hit in found.hits if hit.entry is not None}
+        told = {hit.entry.id: hit.entry.values for hit in found.hits if hit.entry is not None}
         if not found.hits:
             return True
         try:
@@ -167,11 +167,11 @@ class EntrySearch:
                 )
                 visibility.require_recall(access)
                 readable, now = visibility.readable_entries(access), self._clock.now()
-                entries = await tx.entries.find_by_ids(readable, list(texts), now)
-                exact = await structured.read(tx.structured, readable, now) if len(texts) < len(found.hits) else None
+                entries = await tx.entries.find_by_ids(readable, list(told), now)
+                exact = await structured.read(tx.structured, readable, now) if len(told) < len(found.hits) else None
         except (NotFound, Refused):
             return False
-        there = {str(entry.id) for entry in entries if entry.values.text == texts[entry.id]}
+        there = {str(entry.id) for entry in entries if _still_says(entry.values, told[entry.id])}
         lines = [] if exact is None else [*map(structured.fact_item, exact.facts)]
         lines += [] if exact is None else [*map(structured.landmark_item, exact.landmarks)]
         exactly = {item.id: _shown(item) for item in lines}
@@ -195,6 +195,11 @@ class EntrySearch:
                 logger.warning("embedder.unavailable", error=for_operator(error))
                 return None
         return self._vectors[key]
+
+
+def _still_says(now: EntryValues, told: EntryValues) -> bool:
+    """Whether an entry has all the words that were told of it."""
+    return now.text == told.text and {*told.tags} <= {*now.tags}
 
 
 def _check(question: EntryQuestion) -> None:

@@ -62,17 +62,21 @@ async def asked_while(client: httpx2.AsyncClient, model: Model, key: str, act: A
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("act", ["forget", "forget everything", "trash", "change", "kept"])
+@pytest.mark.parametrize("act", ["forget", "forget everything", "trash", "change", "title", "tag", "kept"])
 async def test_no_answer_is_given_from_an_entry_that_was_taken_away_meanwhile(
     harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model, act: str, stream: bool
 ) -> None:
-    entry = (await hub.write("alice", "the vault is behind zqorchid")).entry
+    draft = {"title": "of zqorchid", "tags": ["zqorchids"]} if act in ("title", "tag") else {}
+    words = "the vault is behind it" if draft else "the vault is behind zqorchid"
+    entry = (await hub.write("alice", words, **draft)).entry
     own, tool = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
     acts: dict[str, Act] = {
         "forget": lambda: client.post(f"/v1/entries/{entry.id}/forget", headers=bearer(own)),
         "forget everything": lambda: harness.command("alice", "/nexus forget everything --yes", dm="nexus"),
         "trash": lambda: client.delete(f"/v1/entries/{entry.id}", headers=bearer(own)),
         "change": lambda: client.patch(f"/v1/entries/{entry.id}", json={"content": "it is gone"}, headers=bearer(own)),
+        "title": lambda: client.patch(f"/v1/entries/{entry.id}", json={"title": "it is gone"}, headers=bearer(own)),
+        "tag": lambda: client.patch(f"/v1/entries/{entry.id}", json={"tags": []}, headers=bearer(own)),
         "kept": lambda: client.patch(f"/v1/entries/{entry.id}", json={"tags": ["safe"]}, headers=bearer(own)),
     }
     answer = await asked_while(client, model, tool, acts[act], stream=stream)
