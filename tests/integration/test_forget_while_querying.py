@@ -3,6 +3,7 @@ reaches every layer, as it does an answer in a chat (test_forget_while_answering
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import httpx2
 import pytest
@@ -66,7 +67,7 @@ async def asked_while(client: httpx2.AsyncClient, model: Model, key: str, act: A
 async def test_no_answer_is_given_from_an_entry_that_was_taken_away_meanwhile(
     harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model, act: str, stream: bool
 ) -> None:
-    draft = {"title": "of zqorchid", "tags": ["zqorchids"]} if act in ("title", "tag") else {}
+    draft: dict[str, Any] = {"title": "of zqorchid", "tags": ["zqorchids"]} if act in ("title", "tag") else {}
     words = "the vault is behind it" if draft else "the vault is behind zqorchid"
     entry = (await hub.write("alice", words, **draft)).entry
     own, tool = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
