@@ -80,8 +80,8 @@ contracts: $(STAMP) ## check the import rules
 pytest: $(STAMP) $(NODE_STAMP) ## run all tests
 	$(BIN)/python -m pytest
 
-mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading]
-	$(BIN)/python -m tests.mutants $(if $(GROUP),--group "$(GROUP)")
+mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading] [JOBS=2]
+	$(BIN)/python -m tests.mutants --record $(if $(GROUP),--group "$(GROUP)") $(if $(JOBS),--jobs "$(JOBS)")
 
 fuzz: $(STAMP) ## send generated requests to the whole API, as everybody: make fuzz [MINUTES=10] [N=50] [SEED=1]
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(N),--examples "$(N)") $(if $(SEED),--seed "$(SEED)")

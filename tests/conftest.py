@@ -28,13 +28,12 @@ import structlog
 from composer import app
 from composer.settings import Settings
 from composer.stores import minilm, postgres
-from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import SERVICE_ROLE
 from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.cpu_times import CpuTimes
-from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
+from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups, start_fast
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, connecting, lending, preparing
 from tests.support.made_once import shared_certificates
@@ -73,17 +72,6 @@ LONGEST_FILES = (
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
-# What is lost when the machine goes down is tested with servers of their own.
-# Statistics stay as the template has them.
-FAST_POSTGRES = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "wal_compression": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "autovacuum": "off",
-}
 _numbers = itertools.count(1)
 
 
@@ -162,15 +150,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def servers(cluster: Path) -> Iterator[Servers]:
-    """Postgres and Valkey of this worker, with a migrated database `template`."""
+    """Postgres and Valkey of this worker, with a migrated database `template`. Runs that come one after another use
+    the same ones, in the data folder that NEXUS_TESTS_SERVERS names (tests/mutants)."""
+    if kept := os.environ.get("NEXUS_TESTS_SERVERS"):
+        joined = EmbeddedServers(Path(kept))
+        try:
+            yield joined.start()
+        finally:
+            joined.stop()
+        return
     home = Path(tempfile.mkdtemp(prefix="nexus-worker-"))
     home.chmod(0o755)
     own = EmbeddedServers(copy_cluster(home, cluster))
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(embedded, "POSTGRES_SETTINGS", embedded.POSTGRES_SETTINGS | FAST_POSTGRES)
-            started = own.start()
-        yield started
+        yield start_fast(own)
     finally:
         own.stop()
         shutil.rmtree(home, ignore_errors=True)

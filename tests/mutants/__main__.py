@@ -1,33 +1,40 @@
-"""`python -m tests.mutants [NAME …] [--group GROUP] [--list] [--at-once] [--json FILE]`: run the tests against mutants.
+"""`python -m tests.mutants [NAME …] [--group GROUP] [--list] [--at-once] [--jobs N] [--record] [--json FILE]`: run the
+tests against mutants.
 
-Prints a table of which test noticed each one. Exits with 1 when one survives, and with 2 when one can't be applied or
-the tests fail without any. The code is copied to a temporary folder; nothing here is changed.
+Prints a table of which test noticed each one. Exits with 1 when one survives, and with 2 when one can't be applied, or
+when a test that failed fails without it, too. The code is copied to temporary folders; nothing here is changed but the
+record.
+
+First each mutant meets the test that noticed it last (noticed.json). Those that it no longer notices meet the tests
+that they declare.
 """
 
 import argparse
 import json
+import logging
 import os
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
-from tests.mutants.mutant import ROOT, Mutant, load
+import structlog
 
-COPIED: Final = ("composer", "bot", "jobs", "sql", "tests", "docs", "pyproject.toml", "README.md")
-CLUSTER: Final = "cluster"  # the folder of the database cluster that all runs copy
-MIGRATIONS: Final = "sql/migrations/"
-TIMEOUT_SECONDS: Final = 900
-WIDTH: Final = "300"  # characters of a line of pytest's summary, which ends with the error
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - (.*))?$", re.MULTILINE)
+from tests.mutants.mutant import Mutant, load
+from tests.mutants.noticed import noticed, record
+from tests.mutants.workplace import Workplace
+from tests.support import runs
+from tests.support.databases import make_cluster
+
+ERROR_WIDTH: Final = 160
 _NOTICED: Final = ("assert", "AssertionError", "Failed:")  # how a test fails that sees what it was written for
-_PASSED, _FAILED_CODE = 0, 1
+_PASSED, _FAILED, _NOTHING_RAN = 0, 1, 5  # pytest's exit codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +42,14 @@ class Outcome:
     """What the tests made of a mutant: `killed_by` is the first test that failed, None if it survived. `error` is what
     it failed with, unless an assertion: such a test may have failed for another reason."""
 
-    mutant: Mutant
+    name: str
     killed_by: str | None
     error: str
     seconds: float
+
+
+class TestsFail(Exception):
+    """The tests fail without a mutant, or can't run with one."""
 
 
 def main() -> None:
@@ -47,96 +58,137 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which mutants (all)")
     parser.add_argument("--group", help="only those of one file, such as reading")
     parser.add_argument("--list", action="store_true", help="list them and run nothing")
-    parser.add_argument("--at-once", action="store_true", help="do not run the tests without a mutant first")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes there too")
+    parser.add_argument("--at-once", action="store_true", help="do not run the tests that failed without a mutant")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="run N side by side (1)")
+    parser.add_argument("--record", action="store_true", help="note which test noticed each; it comes first next time")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the outcomes there too; those that it holds are not run again"
+    )
     given = parser.parse_args()
     every = load()
     unknown = [name for name in given.names if name not in {mutant.name for mutant in every}]
     if unknown:
         parser.error(f"there is no mutant '{unknown[0]}'; --list shows them")
     chosen = [m for m in every if (not given.names or m.name in given.names) and given.group in (None, m.group)]
-    for mutant in chosen if given.list else ():
-        print(f"{mutant.group:10} {mutant.name:45} {mutant.breaks}")
-    if not given.list:
-        sys.exit(_run_all(chosen, given.json, at_once=given.at_once))
-
-
-def _run_all(mutants: Sequence[Mutant], file: Path | None, *, at_once: bool) -> int:
-    with tempfile.TemporaryDirectory(prefix="nexus-mutants-", dir=_fast_folder()) as folder:
-        copy = Path(folder)
-        copy.chmod(0o755)
-        (copy / CLUSTER).mkdir(mode=0o755)
-        for name in COPIED:
-            source = ROOT / name
-            ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-            if source.is_dir():
-                shutil.copytree(source, copy / name, ignore=ignored)
-            else:
-                shutil.copy(source, copy / name)
-        if not at_once and (failed := _failure_without_any(copy, mutants)):
-            print(f"The tests fail without any mutant: {failed}", file=sys.stderr)
-            return 2
-        outcomes = []
-        for mutant in mutants:
-            outcomes.append(_run(copy, mutant))
-            print(_row(outcomes[-1]), flush=True)
-    survivors = [outcome.mutant.name for outcome in outcomes if outcome.killed_by is None]
-    print(f"\n{len(outcomes)} mutants, {len(survivors)} survived{': ' if survivors else ''}{', '.join(survivors)}")
-    if file is not None:
-        rows = [
-            {"name": o.mutant.name, "killed_by": o.killed_by, "error": o.error, "seconds": round(o.seconds, 1)}
-            for o in outcomes
-        ]
-        file.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    return 1 if survivors else 0
-
-
-def _failure_without_any(copy: Path, mutants: Sequence[Mutant]) -> str:
-    """The first test that fails without any mutant; empty if none does."""
-    tests = sorted({test for mutant in mutants for test in mutant.tests})
-    print(f"… the tests without a mutant: {' '.join(tests)}", flush=True)
-    code, failed, _ = _run_tests(copy, tests)
-    return "" if code == _PASSED else failed
-
-
-def _run(copy: Path, mutant: Mutant) -> Outcome:
-    started = time.monotonic()
-    before = mutant.apply(copy)
+    if given.list:
+        for mutant in chosen:
+            print(f"{mutant.group:10} {mutant.name:45} {mutant.breaks}")
+        return
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    outcomes = _read(given.json)
+    left = [mutant for mutant in chosen if mutant.name not in outcomes]
     try:
-        code, failed, error = _run_tests(copy, mutant.tests, own_cluster=mutant.file.startswith(MIGRATIONS))
+        with _workplaces(max(1, min(given.jobs, len(left)))) as places:
+            for outcome in _outcomes(left, places):
+                outcomes[outcome.name] = outcome
+                if given.json is not None:
+                    given.json.write_text(json.dumps([asdict(each) for each in outcomes.values()], indent=1))
+            done = [outcomes[mutant.name] for mutant in chosen]
+            if not given.at_once:
+                _see_that_they_pass(places[0], sorted({each.killed_by for each in done if each.killed_by is not None}))
+    except TestsFail as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    if given.record:
+        record({outcome.name: outcome.killed_by for outcome in done})
+    survivors = [outcome.name for outcome in done if outcome.killed_by is None]
+    print(f"\n{len(done)} mutants, {len(survivors)} survived{': ' if survivors else ''}{', '.join(survivors)}")
+    sys.exit(1 if survivors else 0)
+
+
+def _read(file: Path | None) -> dict[str, Outcome]:
+    if file is None or not file.exists():
+        return {}
+    return {row["name"]: Outcome(**row) for row in json.loads(file.read_text(encoding="utf-8"))}
+
+
+@contextmanager
+def _workplaces(number: int) -> Iterator[list[Workplace]]:
+    before = os.environ.get("TMPDIR")
+    folder = runs.begin(runs.base_folder())
+    os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)  # each run of tests has its own
+    tempfile.tempdir = None
+    try:
+        with ExitStack() as stack:
+            cluster = make_cluster(folder)
+            yield [stack.enter_context(closing(Workplace(folder / str(n), cluster))) for n in range(number)]
     finally:
-        (copy / mutant.file).write_text(before, encoding="utf-8")
-    if code not in (_PASSED, _FAILED_CODE):
-        raise SystemExit(f"mutant '{mutant.name}': the tests could not run ({failed}); it must be valid code")
-    return Outcome(mutant, failed if code == _FAILED_CODE else None, error, time.monotonic() - started)
+        runs.remove(folder)
 
 
-def _run_tests(copy: Path, tests: Sequence[str], *, own_cluster: bool = False) -> tuple[int, str, str]:
-    """Run tests in the copy, one after another until one fails; return pytest's exit code, the first failure, and what
-    that failed with unless an assertion."""
-    environment = os.environ | {"PYTHONPATH": str(copy), "COLUMNS": WIDTH}
-    if not own_cluster:
-        environment["NEXUS_TESTS_CLUSTER"] = str(copy / CLUSTER)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
-    found = _FAILED.search(done.stdout)
-    if found is None:
-        return done.returncode, done.stdout[-2_000:], ""
-    error = found[2] or ""
-    return done.returncode, found[1], "" if error.startswith(_NOTICED) else error
+def _outcomes(mutants: Sequence[Mutant], places: Sequence[Workplace]) -> Iterator[Outcome]:
+    """Run the mutants, those first of which it is known which test notices them, and print a row for each."""
+    known = noticed()
+    first = [mutant for mutant in mutants if mutant.name in known]
+    left = [mutant for mutant in mutants if mutant.name not in known]
+    for mutant, outcome in _run_all(first, places, known):
+        if outcome.killed_by is None:
+            left.append(mutant)
+        else:
+            yield outcome
+    for _, outcome in _run_all(left, places, {}):
+        yield outcome
 
 
-def _row(outcome: Outcome) -> str:
+def _see_that_they_pass(place: Workplace, tests: Sequence[str]) -> None:
+    """See that the tests with these ids, which fail with a mutant, pass without any. Raises TestsFail."""
+    if tests:
+        print(f"… {len(tests)} tests without a mutant", flush=True)
+        run = place.run(_files(tests), tests)
+        if run.code != _PASSED:
+            raise TestsFail(f"The tests fail without any mutant: {run.failed or place.log()[-2_000:]}\n{run.error}")
+        if run.missing:
+            raise TestsFail(f"These tests are there only with a mutant: {', '.join(run.missing)}")
+
+
+def _run_all(
+    mutants: Sequence[Mutant], places: Sequence[Workplace], asked: Mapping[str, str]
+) -> Iterator[tuple[Mutant, Outcome]]:
+    """Run mutants against the test that is asked for each, or else against those that they declare."""
+    free: SimpleQueue[Workplace] = SimpleQueue()
+    for place in places:
+        free.put(place)
+
+    def run(mutant: Mutant) -> tuple[Mutant, Outcome]:
+        place = free.get()
+        try:
+            return mutant, _run(place, mutant, asked.get(mutant.name))
+        finally:
+            free.put(place)
+
+    with ThreadPoolExecutor(len(places)) as threads:
+        started = [threads.submit(run, mutant) for mutant in mutants]
+        try:
+            for future in as_completed(started):
+                mutant, outcome = future.result()
+                if outcome.killed_by is not None or mutant.name not in asked:
+                    print(_row(mutant, outcome), flush=True)
+                yield mutant, outcome
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+
+def _run(place: Workplace, mutant: Mutant, test: str | None) -> Outcome:
+    started = time.monotonic()
+    tests, only = (mutant.tests, []) if test is None else (_files([test]), [test])
+    run = place.run(tests, only, mutant)
+    error = "" if run.error.startswith(_NOTICED) else run.error.partition("\n")[0][:ERROR_WIDTH]
+    if run.code is None:
+        run.failed, error = "", "the tests do not end"
+    elif run.code not in (_PASSED, _FAILED) and not (only and run.code == _NOTHING_RAN):
+        said = run.error or place.log()[-2_000:]
+        raise TestsFail(f"mutant '{mutant.name}': the tests could not run ({said}); it must be valid code")
+    return Outcome(mutant.name, run.failed or None, error, round(time.monotonic() - started, 1))
+
+
+def _files(tests: Iterable[str]) -> list[str]:
+    return sorted({test.partition("::")[0] for test in tests})
+
+
+def _row(mutant: Mutant, outcome: Outcome) -> str:
     by = "SURVIVED" if outcome.killed_by is None else outcome.killed_by.removeprefix("tests/")
     by += f"  ({outcome.error})" if outcome.error else ""
-    return f"{outcome.mutant.group:9} {outcome.mutant.name:44} {outcome.seconds:5.0f} s  {by}"
-
-
-def _fast_folder() -> str | None:
-    shared = Path("/dev/shm")
-    return str(shared) if os.access(shared, os.W_OK) else None
+    return f"{mutant.group:9} {mutant.name:44} {outcome.seconds:5.0f} s  {by}"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import asyncpg
 import pytest
 
 from composer.server_urls import ServerUrl
-from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.embedded import servers as embedded
+from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import SERVICE_ROLE
 from composer.stores.schema import apply_migrations
 
@@ -33,6 +34,17 @@ STATISTICS: Final = (
     "SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', '{table}', 'relpages', 100, "
     "'reltuples', 5000::real)"
 )
+# What is lost when the machine goes down is tested with servers of their own.
+# Statistics stay as the template has them.
+FAST_POSTGRES: Final = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_compression": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
 FIRST_OWN_OID: Final = 16_384  # types below are PostgreSQL's own (FirstNormalObjectId)
 
 
@@ -60,6 +72,13 @@ def copy_cluster(home: Path, cluster: Path) -> Path:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(cluster), str(home / "postgres")], check=True)
     return home
+
+
+def start_fast(servers: EmbeddedServers) -> Servers:
+    """Start servers whose data may be lost when the machine goes down."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "POSTGRES_SETTINGS", embedded.POSTGRES_SETTINGS | FAST_POSTGRES)
+        return servers.start()
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.mutants.mutant import QUERIES, ROOT, Mutant, load, statements
+from tests.mutants.noticed import noticed
 
 MUTANTS = load()
 LEAST = 60
@@ -48,6 +49,16 @@ def test_a_mutant_of_a_migration_changes_the_function_that_is_in_force() -> None
             later = [path for path in (ROOT / "sql/migrations").glob("*.sql") if path.name > (ROOT / mutant.file).name]
             again = [path.name for path in later if f"FUNCTION {function}(" in path.read_text(encoding="utf-8")]
             assert not again, f"mutant '{mutant.name}' changes a function that {again} defines anew"
+
+
+def test_what_noticed_a_mutant_is_a_test_that_there_is() -> None:
+    """A parameter of it may be gone: then the mutant meets the tests that it declares."""
+    names = {mutant.name for mutant in MUTANTS}
+    for mutant, test in noticed().items():
+        assert mutant in names, f"take '{mutant}' out of tests/mutants/noticed.json"
+        path, _, name = test.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"^(async )?def {name.partition('[')[0]}\(", text, re.MULTILINE), f"{mutant}: {test}"
 
 
 def test_a_mutant_whose_text_is_gone_fails_loudly() -> None:
