@@ -120,26 +120,12 @@ class Conversations:
         return self._locked(await self._sql.fetch("conversations_lock", ids=list(ids)))
 
     def _locked(self, rows: Sequence[Row]) -> dict[uuid.UUID, ConversationRow]:
-        return {
-            row["id"]: ConversationRow(
-                self._conversation(row),
-                row["generation"],
-                row["last_seq"],
-                RecordingPolicy(row["recording"]),
-                row["outsiders"],
-                row["privacy_at"],
-                row["private_since"],
-                row["public_at"],
-                row["opened_at"],
-                row["outsiders_at"],
-            )
-            for row in rows
-        }
+        return {row["id"]: locked_conversation(row, self._tenant_id) for row in rows}
 
     async def get(self, id: uuid.UUID) -> Conversation | None:
         """One conversation as of now."""
         row = await self._sql.fetch_one("conversation_get", id=id)
-        return None if row is None else self._conversation(row)
+        return None if row is None else _conversation(row, self._tenant_id)
 
     async def set_session_name(self, id: uuid.UUID, name: str) -> None:
         """Name a session, or (an empty name) forget what it was called."""
@@ -185,7 +171,7 @@ class Conversations:
                 ),
             )
         return AccessContext(
-            self._conversation(row),
+            _conversation(row, self._tenant_id),
             asker,
             row["asker_admin"],
             row["joined"],
@@ -325,18 +311,35 @@ class Conversations:
         if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:
             await self._audit.record(AuditAct.ROOM_LEFT, users=[user], conversation=room)
 
-    def _conversation(self, row: Row) -> Conversation:
-        return Conversation(
-            row["id"],
-            self._tenant_id,
-            ConversationKind(row["kind"]),
-            row["name"],
-            row["namespace"],
-            row["private"],
-            row["room_id"],
-            row["thread"],
-            row["user_id"],
-            row["agent_id"],
-            row["project_id"],
-            row["version"],
-        )
+
+def locked_conversation(row: Row, tenant_id: uuid.UUID) -> ConversationRow:
+    """A conversation from its row, as conversations_lock returns it."""
+    return ConversationRow(
+        _conversation(row, tenant_id),
+        row["generation"],
+        row["last_seq"],
+        RecordingPolicy(row["recording"]),
+        row["outsiders"],
+        row["privacy_at"],
+        row["private_since"],
+        row["public_at"],
+        row["opened_at"],
+        row["outsiders_at"],
+    )
+
+
+def _conversation(row: Row, tenant_id: uuid.UUID) -> Conversation:
+    return Conversation(
+        row["id"],
+        tenant_id,
+        ConversationKind(row["kind"]),
+        row["name"],
+        row["namespace"],
+        row["private"],
+        row["room_id"],
+        row["thread"],
+        row["user_id"],
+        row["agent_id"],
+        row["project_id"],
+        row["version"],
+    )

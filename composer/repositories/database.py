@@ -124,9 +124,11 @@ class Transaction:
 class Database(Protocol):
     """The database. Raises Unavailable with one sentence when it does not answer."""
 
-    def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(
+        self, tenant_id: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
+    ) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that sees one tenant. It commits when its block ends, and rolls back if that raises.
-        `snapshot`: read-only, with all reads as of one moment."""
+        `snapshot`: read-only, with all reads as of one moment. `blocks_erasure`: it begins with `Erasure.block`."""
         ...
 
     def statement(self, tenant_id: uuid.UUID) -> AbstractAsyncContextManager[Transaction]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from composer.ports.database import Statements
 from composer.repositories.changes import Changes
@@ -14,6 +14,9 @@ from composer.repositories.facts import current_value
 from composer.repositories.recall import episode_id_of
 
 PAGE_SIZE: Final = 2_000  # texts that are read at once
+# What a prompt drew on, as it was read: messages and episodes (id, text, files: `Attachment.words`), memories and facts
+# (id, None, ()).
+Source = tuple[uuid.UUID, str | None, tuple[str, ...]]
 DELETE_BY_KIND: Final = {
     "memory": "erase_memories",
     "fact": "erase_facts",
@@ -266,23 +269,27 @@ class Erasure:
         return StoredReceipt(id, row["made_at"], row["key"], json.loads(row["counts"]), frozenset(row["digests"]))
 
     async def block(self) -> None:
-        """Block erasure until this transaction ends. Call it before any conversation is locked."""
+        """Block erasure until this transaction ends. Call it before any conversation is locked. A transaction may begin
+        with it (`Database.transaction`)."""
         await self._sql.execute("erasure_block")
 
     async def changed_sources(
-        self, sources: Sequence[tuple[uuid.UUID, str | None, tuple[str, ...]]], derived: Sequence[uuid.UUID]
+        self, sources: Sequence[Source], derived: Sequence[uuid.UUID]
     ) -> dict[uuid.UUID, str | None]:
         """The sources that were erased or edited since they were read, with their present text (None: erased).
 
-        `sources` are messages and episodes (id, text as read, files as read: `Attachment.words`), memories and facts
-        (id, None, ()). A file that was added, or got a text, is no change. `derived` are landmarks, summaries and
-        compactions; of these, those are returned that were erased together with their sources.
+        A file that was added, or got a text, is no change. `derived` are landmarks, summaries and compactions; of
+        these, those are returned that were erased together with their sources.
         """
-        rows = await self._sql.fetch(
-            "sources_changed",
-            ids=[id for id, _, _ in sources],
-            texts=[text for _, text, _ in sources],
-            files=[json.dumps(files) for _, _, files in sources],
-            derived_ids=list(derived),
-        )
+        rows = await self._sql.fetch("sources_changed", **source_parameters(sources, derived))
         return {row["id"]: row["text"] for row in rows}
+
+
+def source_parameters(sources: Sequence[Source], derived: Sequence[uuid.UUID]) -> dict[str, Any]:
+    """The parameters by which a query compares sources with what is stored."""
+    return {
+        "source_ids": [id for id, _, _ in sources],
+        "texts": [text for _, text, _ in sources],
+        "files": [json.dumps(files) for _, _, files in sources],
+        "derived_ids": list(derived),
+    }

@@ -1,12 +1,14 @@
 """Turns: messages that want an answer, and their answers."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import Conversation, Message, Turn, TurnState, Usage
 from composer.ports.database import Row, Statements
+from composer.repositories.conversations import ConversationRow, locked_conversation
+from composer.repositories.erasure import Source, source_parameters
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.messages import whole_message_from_row
 from composer.visibility import Readable
@@ -60,6 +62,17 @@ class Answer:
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
     counted_tokens: int = 0
     reused_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGround:
+    """What storing an answer depends on: its conversation, which is locked; the role messages (JSON text) of the
+    agent's last prompt there; and the sources of the answer's prompt that were erased or edited since they were read,
+    with their present text (None: erased)."""
+
+    row: ConversationRow
+    previous_messages: str | None
+    changed_sources: Mapping[uuid.UUID, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +134,41 @@ class Turns:
         room_opened = question is not None and question.namespace != row["present_namespace"]
         return TurnWithMessages(stored, question, reply, room_opened)
 
-    async def store_answer(self, answer: Answer) -> bool:
-        """Store an answer with its lineage; False if the turn was answered before."""
+    async def lock_for_answer(
+        self,
+        turn: Turn,
+        sources: Sequence[Source] | None,
+        derived: Sequence[uuid.UUID],
+    ) -> AnswerGround:
+        """Lock the conversation of a turn, and get what storing its answer depends on. Erasure must be blocked since
+        the transaction began. Raises KeyError when the conversation is gone.
+
+        `sources` and `derived` are those of the prompt (see `Erasure.changed_sources`). `sources` None: there is none.
+        """
+        row = await self._sql.fetch_one(
+            "turn_to_answer",
+            ids=[turn.conversation_id],
+            turn_id=turn.id,
+            agent_id=None if sources is None else turn.agent_id,
+            **source_parameters(sources or (), derived),
+        )
+        if row is None:
+            raise KeyError(turn.conversation_id)
+        return AnswerGround(
+            locked_conversation(row, self._tenant_id), row["previous_messages"], dict(row["changed_sources"])
+        )
+
+    async def store_answer(self, answer: Answer, append_to: uuid.UUID | None = None) -> bool:
+        """Store an answer with its lineage; False if the turn was answered before, or is gone. The reply is appended to
+        the conversation `append_to` (None: there is none, or it is stored)."""
+        reply = answer.message
+        links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
+        if reply is not None:
+            links.append(("message", reply.id, "turn", answer.turn.id))
         stored = await self._sql.fetch_one(
             "turn_answer",
             id=answer.turn.id,
-            reply_id=None if answer.message is None else answer.message.id,
+            reply_id=None if reply is None else reply.id,
             failure=answer.failure,
             prompt=answer.prompt,
             timings_ms=answer.timings_ms,
@@ -137,14 +179,24 @@ class Turns:
             now=answer.at,
             counted_tokens=answer.counted_tokens,
             reused_tokens=answer.reused_tokens,
+            item_kinds=[item_kind for item_kind, _, _, _ in links],
+            item_ids=[item for _, item, _, _ in links],
+            source_kinds=[source_kind for _, _, source_kind, _ in links],
+            source_ids=[source for _, _, _, source in links],
+            conversation_id=append_to,
+            seq=reply and reply.seq,
+            external_id=reply and reply.external_id,
+            at=reply and reply.at,
+            user_id=reply and reply.user_id,
+            agent_id=reply and reply.agent_id,
+            author=reply and reply.author,
+            text=reply and reply.text,
+            namespace=reply and reply.namespace,
+            visibility=reply and str(reply.visibility),
+            ephemeral=reply and reply.ephemeral,
+            trust=reply and str(reply.trust),
         )
-        if stored is None:
-            return False
-        links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
-        if answer.message is not None:
-            links.append(("message", answer.message.id, "turn", answer.turn.id))
-        await insert_lineage(self._sql, links)
-        return True
+        return stored is not None
 
     async def record_write(self, turn: Turn, kind: str, item: uuid.UUID) -> None:
         """Record that a memory or a fact was written while a turn was being answered, from its question. The turn has
@@ -164,13 +216,6 @@ class Turns:
     async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
         """Record that the platform will never accept an answer. It is not sent again."""
         await self._sql.execute("turn_refused", id=id, reason=reason)
-
-    async def previous_prompt(self, turn: Turn) -> str | None:
-        """The role messages (JSON text) of the agent's last prompt before this turn in its conversation."""
-        row = await self._sql.fetch_one(
-            "turn_previous_prompt", conversation_id=turn.conversation_id, agent_id=turn.agent_id, id=turn.id
-        )
-        return None if row is None else row["role_messages"]
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None

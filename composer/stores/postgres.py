@@ -16,7 +16,7 @@ from composer.ports.database import Bits, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import ServerUrl
-from composer.stores.statements import Connection, PostgresStatements
+from composer.stores.statements import Connection, PostgresStatements, of_tenant
 from sql.loader import migrations, queries
 
 logger = structlog.get_logger()
@@ -107,8 +107,11 @@ class PostgresDatabase:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[Transaction]:
-        """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment."""
+    async def transaction(
+        self, tenant_id: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment. `blocks_erasure`:
+        it begins with `Erasure.block`."""
         async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
             begin = BEGIN_SNAPSHOT if snapshot else "BEGIN"
             if not await self._statistics_exist(connection):
@@ -117,7 +120,10 @@ class PostgresDatabase:
                 begin = f"{begin}; {CACHE_PLANS}"
             try:
                 # In one round trip. Row-level security reads the setting, which ends with the transaction.
-                await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
+                begin = f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'"
+                if blocks_erasure:  # by a statement of its own: the next one sees what was erased while this waited
+                    begin = f"{begin}; {of_tenant('erasure_block', tenant_id)}"
+                await connection.execute(begin)
                 yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._signer)
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself

@@ -11,6 +11,14 @@ from sql.loader import queries
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
 
+def of_tenant(name: str, tenant_id: uuid.UUID) -> str:
+    """The text of a query whose only parameter is the tenant, to be sent together with others."""
+    query = queries()[name]
+    if query.parameters != ("tenant_id",):
+        raise TypeError(f"query {name}: takes more than :tenant_id")
+    return query.sql.replace("$1", f"'{tenant_id}'")
+
+
 class PostgresStatements:
     """The statements of one transaction (composer.ports.database.Statements). A given `tenant_id` is supplied to every
     query that names it; callers may not pass another."""

@@ -1,8 +1,7 @@
 """Store a model's answer: the reply in the message log, with its prompt and its lineage."""
 
 import json
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -20,7 +19,7 @@ from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
-from composer.repositories.turns import Answer
+from composer.repositories.turns import Answer, AnswerGround
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.sources import (
     derived_ids,
@@ -76,14 +75,14 @@ class AnswerStore:
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
         stored, and a reply that drew on the erased source is retracted.
         """
-        async with self._database.transaction(turn.tenant_id) as tx:
-            await tx.erasure.block()  # until this transaction ends; before any conversation is locked
-            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
+        async with self._database.transaction(turn.tenant_id, blocks_erasure=True) as tx:
+            ground = await _lock(tx, turn, draft)
+            row = ground.row
             if row.conversation.namespace != question.namespace:  # what it was made from is not used there any more
                 draft.composed, draft.failure = None, "\n".join((ROOM_OPENED, *draft.notices_without_quotes))
             prompt = None if draft.composed is None else draft.composed.prompt
-            reused = 0 if prompt is None else await self._reused_tokens(tx, turn, agent, prompt)
-            erased = {} if prompt is None else await _erased_sources(tx, prompt)
+            reused = 0 if prompt is None else self._reused_tokens(agent, prompt, ground.previous_messages)
+            erased = {} if prompt is None else ground.changed_sources
             retracted = prompt is not None and used_erased_source(prompt, erased, draft.failure or draft.text)
             reply = None
             if draft.failure is None:
@@ -104,10 +103,8 @@ class AnswerStore:
                 counted_tokens=NOT_COMPARABLE if draft.composed is None else draft.composed.counted_tokens,
                 reused_tokens=reused,
             )
-            if not await tx.turns.store_answer(answer):
+            if not await tx.turns.store_answer(answer, append_to=None if reply is None else row.conversation.id):
                 return None
-            if reply is not None:
-                await tx.messages.append([(row.conversation.id, reply)], indexed=True)
             if draft.composed is not None:
                 await _record_read(tx, turn, question, draft.composed)
         if reply is not None:
@@ -121,13 +118,20 @@ class AnswerStore:
         except Unavailable:
             logger.warning("working.cache_unavailable", conversation=str(conversation.id))
 
-    async def _reused_tokens(self, tx: Transaction, turn: Turn, agent: Agent, prompt: Prompt) -> int:
-        """How many tokens at the beginning of this prompt equal the agent's previous prompt in this conversation."""
-        before = await tx.turns.previous_prompt(turn)
-        if before is None:
+    def _reused_tokens(self, agent: Agent, prompt: Prompt, previous: str | None) -> int:
+        """How many tokens at the beginning of this prompt equal the agent's previous prompt in this conversation, whose
+        role messages are given as JSON text."""
+        if previous is None:
             return 0
-        earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]
+        earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(previous)]
         return reused_tokens(earlier, prompt, self._tokenizer(agent))
+
+
+async def _lock(tx: Transaction, turn: Turn, draft: DraftAnswer) -> AnswerGround:
+    """Lock the conversation of an answer, and get what storing it depends on."""
+    prompt = None if draft.composed is None else draft.composed.prompt
+    sources = None if prompt is None else message_and_memory_texts(prompt)
+    return await tx.turns.lock_for_answer(turn, sources, () if prompt is None else derived_ids(prompt))
 
 
 async def _record_read(tx: Transaction, turn: Turn, question: Message, composed: ComposedPrompt) -> None:
@@ -141,11 +145,6 @@ async def _record_read(tx: Transaction, turn: Turn, question: Message, composed:
             conversation=turn.conversation_id,
             details={"turn": str(turn.id)},
         )
-
-
-async def _erased_sources(tx: Transaction, prompt: Prompt) -> Mapping[uuid.UUID, str | None]:
-    """The sources of a prompt that were erased or edited since it was composed, with their present text if any."""
-    return await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt))
 
 
 def _reply(

@@ -168,12 +168,12 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || :tenant_id::u
 
 -- name: sources_changed
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).
--- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `files`: the names
+-- `source_ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `files`: the names
 -- and texts of a message's files, as a JSON array, of which each must still be there. The text of an episode includes what
 -- is spoken in voice notes. `derived_ids` are landmarks, summaries and compactions, which are also deleted when others
 -- replace them.
 SELECT s.id, coalesce(m.text || present.words, episode_message.text) AS text
-FROM unnest(:ids::uuid[], :texts::text[], :files::text[]) AS s (id, text, files)
+FROM unnest(:source_ids::uuid[], :texts::text[], :files::text[]) AS s (id, text, files)
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.id
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(a ->> 'name') || jsonb_agg(concat_ws(' ', a ->> 'name', a ->> 'text')), '[]') AS files,

@@ -38,16 +38,57 @@ CROSS JOIN LATERAL (
     WHERE t.tenant_id = within.tenant::uuid AND t.id = :id OFFSET 0
 ) AS found
 
+-- name: turn_to_answer
+-- Lock the conversation of a turn for writing, and get what storing its answer depends on: the agent's last stored prompt
+-- there, apart from this turn's, to measure how much of the prompt begins like it (`agent_id` NULL: there is no prompt),
+-- and which sources of the prompt were erased or edited since they were read. What a prompt drew on is neither erased nor
+-- edited while this waits for the lock: erasure is blocked by a statement before this one (erasure_block).
+SELECT locked.*,
+       (SELECT t.prompt -> 'role_messages' FROM turns AS t
+        WHERE t.tenant_id = :tenant_id AND t.conversation_id = locked.id AND t.agent_id = :agent_id AND t.id <> :turn_id
+              AND t.prompt IS NOT NULL
+        ORDER BY t.queued_at DESC, t.answered_at DESC, t.id
+        LIMIT 1) AS previous_messages,
+       ARRAY(SELECT source FROM (
+{{sources_changed}}
+       ) AS source) AS changed_sources
+FROM (
+{{conversations_lock}}
+) AS locked
+
 -- name: turn_answer
--- Store an answer, unless one is stored. The API reports the first three token counts; `counted_tokens` is our own
--- count of the prompt, `reused_tokens` how many of them the previous prompt began with too.
-UPDATE turns SET state = 'answered', reply_id = :reply_id, failure = :failure, prompt = :prompt,
-       timings_ms = :timings_ms, model = :model,
-       prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cached_tokens = :cached_tokens,
+-- Store an answer, unless one is stored, with what it was made from (`item_kinds` to `source_ids`), and append its reply to
+-- the conversation as messages_append does (`conversation_id` NULL: there is none, or it is stored already). No row: an
+-- answer was stored before, or the turn is gone; then nothing is stored. The API reports the first three token counts;
+-- `counted_tokens` is our own count of the prompt, `reused_tokens` how many of them the previous prompt began with too.
+WITH answered AS (
+    UPDATE turns SET state = 'answered', reply_id = :reply_id, failure = :failure, prompt = :prompt,
+           timings_ms = :timings_ms, model = :model,
+           prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cached_tokens = :cached_tokens,
            answered_at = :now,
-       counted_tokens = :counted_tokens, reused_tokens = :reused_tokens
-WHERE tenant_id = :tenant_id AND id = :id AND state = 'queued'
-RETURNING id
+           counted_tokens = :counted_tokens, reused_tokens = :reused_tokens
+    WHERE tenant_id = :tenant_id AND id = :id AND state = 'queued'
+    RETURNING id
+), made_from AS (
+    INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+    SELECT :tenant_id, link.*
+    FROM answered CROSS JOIN unnest(:item_kinds::text[], :item_ids::uuid[], :source_kinds::text[], :source_ids::uuid[]) AS link
+    ON CONFLICT DO NOTHING
+), appended AS (
+    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text,
+                          namespace, visibility, indexed, ephemeral, trust)
+    SELECT :tenant_id, :reply_id, :conversation_id, :seq, :external_id, :at, :user_id, :agent_id, :author, :text,
+           :namespace, :visibility, true, :ephemeral, :trust
+    FROM answered
+    WHERE :conversation_id::uuid IS NOT NULL
+    RETURNING conversation_id, seq
+), counted AS (
+    UPDATE conversations AS c
+    SET last_seq = c.last_seq + CASE WHEN appended.seq > 0 THEN 1 ELSE 0 END, version = c.version + 1
+    FROM appended
+    WHERE c.tenant_id = :tenant_id AND c.id = appended.conversation_id
+)
+SELECT id FROM answered
 
 -- name: turn_sent
 -- Record that an answer was sent.
@@ -69,13 +110,4 @@ WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND m.us
            OR EXISTS (SELECT FROM deliveries AS d WHERE d.tenant_id = :tenant_id AND d.turn_id = t.id
                       AND d.external_id = :external_id))
 ORDER BY t.queued_at DESC, t.id
-LIMIT 1
-
--- name: turn_previous_prompt
--- Get an agent's last stored prompt in a conversation, apart from this turn's, to measure how much of the next prompt
--- begins like it.
-SELECT t.prompt -> 'role_messages' AS role_messages FROM turns AS t
-WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND t.agent_id = :agent_id AND t.id <> :id
-      AND t.prompt IS NOT NULL
-ORDER BY t.queued_at DESC, t.answered_at DESC, t.id
 LIMIT 1

@@ -39,6 +39,7 @@ WORDS = {
     "ProjectMember",
     "User",
     "AccessContext",
+    "AnswerGround",
     "UnansweredCommand",
     "bytes",
 }
@@ -110,7 +111,7 @@ JUSTIFIED = {
     "Summaries.messages_in": "for the writer of summaries, which files each one in the namespace of its messages",
     "Summaries.overlapping": "for the writer of summaries, which replaces them",
     "Turns.get": "the worker's own turn, by id, for its own conversation",
-    "Turns.previous_prompt": "compared with the next prompt; only a number is kept",
+    "Turns.lock_for_answer": "sources of an answer, compared with its prompt, and the prompt before; never shown",
     "Turns.unfinished": "states of the worker's own turns",
     "WorkingCache.read": "a cache of messages; the working layer checks each against its Readable",
 }
