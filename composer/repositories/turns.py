@@ -76,6 +76,15 @@ class AnswerGround:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of an answer that was delivered: the present text of its reply (None: there is none), and whether it
+    was recorded as sent now."""
+
+    text: str | None
+    recorded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StoredPrompt:
     """The prompt of an answered turn (None: it has expired) and the times of its steps, each as JSON text; the text of
     the answer ("" for a failure), and the model that gave it."""
@@ -212,6 +221,12 @@ class Turns:
     async def mark_sent(self, id: uuid.UUID, now: datetime) -> None:
         """Record that an answer was sent."""
         await self._sql.execute("turn_sent", id=id, now=now)
+
+    async def mark_delivered(self, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
+        """Record that an answer was sent with this text (None: it is a failure), unless its reply has another one by
+        now: in one round trip without a transaction. None when the turn is gone."""
+        row = await self._sql.fetch_one("turn_delivered", id=id, text=text, now=now)
+        return None if row is None else Delivered(row["text"], row["recorded"])
 
     async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
         """Record that the platform will never accept an answer. It is not sent again."""

@@ -130,26 +130,30 @@ class Responder:
                     await tx.turns.mark_refused(turn.id, str(error))
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
-            async with self._database.transaction(turn.tenant_id) as tx:
-                found = await tx.turns.get_with_messages(turn.id)
-                # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
-                # finds; if the erasure came first, the adapter sees that and removes the post itself.
-                if found is None:  # the conversation was erased
-                    return TurnOutcome.ERASED
-                reply = found.reply
-                if answer.failed or reply is None or reply.text == answer.text:
-                    await tx.turns.mark_sent(turn.id, self._clock.now())
-                    if answer.failed:
-                        return TurnOutcome.FAILED
-                    return TurnOutcome.ERASED if reply is None else TurnOutcome.DELIVERED
-            answer = replace(answer, text=reply.text, prompt=None, cited={})  # the notice
+            async with self._database.statement(turn.tenant_id) as tx:
+                text = None if answer.failed else answer.text
+                found = await tx.turns.mark_delivered(turn.id, text, self._clock.now())
+            # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
+            # finds; if the erasure came first, the adapter sees that and removes the post itself.
+            if found is None:  # the conversation was erased
+                return TurnOutcome.ERASED
+            if answer.failed or found.text is None or found.text == answer.text:
+                if not found.recorded:  # it is SENT already, or the statement was planned so that it saw no turn
+                    await self._mark_sent(turn)
+                if answer.failed:
+                    return TurnOutcome.FAILED
+                return TurnOutcome.ERASED if found.text is None else TurnOutcome.DELIVERED
+            answer = replace(answer, text=found.text, prompt=None, cited={})  # the notice
+
+    async def _mark_sent(self, turn: Turn) -> None:
+        async with self._database.transaction(turn.tenant_id) as tx:
+            await tx.turns.mark_sent(turn.id, self._clock.now())
 
     async def _end_withdrawn(self, turn: Turn, delivery: Delivery) -> TurnReport:
         """End a turn that is withdrawn. What an earlier attempt may have shown of its answer is removed. A turn that is
         still stored becomes SENT: else the next process would take it up again."""
         await delivery.abandon(turn)
-        async with self._database.transaction(turn.tenant_id) as tx:
-            await tx.turns.mark_sent(turn.id, self._clock.now())
+        await self._mark_sent(turn)
         return TurnReport(turn, TurnOutcome.ERASED)
 
     async def _end_unstored(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:

@@ -94,6 +94,27 @@ SELECT id FROM answered
 -- Record that an answer was sent.
 UPDATE turns SET state = 'sent', sent_at = :now WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'
 
+-- name: turn_delivered
+-- Record that an answer was sent with this text (NULL: it is a failure), unless its reply has another text by now. Returns
+-- the present text (NULL: there is no reply), and whether that was recorded; no row when the turn is gone. It sets its
+-- tenant itself, as api_key_find does. Only a plan that reads the turn to update first would find none to update: then
+-- nothing is recorded.
+WITH found AS MATERIALIZED (
+    SELECT turn.*
+    FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+    CROSS JOIN LATERAL (
+        SELECT t.tenant_id, t.id, reply.text FROM turns AS t
+        LEFT JOIN messages AS reply ON reply.tenant_id = t.tenant_id AND reply.id = t.reply_id
+        WHERE t.tenant_id = within.tenant::uuid AND t.id = :id OFFSET 0
+    ) AS turn
+), sent AS (
+    UPDATE turns AS t SET state = 'sent', sent_at = :now FROM found
+    WHERE t.tenant_id = found.tenant_id AND t.id = found.id AND t.state = 'answered'
+          AND (:text::text IS NULL OR found.text IS NULL OR found.text = :text)
+    RETURNING t.id
+)
+SELECT found.text, EXISTS (SELECT FROM sent) AS recorded FROM found
+
 -- name: turn_refused
 -- Record that the platform will never accept an answer, and why. It is not sent again.
 UPDATE turns SET state = 'sent', failure = :reason WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'

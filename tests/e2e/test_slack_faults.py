@@ -385,7 +385,7 @@ async def test_after_a_crash_each_part_is_seen_once(
             case "noted":
                 patch.setattr(Deliveries, "record_part", deliver_one)
             case "sent":
-                patch.setattr(Turns, "mark_sent", crashing_step)
+                patch.setattr(Turns, "mark_delivered", crashing_step)
         async with office.socket() as running:
             text = "all the points?" if direct else office.mention("all the points?")
             await office.slack.post(where, office.alice, text)

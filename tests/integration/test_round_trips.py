@@ -74,7 +74,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[uuid.UUID]:
     return begun
 
 
-async def test_a_mention_takes_four_transactions_and_its_indexing_two(
+async def test_a_mention_takes_three_transactions_and_its_indexing_two(
     harness: AppHarness, transactions: list[uuid.UUID]
 ) -> None:
     for _ in range(2):  # then those whose names are left out of what is embedded are known
@@ -84,13 +84,13 @@ async def test_a_mention_takes_four_transactions_and_its_indexing_two(
     asked = incoming(here, place_of("general", None, None), "alice", "@nexus hello", harness.clock.tick())
     await harness.app.receive(here, [asked])
     await harness.app.turns.settle()
-    assert len(transactions) == 4, "receive, compose, store the answer, mark it as sent"
+    assert len(transactions) == 3, "receive, compose, store the answer"
     transactions.clear()
     await harness.app.indexer.catch_up(here.tenant_id)
     assert len(transactions) == 2, "index, store the vectors"
 
 
-async def test_a_mention_takes_five_reads_for_its_answer_and_one_to_deliver_it(
+async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
     harness: AppHarness, calls: Counter[str]
 ) -> None:
     for _ in range(2):
@@ -107,7 +107,7 @@ async def test_a_mention_takes_five_reads_for_its_answer_and_one_to_deliver_it(
     composed = ["turn_with_messages", "access_context", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
-    delivered = ["turn_with_messages", "turn_sent"]
+    delivered = ["turn_delivered"]
     caches = ["cache"] * 3  # append the question, read the view, append the answer
     assert calls == Counter([*received, *composed, *stored, *delivered, *caches])
 

@@ -16,7 +16,7 @@ from composer.memory.index import embed_next, index_next
 from composer.model import Message, Trust, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
-from composer.repositories.turns import Answer
+from composer.repositories.turns import Answer, Delivered, Turns
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
@@ -93,6 +93,66 @@ async def test_a_turn_is_read_by_one_statement_that_leaves_no_tenant_behind(rece
         assert await tx.turns.get(turn.id) is None, "nor does the next one on its connection"
     async with receiver.database.statement(tenant_id("another")) as tx:
         assert await tx.turns.get_with_messages(turn.id) is None
+
+
+async def test_a_delivered_answer_is_recorded_by_one_statement_unless_its_text_was_replaced(
+    harness: AppHarness,
+) -> None:
+    here = harness.workspace()
+    for text in ("@nexus hello", "@nexus and now?"):
+        await harness.ask("alice", text, room="general")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        await tx.erasure._sql.execute("erase_replace_text", ids=await replies(harness), text="replaced")
+    turns = await states(harness)
+    async with harness.app.database.statement(here.tenant_id) as tx:
+        for turn in turns:
+            assert await tx.turns.mark_delivered(turn, "replaced", minute(1)) == Delivered("replaced", recorded=False)
+    await answered_again(harness)
+    async with harness.app.database.statement(here.tenant_id) as tx:
+        first, second = turns
+        assert await tx.turns.mark_delivered(first, "another", minute(1)) == Delivered("replaced", recorded=False)
+        assert (await states(harness))[first] == "answered"
+        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) == Delivered("replaced", recorded=True)
+        assert await tx.turns.mark_delivered(second, None, minute(1)) == Delivered("replaced", recorded=True)
+        assert await states(harness) == {first: "sent", second: "sent"}
+        assert await tx.turns.mark_delivered(uuid.uuid4(), "replaced", minute(1)) is None
+    async with harness.app.database.statement(tenant_id("another")) as tx:
+        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) is None
+
+
+async def states(harness: AppHarness) -> dict[uuid.UUID, str]:
+    """The states of all turns, oldest first."""
+    async with harness.app.database.connection() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
+        rows = await connection.fetch("SELECT id, state FROM turns ORDER BY queued_at")
+    return {row["id"]: row["state"] for row in rows}
+
+
+async def replies(harness: AppHarness) -> list[uuid.UUID]:
+    async with harness.app.database.connection() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
+        return [row["reply_id"] for row in await connection.fetch("SELECT reply_id FROM turns")]
+
+
+async def answered_again(harness: AppHarness) -> None:
+    """Take back that the answers were sent."""
+    async with harness.app.database.connection() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
+        await connection.execute("UPDATE turns SET state = 'answered'")
+
+
+async def test_an_answer_that_was_delivered_is_sent_though_one_statement_could_not_record_it(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = Turns.mark_delivered
+
+    async def blind(self: Turns, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
+        found = await mark(self, id, "another text", now)
+        return found and replace(found, recorded=False)
+
+    monkeypatch.setattr(Turns, "mark_delivered", blind)
+    await harness.ask("alice", "@nexus hello", room="general")
+    assert list((await states(harness)).values()) == ["sent"]
 
 
 async def test_the_first_answer_stays(receiver: Receiver) -> None:

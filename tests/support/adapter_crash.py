@@ -41,7 +41,7 @@ STEPS: Final = (
     "storing",  # the answer is written, not committed
     "stored",  # committed, and not sent as a whole
     "posted",  # a part is posted, and that is not recorded
-    "marking",  # the answer is marked as sent, not committed
+    "marking",  # the whole answer is posted, and it is not marked as sent
 )
 PIECES: Final = ("It is on a Friday, I recall, ", "and it was decided ", "by everyone.")
 
@@ -77,7 +77,7 @@ def plant(step: str, model: Model) -> None:
         case "posted":
             dying(Deliveries, "record_part", before=True)
         case "marking":
-            dying(Turns, "mark_sent")
+            dying(Turns, "mark_delivered", before=True)
 
 
 def point_at(given: dict[str, Any]) -> None:

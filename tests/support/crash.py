@@ -39,7 +39,7 @@ STEPS: Final = (
     "stored",  # committed; the working cache knows nothing of it
     "sending",  # before the person has it
     "sent",  # the person has it, and that is not marked yet
-    "marking",  # it is marked, not committed
+    "marking",  # it is marked
     "indexing",  # episodes and memories are written, not committed
     "indexed",  # committed, and without their vectors
     "embedding",  # the vectors are computed, not stored
@@ -144,7 +144,7 @@ def plant(step: str) -> None:
         case "stored":
             dying(RedisWorkingCache, "append", before=True, call=2)
         case "marking":
-            dying(Turns, "mark_sent")
+            dying(Turns, "mark_delivered")
         case "indexing":
             dying(Recall, "index")
         case "indexed":
