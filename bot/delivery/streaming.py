@@ -214,7 +214,15 @@ class StreamingDelivery:
         if wait > 0:
             await asyncio.sleep(wait)
         if len(stream.text) >= MIN_FIRST_CHARS or stream.parts:
-            await self._log_failure(partial(self._update, turn, stream))
+            await self._log_failure(partial(self._show_more, turn, stream))
+
+    async def _show_more(self, turn: Turn, stream: _Stream) -> None:
+        """Show the text so far, unless its question was erased or its room opened since: then the turn ends with
+        another text, or with `abandon`."""
+        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+            shows = await tx.deliveries.may_show(turn.id)
+        if shows:
+            await self._update(turn, stream)
 
     async def _update(self, turn: Turn, stream: _Stream) -> None:
         """Post and edit parts until they show the text of the stream."""

@@ -46,6 +46,11 @@ class Deliveries:
         row = await self._sql.fetch_one("turn_destination", turn_id=turn)
         return None if row is None else destination_from_row(row)
 
+    async def may_show(self, turn: uuid.UUID) -> bool:
+        """Whether an answer may be shown where it was asked for: its question was not erased, nor its room made public
+        since."""
+        return bool(await self._sql.fetch_value("turn_may_show", turn_id=turn))
+
     async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         """The external ids of an answer's posted parts, by number."""
         rows = await self._sql.fetch("deliveries_of_turn", turn_id=turn)

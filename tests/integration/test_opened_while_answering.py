@@ -1,14 +1,22 @@
 """A room that is made public before an answer is delivered gets none that was made from its private time."""
 
+import asyncio
+
 import pytest
 
+from bot.delivery.streaming import StreamingDelivery
+from bot.script.changes import change_message
 from bot.script.places import PLATFORM
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_private
+from composer.memory.forget import RETRACTED
 from composer.model import Turn
+from composer.repositories.deliveries import Destination
+from composer.settings import AgentSettings, Settings
 from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import OutgoingAnswer
-from tests.support.harness import AppHarness, RecordedDelivery
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -61,6 +69,62 @@ async def test_an_answer_from_a_rooms_private_time_is_not_delivered_after_its_op
     await harness.say("bob", "@nexus what is the code of the vault?", **CAVE)
     assert len(delivery.replies) == 2
     assert "zqlynx" not in delivery.replies[1].text
+
+
+class Screen:
+    """A platform on which a part of an answer is shown at once (bot.delivery.outbox.Outbox)."""
+
+    edit_interval, limit = 0.0, 2_000
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []  # all that was, in order
+
+    async def find(self, to: Destination, key: str) -> str | None:
+        return None
+
+    async def post(self, to: Destination, text: str, key: str) -> str:
+        self.shown.append(text)
+        return "part"
+
+    async def edit(self, to: Destination, message: str, text: str) -> None:
+        self.shown.append(text)
+
+    async def show_typing(self, to: Destination, key: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("how", ["opened", "deleted", "neither"])
+async def test_no_more_is_shown_of_an_answer_while_it_is_written_once_its_room_is_opened(
+    settings: Settings, how: str
+) -> None:
+    # Each piece that the model wrote was shown in the public room, until the sentence took its place in the end.
+    model, screen, gate = Model(), Screen(), asyncio.Event()
+    model.gate = gate
+    model.says = ["The code of the vault, as was said in here, is zqlynx."]
+    settings = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
+
+    async def no_links(*_: object) -> dict[str, str]:
+        return {}
+
+    async with open_harness(settings, model=model) as harness:
+
+        class Showing(StreamingDelivery):
+            async def on_chunk(self, turn: Turn, text: str) -> None:
+                await super().on_chunk(turn, text)
+                task = self._streams[turn.id].task
+                assert task is not None
+                await task
+                if not gate.is_set():
+                    if how == "opened":
+                        await open_cave(harness)
+                    if how == "deleted":
+                        await change_message(harness.app, harness.workspace(), "asked", None)
+                    gate.set()
+
+        harness.app.turns.serve(PLATFORM, Showing(harness.app, screen, no_links))
+        await harness.say("bob", "@nexus what is the code of the vault?", private=True, id="asked", **CAVE)
+    assert any("zqlynx" in text for text in screen.shown) is (how == "neither")
+    assert screen.shown[-1] == {"opened": ROOM_OPENED, "deleted": RETRACTED}.get(how, screen.shown[-1])
 
 
 async def test_a_reminder_that_waits_for_its_delivery_is_not_posted_after_the_opening(

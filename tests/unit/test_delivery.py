@@ -40,6 +40,9 @@ class Store:
     async def destination(self, turn: uuid.UUID) -> Destination:
         return Destination("discord", "w", ConversationKind.ROOM, "general", None, False, "m1", "u1")
 
+    async def may_show(self, turn: uuid.UUID) -> bool:
+        return not self.erased
+
     async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         return dict(self.noted)
 
