@@ -10,7 +10,7 @@ from bot.platform.events import RoomPrivacyChanged
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
-from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, addresses, read_message, ts_of
+from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, addresses, read_message, time_of, ts_of
 from bot.slack.text import command
 from composer.app import App
 from composer.model import ConversationKind
@@ -64,7 +64,7 @@ class SlackHistory:
                 await self._catch_up_channel(channel, known, own_threads)
                 await self._open(channel, asked_at)
                 for each in [*([known] if known is not None else []), *own_threads[:MAX_COMPARED_THREADS]]:
-                    await self._apply_deletions(id, each)
+                    await self._apply_changes(id, each)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
 
@@ -81,17 +81,18 @@ class SlackHistory:
             at = asked_at - MAX_CLOCK_DIFFERENCE
             await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
-    async def _apply_deletions(self, channel: str, seen: ReceivedConversation) -> None:
-        """Erase the messages of a conversation whose deletion was missed.
+    async def _apply_changes(self, channel: str, seen: ReceivedConversation) -> None:
+        """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
-        it does not exist. Raises SlackRefused or Unavailable when the history could not be read completely; then
-        nothing was erased.
+        it does not exist; as edited only if it was edited after it was stored: its text may also differ because a name
+        in it has changed. Raises SlackRefused or Unavailable when the history could not be read completely; then
+        nothing was changed.
         """
         workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            stored = set(await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES))
-            stored |= set(await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES))
+            said = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
+            stored = {*said, *await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)}
         if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
             return
         span: dict[str, Any] = {"channel": channel, "oldest": min(stored), "latest": max(stored), "inclusive": True}
@@ -104,23 +105,33 @@ class SlackHistory:
             if error.code != _NO_THREAD:
                 raise
             messages = []  # nothing of the thread is left
-        present = {message["ts"] for message in messages if message.get("subtype") != "tombstone"}
+        present = {message["ts"]: message for message in messages if message.get("subtype") != "tombstone"}
         direct, changed_ts = seen.kind is ConversationKind.DM, ts_of(self._app.clock.now())
-        missing = sorted(stored - present)[-MAX_CHECKED_MESSAGES:]  # in a DM also the messages of its threads
-        deleted = [ts for ts in missing if await self._is_deleted(channel, ts)]
-        for ts in deleted:
-            change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
-            await self._inbox.change_message(change)
+        missing = sorted(stored - present.keys())[-MAX_CHECKED_MESSAGES:]  # in a DM also the messages of its threads
+        looked_up = {ts: await self._look_up(channel, ts) for ts in missing}
+        present |= {ts: message for ts, message in looked_up.items() if message is not None}
+        for ts, message in looked_up.items():
+            if message is None:
+                change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
+                await self._inbox.change_message(change)
+        for ts in sorted(said.keys() & present.keys()):
+            edited_ts = (present[ts].get("edited") or {}).get("ts")
+            if edited_ts is not None and time_of(edited_ts) > said[ts]:
+                event = read_message(present[ts], channel, "im" if direct else "", await self._directory.me())
+                if isinstance(event, SlackMessage):
+                    await self._inbox.change_message(_edit_of(event, present[ts], edited_ts))
 
-    async def _is_deleted(self, channel: str, ts: str) -> bool:
-        """Whether Slack says that there is no such message, or that only its thread is left of it."""
+    async def _look_up(self, channel: str, ts: str) -> dict[str, Any] | None:
+        """A message; empty where Slack does not say. None if it says that there is none, or that only its thread is
+        left of it."""
         try:
             page = await self._slack.call("conversations.replies", channel=channel, ts=ts, limit=1)
         except SlackRefused as error:
             if error.code in (_NO_THREAD, "message_not_found"):
-                return True
+                return None
             raise
-        return any(m["ts"] == ts and m.get("subtype") == "tombstone" for m in page["messages"])
+        found: dict[str, Any] = next((m for m in page["messages"] if m["ts"] == ts), {})
+        return None if found.get("subtype") == "tombstone" else found
 
     async def _channels(self) -> list[dict[str, Any]]:
         """The channels that we are in."""
@@ -188,16 +199,7 @@ class SlackHistory:
         for message in missed:
             edited_ts = (messages[message.ts].get("edited") or {}).get("ts")
             if edited_ts is not None and edited_ts >= oldest:
-                change = SlackMessageChange(
-                    channel=channel,
-                    ts=message.ts,
-                    user=message.user,
-                    text=message.text,
-                    direct=message.direct,
-                    changed_ts=edited_ts,
-                    attached=addresses(messages[message.ts]),
-                )
-                await self._inbox.change_message(change)
+                await self._inbox.change_message(_edit_of(message, messages[message.ts], edited_ts))
 
     async def _store_in_order(self, missed: Sequence[SlackMessage], converted: Sequence[RoomPrivacyChanged]) -> None:
         """Store messages, and between them when their channel became private or public; both oldest first."""
@@ -208,6 +210,19 @@ class SlackHistory:
             await self._inbox.apply(change)
             remaining = remaining[len(before) :]
         await self._inbox.receive_history(remaining)
+
+
+def _edit_of(message: SlackMessage, said: dict[str, Any], edited_ts: str) -> SlackMessageChange:
+    """The edit that made a message what it is. `said` is the message as Slack has it."""
+    return SlackMessageChange(
+        channel=message.channel,
+        ts=message.ts,
+        user=message.user,
+        text=message.text,
+        direct=message.direct,
+        changed_ts=edited_ts,
+        attached=addresses(said),
+    )
 
 
 def _kind(channel: dict[str, Any]) -> str:

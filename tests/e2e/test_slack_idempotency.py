@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -158,6 +159,39 @@ async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(office:
         await running.settle()
         left = {"the launch is on Friday", "a reply that stays", "a DM with the code 4444", "in its thread"}
         assert set(await running.stored()) == left
+
+
+async def test_messages_edited_while_the_adapter_was_down_are_edited_also_where_they_are_hours_old(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DESIGN 8: what was edited away on the platform is gone everywhere. What was said more than an hour before the last
+    # message stayed as it had been.
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    async with office.socket() as running:
+        edited = await office.slack.post(office.general, office.bob, "the code is 1111")
+        root = await office.slack.post(office.general, office.bob, "a root")
+        reply = await office.slack.post(office.general, office.bob, "a reply with the code 3333", thread=root)
+        await office.slack.post(office.general, office.bob, "the last reply", thread=root)
+        im = await office.slack.add_im(office.team, office.bob)
+        direct = await office.slack.post(im, office.bob, "a DM with the code 4444")
+        await office.slack.post(im, office.bob, "the last DM")
+        await office.answered(2, im)
+        await office.slack.post(office.general, office.bob, "the last message")
+        await running.settle()
+    for channel, ts in ((office.general, edited), (office.general, reply), (im, direct)):
+        await office.slack.edit(channel, ts, "nothing")
+    async with office.socket() as running:
+        await running.settle()
+        stored = await running.stored()
+    assert sorted(stored) == [
+        "a root",
+        "nothing",
+        "nothing",
+        "nothing",
+        "the last DM",
+        "the last message",
+        "the last reply",
+    ]
 
 
 @pytest.mark.parametrize("fault", ["missing_scope", "not_in_channel"])
