@@ -361,9 +361,9 @@ class Call:
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
-            await self._lock(tx)
             if self.recorded:
                 await self._hold(tx)
+            await self._lock(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             tx.changes.ask_at(self.now, late=self.late)
@@ -386,7 +386,8 @@ class Call:
 
     async def _hold(self, tx: Transaction) -> None:
         """Let nobody forget this call before the transaction ends: who forgets it later finds what it has changed. If
-        it was forgotten before, it changes nothing, unless it forgets something itself."""
+        it was forgotten before, it changes nothing, unless it forgets something itself. Nothing is locked before: who
+        forgets others waits for each of them, and nobody that it waits for may wait for a record."""
         if self.command.forgets:
             await tx.commands.lock()
         if not await tx.commands.hold(command_id(self.workspace, self.incoming)) and not self.command.forgets:

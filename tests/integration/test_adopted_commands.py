@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import asyncpg
 import pytest
 
 from bot.commands.command import FORGOTTEN as FORGOTTEN_BEFORE_IT_WAS_DONE
-from bot.commands.command import Call, CommandAnswer
+from bot.commands.command import Call, CommandAnswer, command_id
 from bot.commands.idempotency import (
     FORGOTTEN,
     InterruptedCommand,
@@ -27,6 +28,7 @@ from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.support.harness import AppHarness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -450,3 +452,48 @@ async def test_what_tightens_or_only_looks_is_run_after_an_interruption(
     await interrupted(harness, "alice", f"/nexus {tightening}")
     (found,) = await adopted(harness, settings)
     assert (await run_command(harness.app, harness.workspace(), found.incoming, late=True)).text
+
+
+async def are_waiting(settings: Settings, count: int) -> bool:
+    """Whether so many transactions wait for a lock."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        return int(await connection.fetchval(query)) >= count
+    finally:
+        await connection.close()
+
+
+async def test_commands_that_lock_people_do_not_wait_in_a_circle_for_one_that_forgets_them(
+    harness: AppHarness, settings: Settings
+) -> None:
+    # One held its own record and waited for the people, one held the people and waited for its record, and an erasure
+    # waited for both records, until the database ended one of them.
+    for user in ("alice", "bob"):
+        await harness.say(user, "hello", room="board")
+    await make_admin(settings, "alice")
+    await harness.command("alice", "/nexus project create apollo", room="board")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="board")
+    workspace = harness.workspace()
+    sent = partial(incoming, workspace, BOARD, "alice")
+    adding = sent("/nexus project member add apollo bob write", harness.clock.tick(), id="add")
+    creating = next(  # its record comes later in the order in which records are locked
+        each
+        for each in (sent("/nexus project create zeus", harness.clock.tick(), id=f"create {n}") for n in range(100))
+        if command_id(workspace, each) > command_id(workspace, adding)
+    )
+    for each in (adding, creating):
+        assert await begin_command(harness.app, workspace, each, {})
+    running: list[asyncio.Task[CommandAnswer]] = []
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
+        await tx.people.lock()
+        for number, each in enumerate((adding, creating), 1):
+            running.append(asyncio.create_task(run_command(harness.app, workspace, each)))
+            await until(partial(are_waiting, settings, number))
+        erase = harness.command("alice", "/nexus erase project apollo --yes", room="board")
+        running.append(asyncio.create_task(erase))
+        await until(partial(are_waiting, settings, 3))
+    added, created, erased = [answer.text for answer in await asyncio.gather(*running)]
+    assert added == "bob is in apollo with the role write."
+    assert created.startswith("Created the project zeus")
+    assert erased.startswith("Forgotten for good")
