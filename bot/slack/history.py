@@ -82,7 +82,8 @@ class SlackHistory:
             await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
     async def _apply_changes(self, channel: str, seen: ReceivedConversation) -> None:
-        """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was.
+        """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
+        deletion of a file, of which nothing says when it was.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
         it does not exist; as edited only if it was edited after it was stored: its text may also differ because a name
@@ -115,8 +116,9 @@ class SlackHistory:
                 change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
                 await self._inbox.change_message(change)
         for ts in sorted(said.keys() & present.keys()):
-            edited_ts = (present[ts].get("edited") or {}).get("ts")
-            if edited_ts is not None and time_of(edited_ts) > said[ts]:
+            edited_ts = str((present[ts].get("edited") or {}).get("ts") or ts)
+            lost_file = any(file.get("mode") == "tombstone" for file in present[ts].get("files") or ())
+            if lost_file or time_of(edited_ts) > said[ts]:
                 event = read_message(present[ts], channel, "im" if direct else "", await self._directory.me())
                 if isinstance(event, SlackMessage):
                     await self._inbox.change_message(_edit_of(event, present[ts], edited_ts))

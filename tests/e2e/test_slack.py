@@ -175,7 +175,9 @@ async def test_without_streams_an_answer_grows_by_edits(office: Office) -> None:
 # Edits and deletions
 
 
-async def test_a_file_removed_from_a_message_is_erased(office: Office) -> None:
+@pytest.mark.parametrize("away", [False, True])
+async def test_a_file_removed_from_a_message_is_erased(office: Office, away: bool) -> None:
+    # Slack marks a message whose file was deleted as no edit: what was removed while Nexus was away stayed.
     async def attached() -> list[str]:
         connection = await asyncpg.connect(office.settings.database_url)
         try:
@@ -191,12 +193,18 @@ async def test_a_file_removed_from_a_message_is_erased(office: Office) -> None:
         (message,) = (m for m in place.messages.values() if m.get("files"))
         await running.settle()
         assert await attached() == ["codes.txt"]
-        office.slack.world.change(place, message, message["user"], text="for much later")
-        await running.settle()
-        assert await attached() == ["codes.txt"]
+        if not away:
+            office.slack.world.change(place, message, message["user"], text="for much later")
+            await running.settle()
+            assert await attached() == ["codes.txt"]
+            office.slack.world.change(place, message, "", files=[{"id": "F1", "mode": "tombstone"}])
+            await running.settle()
+            assert await attached() == []
+    if away:
         office.slack.world.change(place, message, "", files=[{"id": "F1", "mode": "tombstone"}])
-        await running.settle()
-        assert await attached() == []
+        async with office.socket() as running:
+            await running.settle()
+            assert await attached() == []
 
 
 async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None:
