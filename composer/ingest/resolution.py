@@ -50,6 +50,8 @@ class Batch:
     opted_out: frozenset[str] = frozenset()
     guests: frozenset[str] = frozenset()
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
+    # Conversations that nothing was done to since they were locked, and those that did not exist then.
+    unchanged: set[uuid.UUID] = field(default_factory=set)
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
     members: set[tuple[uuid.UUID, uuid.UUID]] = field(default_factory=set)  # (room, user) that are known to be members
 
@@ -85,9 +87,16 @@ async def resolve_users(
     states_trust: bool = True,
 ) -> Batch:
     """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
-    senders, if they are new. `states_trust`: the messages say what their senders are now."""
+    senders, if they are new, and locks the messages' conversations. `states_trust`: the messages say what their senders
+    are now."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
-    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
+    # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
+    # is locked later.
+    expected = Batch(workspace, agents, {name: user_id(workspace, name) for name in named})
+    conversations = _candidate_ids(expected, messages)
+    known, rows = await tx.people.ensure_tenant_and_lock(
+        workspace.tenant, workspace.platform, workspace.name, agents, now, named, conversations
+    )
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
     # What the API repeats is what the others said.
@@ -103,7 +112,7 @@ async def resolve_users(
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
-    return Batch(workspace, agents, user_ids, opted_out, guests)
+    return Batch(workspace, agents, user_ids, opted_out, guests, rows, unchanged=set(conversations))
 
 
 def as_known(batch: Batch, incoming: Incoming) -> Incoming:
@@ -129,7 +138,9 @@ async def resolve_conversations(
         if place.stated_private is not None and (known.stated_private is None or _is_later(place, known)):
             rooms[place.name] = place
     candidates = _candidate_ids(batch, messages)
-    batch.rows |= await tx.conversations.lock(candidates)
+    if not batch.unchanged.issuperset(candidates):
+        batch.rows |= await tx.conversations.lock(candidates)
+    batch.unchanged.clear()
     places = _resolve_private_threads(batch, [message.place for message in messages])
     await _create(tx, batch, [_new_room(batch, place, now) for place in rooms.values()], now)
     stated = await _statements(tx, batch, messages, places)

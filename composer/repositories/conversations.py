@@ -1,9 +1,10 @@
 """Conversations: rooms, threads, DMs and sessions, who is in them, and who may read them."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
 from composer.errors import NotFound
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
@@ -310,6 +311,20 @@ class Conversations:
         """Record that a person left a room, unless they came back after `at`."""
         if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:
             await self._audit.record(AuditAct.ROOM_LEFT, users=[user], conversation=room)
+
+
+# The columns of conversations_lock, in their order: a row within a list has no names for them.
+_LOCKED_COLUMNS: Final = (
+    *("id", "kind", "name", "namespace", "generation", "private", "room_id", "thread", "user_id", "agent_id"),
+    *("project_id", "last_seq", "version", "privacy_at", "private_since", "public_at", "opened_at", "recording"),
+    *("outsiders", "outsiders_at"),
+)
+
+
+def locked_conversations(rows: Iterable[Iterable[Any]], tenant_id: uuid.UUID) -> dict[uuid.UUID, ConversationRow]:
+    """Conversations from a list of the rows that conversations_lock returns."""
+    found = (locked_conversation(dict(zip(_LOCKED_COLUMNS, row, strict=True)), tenant_id) for row in rows)
+    return {each.conversation.id: each for each in found}
 
 
 def locked_conversation(row: Row, tenant_id: uuid.UUID) -> ConversationRow:

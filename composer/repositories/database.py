@@ -100,7 +100,7 @@ class Transaction:
     memories = cached_property[Memories](lambda tx: Memories(tx._sql, tx._embedder))
     messages = cached_property[Messages](lambda tx: Messages(tx._sql))
     notices = cached_property[Notices](lambda tx: Notices(tx._sql))
-    people = cached_property[People](lambda tx: People(tx._sql, tx.audit, tx.changes))
+    people = cached_property[People](lambda tx: People(tx._sql, tx._tenant_id, tx.audit, tx.changes))
     posted_files = cached_property[PostedFiles](lambda tx: PostedFiles(tx._sql))
     projects = cached_property[Projects](lambda tx: Projects(tx._sql, tx.audit, tx.changes))
     sharing = cached_property[Sharing](lambda tx: Sharing(tx._sql, tx.audit, tx.changes))

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Role, Trust, User
-from composer.ports.database import Row, Statements
+from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.changes import Changes
+from composer.repositories.conversations import ConversationRow, locked_conversations
 from composer.repositories.personal_settings import settings_from_row
 from composer.visibility import EntryAccess, ProjectFacts
 
@@ -30,8 +31,9 @@ class Identity:
 class People:
     """The tenant, its agents and its users. Platforms name users by external ids."""
 
-    def __init__(self, statements: Statements, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit, changes: Changes) -> None:
         self._sql = statements
+        self._tenant_id = tenant_id
         self._audit = audit
         self._changes = changes
 
@@ -46,7 +48,21 @@ class People:
     ) -> dict[str, Identity]:
         """Create the tenant, its workspace and its agents if they do not exist. Returns those of the people whom the
         workspace knows, by external id."""
-        rows = await self._sql.fetch(
+        known, _ = await self.ensure_tenant_and_lock(slug, platform, workspace, agents, now, external_ids, ())
+        return known
+
+    async def ensure_tenant_and_lock(
+        self,
+        slug: str,
+        platform: str,
+        workspace: str,
+        agents: Sequence[Agent],
+        now: datetime,
+        external_ids: Sequence[str],
+        conversations: Sequence[uuid.UUID],
+    ) -> tuple[dict[str, Identity], dict[uuid.UUID, ConversationRow]]:
+        """`ensure_tenant` and `Conversations.lock` in one round trip."""
+        row = await self._sql.fetch_one(
             "tenant_ensure",
             slug=slug,
             platform=platform,
@@ -56,8 +72,12 @@ class People:
             agent_names=[agent.name for agent in agents],
             now=now,
             external_ids=list(external_ids),
+            ids=list(conversations),
         )
-        return {row["external_id"]: _identity(row) for row in rows}
+        if row is None:
+            return {}, {}
+        people = {external_id: _identity(*identity) for external_id, *identity in row["people"]}
+        return people, locked_conversations(row["conversations"], self._tenant_id)
 
     async def workspaces(self) -> list[tuple[str, str]]:
         """(platform, name) of the tenant's workspaces."""
@@ -235,6 +255,5 @@ class People:
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
 
 
-def _identity(row: Row) -> Identity:
-    trust = None if row["trust"] is None else Trust(row["trust"])
-    return Identity(row["user_id"], row["opted_out"], row["name"] == NAMELESS, trust)
+def _identity(user_id: uuid.UUID, opted_out: bool, name: str, trust: str | None) -> Identity:
+    return Identity(user_id, opted_out, name == NAMELESS, None if trust is None else Trust(trust))

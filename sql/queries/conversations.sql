@@ -20,7 +20,7 @@ RETURNING id, kind, coalesce(title, name) AS name, namespace, generation, privat
 
 -- name: conversations_lock
 -- Lock conversations for writing, always in the same order: threads after the rooms that they follow (see
--- threads_follow_room).
+-- threads_follow_room). The ids are a subquery, so that one plan is as good as one made for their number.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread,
        c.user_id,
        c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.public_at, c.opened_at,
@@ -28,7 +28,7 @@ SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generatio
            c.recording) AS recording,
        c.outsiders, c.outsiders_at
 FROM conversations AS c
-WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[])
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (ARRAY(SELECT unnest(:ids::uuid[])))
 ORDER BY c.room_id IS NOT NULL, c.id
 FOR NO KEY UPDATE
 

@@ -1,6 +1,7 @@
 -- name: tenant_ensure
--- Create a tenant, its workspace and its agents if they do not exist, and find the people that the workspace knows. One
--- statement without locks on existing rows, since every message passes here.
+-- Create a tenant, its workspace and its agents if they do not exist; find the people that the workspace knows; and lock
+-- conversations as conversations_lock does. In one statement, since every message passes here. Nothing else that exists
+-- is locked.
 WITH tenant AS (
     INSERT INTO tenants (tenant_id, slug, created_at) VALUES (:tenant_id, :slug, :now) ON CONFLICT DO NOTHING
 ), workspace AS (
@@ -11,10 +12,13 @@ WITH tenant AS (
     SELECT :tenant_id, * FROM unnest(:agent_ids::uuid[], :agent_slugs::text[], :agent_names::text[])
     ON CONFLICT DO NOTHING
 )
-SELECT i.external_id, i.user_id, u.opted_out, u.name, i.trust
-FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
-      AND i.external_id = ANY (:external_ids::text[])
+SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust)
+             FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+             WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+                   AND i.external_id = ANY (:external_ids::text[])) AS people,
+       ARRAY(SELECT locked FROM (
+{{conversations_lock}}
+       ) AS locked) AS conversations
 
 -- name: setting_set
 -- Set a tenant's setting.

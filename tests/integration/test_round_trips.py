@@ -40,12 +40,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-async def test_a_mention_by_a_known_user_takes_four_statements(receiver: Receiver, calls: Counter[str]) -> None:
+async def test_a_mention_by_a_known_user_takes_three_statements(receiver: Receiver, calls: Counter[str]) -> None:
     await receiver(said("m1", "hello"))
     calls.clear()
     received = await receiver(said("m2", "@nexus and now?", minute=1))
     assert len(received.turns) == 1
-    assert calls == Counter(["tenant_ensure", "conversations_lock", "received_known", "messages_append", "cache"])
+    assert calls == Counter(["tenant_ensure", "received_known", "messages_append", "cache"])
 
 
 async def test_a_batch_over_many_rooms_takes_no_more_round_trips_than_one_message(
@@ -103,7 +103,7 @@ async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one
     )
     await harness.app.receive(here, [asked])
     await harness.app.turns.settle()
-    received = ["tenant_ensure", "conversations_lock", "received_known", "messages_append"]
+    received = ["tenant_ensure", "received_known", "messages_append"]
     composed = ["turn_with_messages", "access_context", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
@@ -125,7 +125,7 @@ async def test_a_command_that_changes_something_takes_two_transactions(
 
 async def test_a_conversation_that_is_created_is_not_locked_once_more(receiver: Receiver, calls: Counter[str]) -> None:
     await receiver(said("m1", "hello"))
-    assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 1)
+    assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 0)
 
 
 async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, calls: Counter[str]) -> None:
