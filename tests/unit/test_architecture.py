@@ -93,6 +93,7 @@ JUSTIFIED = {
     "Notices.pending": "ids of rooms, and of messages on the platform",
     "People.stored_names": "names of people who are being erased",
     "People.ensure_tenant": "user ids by the external ids that the adapter gave",
+    "People.ensure_tenant_and_lock": "the same, and conversations for writing; rows are never shown",
     "People.find_user": "the speaker, by the id that the platform vouches for",
     "People.find_user_ids": "user ids by the external ids that the adapter gave",
     "People.home": "the platform and workspace of a user, to file their DM there",
