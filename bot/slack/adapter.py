@@ -225,6 +225,7 @@ class SlackAdapter:
 
     async def _on_message(self, client: AsyncBaseSocketModeClient, message: dict[str, Any], raw: str | None) -> None:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
+            self.directory.forget_changes()
             self._members.connected()
             self._missed.set()
 
@@ -378,6 +379,7 @@ class SlackAdapter:
         """Wait for a token that Slack accepts; then read what was missed. A socket says itself that it is connected."""
         await self._until_identified()
         if self._app_token is None:
+            self.directory.forget_changes()
             self._members.connected()
             self._missed.set()
 

@@ -101,6 +101,10 @@ class CachedLookup(Generic[V]):
         """Remove an outdated value."""
         self._answers.pop(id, None)
 
+    def clear(self) -> None:
+        """Remove every value."""
+        self._answers.clear()
+
 
 def _failed(answer: asyncio.Future[V]) -> bool:
     return answer.done() and (answer.cancelled() or answer.exception() is not None)
@@ -203,6 +207,11 @@ class SlackDirectory:
     def note_dm(self, user: str, channel: str) -> None:
         """Cache the channel of a DM, learnt from a message in it."""
         self._dms.put(user, channel)
+
+    def forget_changes(self) -> None:
+        """Events may have been missed: look up people and channels again."""
+        self._people.clear()
+        self._rooms.clear()
 
     def forget_person(self, user: str) -> None:
         """A name or a role has changed."""

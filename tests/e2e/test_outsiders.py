@@ -11,6 +11,7 @@ from bot.slack import directory
 from composer.settings import Settings
 from tests.e2e.test_slack_privacy import rows
 from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -74,6 +75,26 @@ async def test_in_a_channel_that_is_shared_with_another_company_nobody_is_answer
         await office.answered(3, office.general)
         await running.settle()
         assert "zqrunway" not in office.model.prompts[-1]
+
+
+@pytest.mark.parametrize("missed", ["a shared channel", "a guest"])
+async def test_what_slack_tells_nobody_during_an_outage_holds_once_it_is_over(office: Office, missed: str) -> None:
+    # What Slack said before the outage was believed for ten minutes more.
+    async with office.socket() as running:
+        await tell(office, running)
+        assert await ask(office, running, office.general, office.bob) == list(SECRETS)
+        caught_up = running.adapter.caught_up
+        office.slack.hold()
+        if missed == "a guest":
+            office.slack.world.users[office.bob]["is_restricted"] = True
+        else:
+            await office.slack.share(office.general)
+        await office.slack.ask_to_reconnect("refresh_requested")
+        await until(lambda: running.adapter.caught_up > caught_up)
+        await office.slack.release(lambda events: [])  # Slack does not deliver them any more
+        await running.settle()
+        own = ["zqsalary"] if missed == "a guest" else []  # a guest is answered from what is their own
+        assert await ask(office, running, office.general, office.bob) == own
 
 
 async def test_a_late_question_is_not_answered_from_it_in_a_channel_that_is_shared_now(
