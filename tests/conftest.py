@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import pytest
 import pytest_asyncio
 import redis
 import structlog
+from execnet import XSpec
 
 from composer import app
 from composer.settings import Settings
@@ -34,6 +35,7 @@ from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.cpu_times import CpuTimes
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups, start_fast
+from tests.support.forked_workers import fork_workers
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, connecting, lending, preparing
 from tests.support.made_once import shared_certificates
@@ -87,7 +89,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # The workers import the same hundreds of files. Without compiled ones, each takes five seconds to compile them all.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the workers have the other cores; waiting threads would spin
     if hasattr(config, "workerinput"):
         gc.disable()  # until all is imported
         runs.hold(runs.current())
@@ -95,6 +96,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[RUN] = runs.begin(runs.base_folder())
         if config.getoption("--cpu"):
             config.pluginmanager.register(CpuTimes())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> None:
+    """Let the workers be forks of this process, which import nothing anew."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    fork_workers(config, specs, patch)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

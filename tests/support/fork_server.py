@@ -175,11 +175,11 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> None:
     except SystemExit as end:
         if not isinstance(end.code, int | None):
             raise
-        _end(end.code or 0)
-    _end(0)
+        end_process(end.code or 0)
+    end_process(0)
 
 
-def _end(status: int) -> NoReturn:
+def end_process(status: int) -> NoReturn:
     """End this process as Python does, but without removing each object: that would copy all memory of the server."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
