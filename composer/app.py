@@ -168,7 +168,7 @@ class App:
 
     async def forgotten(self, tenant: uuid.UUID, receipt: Receipt) -> None:
         """Drop the cached views of an erasure's conversations, delete the terminal's exports of its owners, schedule
-        indexing and wake retractions. A cache that is down needs nothing: its views have an old version, which no
+        indexing and wake retractions. A cache that is down is told later: its views have an old version, which no
         reader uses.
         """
         try:
@@ -179,7 +179,7 @@ class App:
         self.erasures.emit()
         clear_chunk_caches()
         try:
-            await self.cache.drop(sorted(receipt.conversations))
+            await self.cache.erase(sorted(receipt.conversations))
         except Unavailable:
             logger.warning("working.cache_unavailable", conversations=len(receipt.conversations))
 

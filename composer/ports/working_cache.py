@@ -36,6 +36,10 @@ class WorkingCache(Protocol):
         """Add appended messages to cached conversations. An entry of another version is dropped instead."""
         ...
 
+    async def erase(self, conversations: Sequence[uuid.UUID]) -> None:
+        """Remove conversations in which something was erased, also what is being cached of them just now."""
+        ...
+
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
         """Remove conversations from the cache."""
         ...

@@ -28,6 +28,10 @@ TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt
 MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
 DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
+ERASED: Final = "erased"  # in place of a version
+ERASED_SECONDS: Final = (
+    120  # for which nothing is cached after an erasure; whoever reads the log has written long before
+)
 TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
@@ -36,6 +40,7 @@ _FIELDS: Final = tuple(field.name for field in fields(Message))
 # missing (a server short of memory evicts single keys), or if a new message belongs before its last one.
 APPEND: Final = """
 local version = redis.call('GET', KEYS[2])
+if version == 'erased' then return 0 end
 local last = redis.call('LINDEX', KEYS[1], -1)
 if (version or '0') ~= ARGV[1] or (not last and ARGV[1] ~= '0')
         or (last and ARGV[5] and cjson.decode(last).at > cjson.decode(ARGV[5]).at) then
@@ -55,9 +60,11 @@ if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
 local found = redis.call('LRANGE', KEYS[1], -tonumber(ARGV[2]), -1)
 return #found > 0 and table.concat(found, '\\n')
 """
-# KEYS: list, version. ARGV: version, seconds to live, then messages. A newer view is left as it is.
+# KEYS: list, version. ARGV: version, seconds to live, then messages. A newer view is left as it is, and so is the mark
+# of an erasure: what was read before it must not be cached after it.
 REPLACE: Final = """
 local version = redis.call('GET', KEYS[2])
+if version == 'erased' then return 0 end
 if version ~= false and tonumber(version) >= tonumber(ARGV[1]) then return 0 end
 redis.call('DEL', KEYS[1])
 for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
@@ -85,6 +92,7 @@ class RedisWorkingCache:
             raise Misconfigured("NEXUS_REDIS_URL is not a Redis URL; for example redis://127.0.0.1:6379.") from error
         # A view is read with every message of a conversation, and all but one of its lines were read before.
         self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
+        self._to_erase: set[uuid.UUID] = set()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -117,7 +125,8 @@ class RedisWorkingCache:
 
     async def append(self, appended: Sequence[Appended]) -> None:
         """Append to the cached views what was appended to the log, in one round trip. A view of another version is
-        dropped instead."""
+        dropped instead. What could not be erased before is erased now."""
+        await self.erase([])
         pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
         for growth in appended:
             messages = sorted(growth.messages, key=lambda m: (m.at, m.seq))[-MAX_MESSAGES:]
@@ -136,6 +145,22 @@ class RedisWorkingCache:
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
             await self._run(pipeline.execute())
+
+    async def erase(self, conversations: Sequence[uuid.UUID]) -> None:
+        """Drop the cached views of conversations in which something was erased, and let nobody cache one that was read
+        before. While the server is away they wait for the next call."""
+        for conversation in conversations:
+            self._decoded.pop(conversation, None)
+        self._to_erase.update(conversations)
+        waiting = tuple(self._to_erase)
+        if waiting:
+            pipeline = self._redis.pipeline(transaction=False)
+            for conversation in waiting:
+                entries, version = _keys(conversation)
+                pipeline.delete(entries)
+                pipeline.set(version, ERASED, ex=ERASED_SECONDS)
+            await self._run(pipeline.execute())
+            self._to_erase.difference_update(waiting)
 
     def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
         """The messages of a conversation's cached lines; a line that was read before is not decoded again."""

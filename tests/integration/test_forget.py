@@ -1,18 +1,20 @@
 """Forgetting, deletion and edits erase text from every layer and every table, for good."""
 
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import asyncpg
 import pytest
 import redis
 
-from composer.errors import NexusError
+from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
-from composer.model import Trust, derived_id
+from composer.model import Conversation, Message, Trust, derived_id
 from composer.repositories import erasure
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
+from composer.stores.working_cache import RedisWorkingCache
 from composer.text.terms import terms
 from composer.visibility import Grants
 from tests.support.canaries import insert_summary
@@ -46,6 +48,45 @@ async def tables_with_secret(settings: Settings) -> set[str]:
         if SECRET in str(value):
             found.add("cache")
     return found
+
+
+async def test_what_is_forgotten_while_a_view_is_read_is_not_cached_after_it(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DESIGN 8: forgetting reaches the caches. The view was read before, and cached for a week.
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    redis.Redis.from_url(settings.redis_url or "").flushall()
+    replace, forgotten = RedisWorkingCache.replace, list[bool]()
+
+    async def slow(cache: RedisWorkingCache, conversation: Conversation, messages: Sequence[Message]) -> None:
+        if not forgotten:
+            forgotten.append(True)
+            await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
+        await replace(cache, conversation, messages)
+
+    monkeypatch.setattr(RedisWorkingCache, "replace", slow)
+    await harness.compose("alice", "@nexus hello there", **ROOM)
+    assert forgotten
+    assert await tables_with_secret(settings) == set()
+
+
+async def test_what_is_forgotten_while_the_cache_is_away_is_taken_out_of_it_later(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await harness.compose("alice", "@nexus hello there", **ROOM)
+    assert await tables_with_secret(settings) >= {"cache"}
+
+    async def away(cache: RedisWorkingCache, command: Coroutine[Any, Any, Any]) -> Any:
+        command.close()
+        raise Unavailable("The working cache does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisWorkingCache, "_run", away)
+        await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
+    assert await tables_with_secret(settings) == {"cache"}
+    await harness.say("bob", "something else", room="elsewhere")
+    assert await tables_with_secret(settings) == set()
 
 
 async def store_secret(harness: AppHarness, **where: Any) -> None:
