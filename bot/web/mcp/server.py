@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
@@ -44,11 +46,16 @@ def _logs_as_they_are() -> Iterator[None]:
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
 
 
-class _MemoryServer(MCPServer[Any]):
+class MemoryServer(MCPServer[Any]):
     """The SDK's server, which ignores arguments that a tool does not have; here they are refused: what a model meant to
     narrow would else reach everything. A prompt that is asked for wrongly would be answered as a failure of ours."""
 
     _parameters: Mapping[str, Sequence[str]] = {}  # of each tool, once one was called
+
+    async def run_on(self, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]) -> None:
+        """Serve one connection until its messages end."""
+        low = self._lowlevel_server
+        await low.run(read, write, low.create_initialization_options())
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -87,10 +94,10 @@ class _MemoryServer(MCPServer[Any]):
             raise
 
 
-def memory_server(caller: Caller) -> "MCPServer[Any]":
+def memory_server(caller: Caller) -> MemoryServer:
     """A server whose tools act for whoever calls them. Nothing of a call is kept."""
     with _logs_as_they_are():
-        server = _MemoryServer(NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False)
+        server = MemoryServer(NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False)
     tools = MemoryTools(caller)
     for tool, title, annotations in (
         (tools.search, "Search the memory", _READS),
