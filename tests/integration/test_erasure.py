@@ -165,6 +165,23 @@ async def test_an_answer_made_from_a_summary_goes_with_what_was_summarised(
     assert await find_remains(settings, "zqsummarised", "91k", "gather") == {}
 
 
+async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_was_not_recalled(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    harness.clock.tick(30 * 3600)
+    model.says = ["Alice earns ninety-one thousand zqsummarised a year."]
+    assert (await schedule.run(harness.app, "day", harness.clock.now())).done
+    await say_filler(harness)
+    question = "which pizza is best?"
+    shown = str((await harness.compose("bob", f"@nexus {question}", **ROOM)).prompt)
+    assert "zqsummarised" in shown
+    assert "91k" not in shown
+    await ask(harness, model, "bob", question, "Whichever she can afford.")
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED]
+
+
 async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarness, model: Model) -> None:
     await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
     await say_filler(harness)
