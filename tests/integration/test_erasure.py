@@ -194,6 +194,19 @@ async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarnes
     assert await answers(harness) == ["The weather.", RETRACTED]
 
 
+async def test_an_answer_that_repeats_a_large_summary_goes_also_where_the_message_itself_was_not_recalled(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    await say_filler(harness)
+    harness.clock.tick(30 * 3600)
+    model.says = ["Alice earns ninety-one thousand zqsummarised a year. The weather was 7."]
+    assert (await schedule.run(harness.app, "day", harness.clock.now())).done
+    await ask(harness, model, "bob", "which pizza is best?", "I say zqsummarised.")
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED]
+
+
 # --- routes ----------------------------------------------------------------------------------------------------------
 
 
