@@ -2,9 +2,11 @@
 together."""
 
 import asyncio
+import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from bot.web.app import web_app
 from bot.web.metering import QUOTA
 from bot.web.metrics import Metrics
 from composer.errors import Misconfigured
+from composer.repositories.database import Transaction
+from composer.repositories.operations import DueNotice
 from composer.repositories.usage import Dimension
-from composer.scheduled.quotas import OF_API
+from composer.scheduled.quotas import OF_API, QuotaNotices
 from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings, load_settings
 from composer.visibility import RECALL_IS_OFF
 from tests.support.api import bearer, key_of, person
@@ -182,7 +186,18 @@ async def test_the_tokens_of_a_plan_are_a_budget_of_models(office: Open) -> None
         assert (answer.status_code, "budget" in answer.json()["detail"]) == (429, True), answer.text
 
 
-async def test_admins_are_told_once_a_month_which_quota_is_nearly_used_up(office: Open) -> None:
+async def test_admins_are_told_once_a_month_which_quota_is_nearly_used_up(
+    office: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Counter[tuple[uuid.UUID, date]]()
+    store = QuotaNotices.store
+
+    async def counted(source: QuotaNotices, tx: Transaction, tenant: uuid.UUID, due: DueNotice, now: datetime) -> Any:
+        stored[due.user, due.month] += 1
+        assert stored[due.user, due.month] == 1  # where it is not, it would be stored without end
+        return await store(source, tx, tenant, due, now)
+
+    monkeypatch.setattr(QuotaNotices, "store", counted)
     async with office(writes=5, entries=100) as (harness, client):
         alice, app = bearer(await key_of(harness, "alice")), harness.app
         for name in ("root", "boss"):
@@ -209,6 +224,7 @@ async def test_admins_are_told_once_a_month_which_quota_is_nearly_used_up(office
         for _ in range(4):
             await write(client, alice)
         assert len(await told()) == 2
+    assert sorted(stored.values()) == [1] * 4
 
 
 async def test_nexus_usage_shows_what_was_done_over_the_api_and_the_plan(office: Open) -> None:

@@ -104,10 +104,8 @@ async def test_an_admin_adds_a_member_changes_the_role_and_removes_them(
         client.delete(f"/v1/projects/{project}/members/{alice}", headers=bearer(other)),
     ):
         refused = await act
-        assert (refused.status_code, refused.json()["detail"][:43]) == (
-            403,
-            "Only an admin of apollo may change its memb",
-        )
+        assert refused.status_code == 403
+        assert refused.json()["detail"].startswith("Only an admin of apollo may change its memb")
     assert (await client.delete(member, headers=bearer(key))).status_code == 204
     assert (await client.get(f"/v1/projects/{project}", headers=bearer(other))).status_code == 404
     assert (await client.delete(member, headers=bearer(key))).status_code == 404
