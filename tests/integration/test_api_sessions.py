@@ -300,6 +300,19 @@ async def test_the_name_of_a_session_is_forgotten_with_it_and_comes_back_when_it
     assert len(await sessions.said_in(alice, session="zqdivorce")) == 1
 
 
+async def test_the_name_of_a_session_goes_also_where_something_that_was_posted_is_left(
+    sessions: Sessions, harness: AppHarness, settings: Settings
+) -> None:
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", session="zqdivorce")
+    harness.clock.tick(30 * 60)
+    await harness.app.due_posts.post_due()
+    await harness.app.turns.settle()
+    await sessions.served.forget(await sessions.bearer("alice"), None, "zqdivorce", None)
+    [post] = await fetch(settings, "SELECT text FROM messages WHERE starts_with(external_id, 'post:')")
+    assert post["text"] == RETRACTED
+    assert await fetch(settings, "SELECT name FROM conversations WHERE name = 'zqdivorce'") == []
+
+
 async def agent_id(settings: Settings, slug: str) -> uuid.UUID:
     [row] = await fetch(settings, "SELECT id FROM agents WHERE slug = $1", slug)
     return uuid.UUID(str(row["id"]))
