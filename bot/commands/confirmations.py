@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from bot.commands.command import CommandAnswer
 from composer.errors import Refused
@@ -44,8 +44,9 @@ class Confirmations:
     shown to, and only while the command still does what was shown."""
 
     def __init__(self) -> None:
-        self._waiting: LRUCache[str, _Shown] = LRUCache(_MAX_WAITING)
-        self._used: LRUCache[str, Incoming] = LRUCache(_MAX_WAITING)  # by button, what it was shown with
+        self._waiting: TTLCache[str, _Shown] = TTLCache(_MAX_WAITING, LIFETIME.total_seconds())
+        # By button, what it was shown with, without the words: they may be forgotten.
+        self._used: LRUCache[str, Incoming] = LRUCache(_MAX_WAITING)
 
     def button(self, incoming: Incoming, answer: CommandAnswer) -> str | None:
         """The id of a button that confirms what an answer shows; None if it asks for no confirmation."""
@@ -66,7 +67,7 @@ class Confirmations:
         if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
             raise Refused(EXPIRED)
         del self._waiting[id]
-        self._used[id] = shown.incoming
+        self._used[id] = replace(shown.incoming, text="", mentions=())
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
         again = await run(asked, preview=True)
         if _meaning(again) != _meaning(shown.answer):

@@ -52,7 +52,8 @@ class InboxListeners:
 class PlatformInbox:
     """The common part of all platforms' inboxes.
 
-    An edit or a deletion that arrives before its message is remembered until the message arrives.
+    An edit or a deletion that arrives before its message is remembered until the message arrives; a text no longer than
+    that, since it may be forgotten.
     """
 
     def __init__(
@@ -211,7 +212,9 @@ class PlatformInbox:
         applied: MessageChanged | None = None
         while applied is not change:  # a later one may have been stored before this one: then it is stored again
             applied = change
-            await self._persist(partial(self._change_stored, applied, awaits_message=awaits_message))
+            stored = await self._persist(partial(self._change_stored, applied, awaits_message=awaits_message))
+            if stored:
+                self._let_go(applied)
             change = self._changes.get(key, applied)
 
     async def reapply_change(self, channel: str, message_id: str) -> None:
@@ -219,8 +222,16 @@ class PlatformInbox:
         change = self._changes.get((channel, message_id))
         if change is not None:
             await self._persist(partial(self._change_stored, change))
+            self._let_go(change)
 
-    async def _change_stored(self, changed: MessageChanged, *, awaits_message: bool = False) -> None:
+    def _let_go(self, change: MessageChanged) -> None:
+        """Keep an edit no longer in memory once its message is stored: the log knows when it was edited."""
+        key = (change.channel, change.message_id)
+        if change.text is not None and self._changes.get(key) is change:
+            del self._changes[key]
+
+    async def _change_stored(self, changed: MessageChanged, *, awaits_message: bool = False) -> bool:
+        """Change a stored message in every layer. False where nothing was changed: it may not be stored yet."""
         app, workspace = self._app, await self._workspace_of(changed.user)
         receipt = await change_message(
             store=app.database,
@@ -239,6 +250,7 @@ class PlatformInbox:
         )
         if receipt is not None:
             await app.forgotten(workspace.tenant_id, receipt)
+        return receipt is not None
 
     # Rooms
 

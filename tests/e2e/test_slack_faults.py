@@ -72,6 +72,11 @@ async def test_changes_that_arrive_before_their_message_take_effect(office: Offi
             await office.slack.settled()
         await running.settle()
         assert await running.stored() == ["no code"]
+        await office.slack.edit(office.general, edited, "no code at all")
+        await running.settle()
+        assert await running.stored() == ["no code at all"]
+        # What may be forgotten later is no longer in memory.
+        assert {change.text for change in running.adapter.inbox._changes.values()} == {None}
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])

@@ -46,6 +46,16 @@ async def test_a_button_works_in_a_room_that_goes_on_talking(harness: AppHarness
     assert "Forgotten for good: 2 messages" in (await pressed(harness, confirmations, button)).text
 
 
+async def test_a_button_that_was_pressed_keeps_none_of_the_words_that_it_forgot(harness: AppHarness) -> None:
+    for _ in range(2):
+        await harness.say("alice", "the vault is quokka7", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus forget quokka7")
+    assert "quokka7" in str(dict(confirmations._waiting))
+    assert "Forgotten for good: 2 messages" in (await pressed(harness, confirmations, button)).text
+    assert "quokka7" not in str((dict(confirmations._waiting), dict(confirmations._used)))
+
+
 async def test_looking_again_never_does_the_act(harness: AppHarness) -> None:
     await harness.say("alice", "hello", **ROOM)
     await harness.command("alice", "/nexus project create apollo", **ROOM)
