@@ -51,10 +51,8 @@ async def audited(harness: AppHarness, *acts: str) -> list[tuple[Any, ...]]:
 async def test_an_admin_renames_a_team_that_its_members_see(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     path, headers = await team_of(harness, client, "bob")
     refused = await client.patch(path, json={"name": "Core"}, headers=headers["bob"])
-    assert (refused.status_code, refused.json()["detail"]) == (
-        403,
-        "Only an admin of this team may rename it: ask one.",
-    )
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "Only an admin of this team may rename it: ask one."
     renamed = await client.patch(path, json={"name": "  Core "}, headers=headers["alice"])
     assert (renamed.status_code, renamed.json()["name"], renamed.json()["role"]) == (200, "Core", "admin")
     seen = (await client.get(path, headers=headers["bob"])).json()
@@ -78,10 +76,8 @@ async def test_what_was_shared_with_a_deleted_team_is_its_owners_alone_again(
         f"{path}/invites", json={"user": str((await person(harness, "dora")).id)}, headers=headers["alice"]
     )
     refused = await client.delete(path, headers=headers["bob"])
-    assert (refused.status_code, refused.json()["detail"]) == (
-        403,
-        "Only an admin of this team may delete it: ask one.",
-    )
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "Only an admin of this team may delete it: ask one."
     assert (await client.delete(path, headers=headers["alice"])).status_code == 204
     for name in headers:
         assert (await client.get(path, headers=headers[name])).status_code == 404
