@@ -129,7 +129,7 @@ async def forget(
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
     asked_in = {conversation} if conversation is not None else set()
-    await tx.conversations.clear_unused_names(sorted(conversations | asked_in))
+    await tx.conversations.clear_unused_names(sorted(conversations | asked_in), RETRACTED)
     counted_in = {id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None}
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
     named = {id for kind, id in items if kind == PENDING_KIND}

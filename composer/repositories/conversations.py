@@ -251,10 +251,10 @@ class Conversations:
         """A conversation and, of a room, its threads."""
         return [row["id"] for row in await self._sql.fetch("conversation_with_threads", id=id)]
 
-    async def clear_unused_names(self, ids: Sequence[uuid.UUID]) -> None:
+    async def clear_unused_names(self, ids: Sequence[uuid.UUID], retracted: str) -> None:
         """Forget the titles of those conversations in which nobody's message is left, and what those sessions were
-        called of which nothing is left."""
-        await self._sql.execute("conversations_clear_unused_names", ids=list(ids))
+        called of which nothing is left but `retracted`, the notice that replaces what was posted."""
+        await self._sql.execute("conversations_clear_unused_names", ids=list(ids), retracted=retracted)
 
     async def clear_session_names(self, users: Sequence[uuid.UUID]) -> None:
         """Forget what the sessions of these users were called."""

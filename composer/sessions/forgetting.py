@@ -36,7 +36,5 @@ async def forget_session(
             tx.audit.act_for(owner.user, conversation.id)
             judge([Act.FORGET_OWN], await tx.permissions.facts(conversation, user, []))
             messages, items = await tx.erasure.select(Selection(access.users, conversation.id))
-            receipt = await erase(tx, home, messages, items, now, conversation.id, key=key, exports_of=access.users)
-            await tx.conversations.set_session_name(conversation.id, "")
-            return receipt
+            return await erase(tx, home, messages, items, now, conversation.id, key=key, exports_of=access.users)
     raise NotFound(visibility.unknown_conversation_sentence(ConversationKind.SESSION, session))

@@ -123,11 +123,11 @@ UPDATE conversations SET title = NULL WHERE tenant_id = :tenant_id AND (id = :ro
 
 -- name: conversations_clear_unused_names
 -- Forget the titles of conversations in which nobody's message is left, and the names of sessions in which besides nothing
--- is left that their person stored there, or that was posted to them.
+-- is left that their person stored there, or that was posted to them and is not replaced by the notice `retracted`.
 UPDATE conversations AS c SET title = NULL, name = CASE
     WHEN c.kind <> 'session'
         OR EXISTS (SELECT FROM messages WHERE tenant_id = :tenant_id AND conversation_id = c.id
-                   AND starts_with(external_id, 'post:') AND NOT ephemeral)
+                   AND starts_with(external_id, 'post:') AND NOT ephemeral AND text <> :retracted)
         OR EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND namespace = c.namespace)
         OR EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND namespace = c.namespace)
         OR EXISTS (SELECT FROM landmarks WHERE tenant_id = :tenant_id AND namespace = c.namespace)

@@ -270,6 +270,18 @@ async def test_a_session_in_which_something_is_left_keeps_its_name(harness: AppH
     assert await tables_with_secret(settings) == set()
 
 
+async def test_a_session_in_which_nothing_but_a_retracted_post_is_left_has_no_name_any_more(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", session=SECRET)
+    harness.clock.tick(30 * 60)
+    await harness.app.due_posts.post_due()
+    await harness.app.turns.settle()
+    assert len(harness.delivery.replies) == 1
+    await harness.command("alice", "/nexus forget here --yes", session=SECRET)
+    assert await tables_with_secret(settings) == set()
+
+
 @pytest.mark.parametrize("kind", ["remember the vault is", "fact set vault", "landmark add the vault is"])
 async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Settings, kind: str) -> None:
     await harness.command("alice", f"/nexus {kind} {SECRET}", dm="nexus")
