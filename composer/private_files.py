@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 MODE: Final = 0o600
+PART: Final = ".part"  # ends the name of a file that is being written
 FOLDER_MODE: Final = 0o700  # of folders that are made for such files
 
 
@@ -59,7 +60,7 @@ def read(path: Path) -> bytes:
 @contextmanager
 def _part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     _make_folder(path.parent)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")  # new, and 0600
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=PART)  # new, and 0600
     part = Path(name)
     try:
         with os.fdopen(descriptor, "w+b") as file:

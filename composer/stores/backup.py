@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import os
+import time
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -35,6 +36,7 @@ from sql.loader import migrations, queries
 DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"
 CHUNK_BYTES: Final = 1 << 20
+ABANDONED_SECONDS: Final = 86_400  # after which nobody writes a backup any more that is not whole
 REHEARSAL_DATABASE: Final = "nexus_restore_test"
 # Tables of the installation: a restored one has rows of its own there.
 INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
@@ -107,8 +109,13 @@ class DatabaseBackup:
         return manifest
 
     def prune(self, folder: Path, limit: int) -> None:
-        """Delete all but the newest `limit` backups of a folder."""
-        for path in sorted(folder.glob("nexus-*.backup"))[:-limit]:
+        """Delete all but the newest `limit` backups of a folder, and what processes that were killed have left of
+        theirs: it holds what was forgotten since."""
+        abandoned = time.time() - ABANDONED_SECONDS
+        parts = [
+            path for path in folder.glob(f"nexus-*.backup.*{private_files.PART}") if path.stat().st_mtime < abandoned
+        ]
+        for path in (*sorted(folder.glob("nexus-*.backup"))[:-limit], *parts):
             path.unlink(missing_ok=True)
 
     async def restore(self, path: Path, *, trust: bool = False) -> Manifest:

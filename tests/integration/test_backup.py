@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import resource
 import zipfile
@@ -54,6 +55,20 @@ async def content(url: str) -> dict[str, Any]:
         }
     finally:
         await connection.close()
+
+
+async def test_what_a_killed_process_left_of_a_backup_goes_with_the_old_ones(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    # docs/operations.md: backups hold what was erased until they are pruned. These were never pruned.
+    made = [f"nexus-2026050{day}T060000Z.backup" for day in range(1, 4)]
+    parts = [f"{made[-1]}.{word}.part" for word in ("abandoned", "written")]
+    for name in (*made, *parts, "mine.backup.old.part"):
+        (tmp_path / name).touch()
+    for name in (parts[0], "mine.backup.old.part"):
+        os.utime(tmp_path / name, (0, 0))
+    harness.app.backup.prune(tmp_path, 2)
+    assert names(tmp_path) == ["mine.backup.old.part", *made[1:], parts[1]]
 
 
 def names(folder: Path) -> list[str]:
