@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -118,23 +118,25 @@ class UsageLedger:
 
     async def standing(self, user: uuid.UUID | None, conversation: uuid.UUID | None) -> Standing:
         """How the people of a call that begins now stand: who asks, and whose DM or session it is in."""
-        return _standing(user, await self._sql.fetch("usage_standing", user_id=user, conversation_id=conversation))
+        standing: Standing = await self._sql.fetch_value(
+            "usage_standing", user_id=user, conversation_id=conversation, blank=NAMELESS
+        )
+        return standing
 
     async def add(self, key: LedgerKey, figures: Figures, begun: Standing) -> None:
         """Add calls. `begun` is how their people stood when the first of them began. Who has opted out, and who was
         taken out of the ledger since then, is not named, and neither is their DM or session."""
-        people = {"user_id": key.user_id, "conversation_id": key.conversation_id}
-        if begun is None or _standing(key.user_id, await self._sql.fetch("usage_standing_keep", **people)) != begun:
-            personal = await self._sql.fetch_value("usage_personal", conversation_id=key.conversation_id)
-            key = replace(key, user_id=None, conversation_id=None if personal else key.conversation_id)
         await self._sql.execute(
             "usage_add",
             day=key.day,
             kind=key.kind.value,
             agent_id=key.agent_id or NOBODY,
             conversation_id=key.conversation_id or NOBODY,
-            user_id=key.user_id or NOBODY,
+            user_id=key.user_id,
             model=key.model,
+            begun=begun,
+            blank=NAMELESS,
+            nobody=NOBODY,
             **{name: getattr(figures, name) for name in _FIGURES},
         )
 
@@ -208,13 +210,6 @@ class UsageLedger:
             MonthOfModels(row["month"], WorkKind(row["kind"]), Figures(*(row[name] for name in _FIGURES)))
             for row in rows
         ]
-
-
-def _standing(user: uuid.UUID | None, people: Sequence[Row]) -> Standing:
-    known = user is None or any(row["id"] == user for row in people)
-    if not known or any(row["opted_out"] or row["name"] == NAMELESS for row in people):
-        return None
-    return sum(int(row["usage_erasures"]) for row in people)
 
 
 def _row(row: Row) -> UsageRow:

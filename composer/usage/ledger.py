@@ -154,7 +154,7 @@ class CallLedger:
         if account.user_id is None and account.conversation_id is None:
             return NOT_ERASED
         try:
-            async with self._database.transaction(account.tenant_id, snapshot=True) as tx:
+            async with self._database.statement(account.tenant_id) as tx:
                 return await tx.usage.standing(account.user_id, account.conversation_id)
         except NexusError as error:
             logger.warning("usage.nobody_named", kind=account.kind.value, error=for_operator(error))
@@ -172,7 +172,7 @@ class CallLedger:
         day = self._today(account.tenant_id)
         key = LedgerKey(day, account.kind, agent, account.conversation_id, account.user_id, model)
         try:
-            async with self._database.transaction(account.tenant_id) as tx:
+            async with self._database.statement(account.tenant_id) as tx:
                 await tx.usage.add(key, figures, begun)
         except NexusError as error:
             logger.warning("usage.not_recorded", kind=account.kind.value, error=for_operator(error))

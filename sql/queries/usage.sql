@@ -1,19 +1,18 @@
 -- name: usage_standing
--- Get the people of a call: who asks, and whose DM or session it is in.
-SELECT id, name, opted_out, usage_erasures FROM users
-WHERE tenant_id = :tenant_id
-      AND (id = :user_id OR id = (SELECT user_id FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id))
-
--- name: usage_standing_keep
--- Get the people of a call, and let nobody opt them out or take them out of the ledger until this transaction ends.
-SELECT id, name, opted_out, usage_erasures FROM users
-WHERE tenant_id = :tenant_id
-      AND (id = :user_id OR id = (SELECT user_id FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id))
-ORDER BY id FOR SHARE
-
--- name: usage_personal
--- Check whether a conversation is somebody's DM or session.
-SELECT user_id IS NOT NULL FROM conversations WHERE tenant_id = :tenant_id AND id = :conversation_id
+-- Get how the people of a call stand, who asks and whose DM or session it is in: how often they were taken out of the
+-- ledger, together; NULL when one of them has opted out or has no name left (`blank`), or is unknown. It sets its tenant
+-- itself, as api_key_find does.
+SELECT CASE WHEN (:user_id::uuid IS NULL OR coalesce(bool_or(person.id = :user_id), false))
+                 AND NOT coalesce(bool_or(person.opted_out OR person.name = :blank), false)
+            THEN coalesce(sum(person.usage_erasures), 0)::bigint END AS standing
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT u.id, u.name, u.opted_out, u.usage_erasures FROM users AS u
+    WHERE u.tenant_id = within.tenant::uuid
+          AND u.id = ANY (ARRAY[:user_id::uuid, (SELECT c.user_id FROM conversations AS c
+                                                 WHERE c.tenant_id = within.tenant::uuid AND c.id = :conversation_id)])
+    OFFSET 0
+) AS person
 
 -- name: usage_note_erasure
 -- Let no call that has begun name these people when it ends.
@@ -22,11 +21,35 @@ FROM (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids:
 WHERE u.tenant_id = :tenant_id AND u.id = own.id
 
 -- name: usage_add
--- Add one call to the ledger.
+-- Add one call to the ledger. Its people are named if they stand as when it began (`begun`, as usage_standing returns it;
+-- NULL: they are not named), and nobody opts them out or takes them out of the ledger until that is stored. If they are
+-- not, neither is their DM or session. It sets its tenant itself, as api_key_find does.
+WITH within AS MATERIALIZED (
+    SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true)::uuid AS tenant
+), people AS MATERIALIZED (
+    SELECT person.* FROM within CROSS JOIN LATERAL (
+        SELECT u.id, u.name, u.opted_out, u.usage_erasures FROM users AS u
+        WHERE u.tenant_id = within.tenant
+              AND u.id = ANY (ARRAY[:user_id::uuid, (SELECT c.user_id FROM conversations AS c
+                                                     WHERE c.tenant_id = within.tenant AND c.id = :conversation_id)])
+        ORDER BY u.id FOR SHARE
+    ) AS person
+), naming AS MATERIALIZED (
+    SELECT (:user_id::uuid IS NULL OR coalesce(bool_or(id = :user_id), false))
+           AND NOT coalesce(bool_or(opted_out OR name = :blank), false)
+           AND coalesce(coalesce(sum(usage_erasures), 0) = :begun::bigint, false) AS named
+    FROM people
+)
 INSERT INTO model_usage AS u (tenant_id, day, kind, agent_id, conversation_id, user_id, model, calls, failures, refused,
     estimated, prompt_tokens, completion_tokens, cached_tokens, unpriced_tokens, cost)
-VALUES (:tenant_id, :day, :kind, :agent_id, :conversation_id, :user_id, :model, :calls, :failures, :refused, :estimated,
-    :prompt_tokens, :completion_tokens, :cached_tokens, :unpriced_tokens, :cost)
+SELECT within.tenant, :day, :kind, :agent_id,
+       CASE WHEN named OR NOT EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = within.tenant
+                                      AND c.id = :conversation_id AND c.user_id IS NOT NULL)
+           THEN :conversation_id ELSE :nobody END,
+       CASE WHEN named THEN coalesce(:user_id, :nobody) ELSE :nobody END,
+       :model, :calls, :failures, :refused, :estimated,
+       :prompt_tokens, :completion_tokens, :cached_tokens, :unpriced_tokens, :cost
+FROM within CROSS JOIN naming
 ON CONFLICT (tenant_id, day, kind, agent_id, conversation_id, user_id, model) DO UPDATE
 SET calls = u.calls + excluded.calls, failures = u.failures + excluded.failures, refused = u.refused + excluded.refused,
     estimated = u.estimated + excluded.estimated, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,

@@ -2,6 +2,7 @@
 
 import uuid
 from collections import Counter
+from datetime import UTC, date
 
 import pytest
 import redis.asyncio as redis
@@ -11,8 +12,13 @@ from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.places import incoming, place_of
 from composer.model import ConversationKind, Place
+from composer.ports.models import Account, WorkKind
+from composer.repositories.usage import Dimension, Figures
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.statements import PostgresStatements
+from composer.usage.ledger import CallLedger, UsageRules
+from composer.usage.prices import Prices
+from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 from tests.support.receiver import Receiver, said
 
@@ -110,6 +116,24 @@ async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one
     delivered = ["turn_delivered"]
     caches = ["cache"] * 3  # append the question, read the view, append the answer
     assert calls == Counter([*received, *composed, *stored, *delivered, *caches])
+
+
+async def test_a_call_of_a_model_takes_one_round_trip_before_it_and_one_after_it(
+    harness: AppHarness, calls: Counter[str], transactions: list[uuid.UUID]
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    here = harness.workspace()
+    rules = UsageRules(Prices({}), lambda _: (), lambda _: UTC)
+    ledger = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
+    account = Account(here.tenant_id, WorkKind.ANSWER, None, room_id(here, "general"), user_id(here, "alice"))
+    calls.clear()
+    transactions.clear()
+    await ledger.record(account, "m", Figures(calls=1), await ledger.begin(account))
+    assert calls == Counter(["usage_standing", "usage_add"])
+    assert transactions == []
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        [row] = await tx.usage.of_everyone(Dimension.PERSON, date.min, date.max, ())
+    assert (row.name, row.figures.calls) == ("alice", 1)
 
 
 async def test_a_command_that_changes_something_takes_two_transactions(
