@@ -16,7 +16,18 @@ from urllib.parse import unquote
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
-from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
+from bot.importers.export import (
+    BETWEEN_PEOPLE,
+    EVERY_ROOM,
+    MIXED,
+    NOTICES,
+    OWN,
+    UNKNOWN_HOME,
+    UNKNOWN_PLACE,
+    Entry,
+    Room,
+    require_rooms,
+)
 from bot.importers.slack_export import MAX_FILE_BYTES, sentence_of
 from bot.importers.streamed_json import StreamedObject
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
@@ -25,7 +36,6 @@ from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
 PLATFORM: Final = "discord"
-ALL_CHANNELS: Final = "*"  # in `public`
 _MESSAGE_TYPES: Final = ("Default", "Reply")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 _Id = Annotated[str, Field(pattern=r"^\d{1,20}$")]
@@ -150,6 +160,7 @@ class DiscordExport:
         self._target = None if room is None else self._room_named(room)
         self.people: Mapping[str, str] = {}
         self.rooms: dict[str, Room] = self._rooms()
+        require_rooms(public, {room.title for room in self.rooms.values()}, self.rooms)
         self._members: dict[str, set[str]] | None = None
 
     @property
@@ -178,7 +189,7 @@ class DiscordExport:
         for _, part in self._parts:
             if part.kind in ("room", "thread", "closed"):
                 id, title = part.room, names.get(part.room, "")
-                public = ALL_CHANNELS in self._public or id in self._public or title in self._public
+                public = EVERY_ROOM in self._public or id in self._public or title in self._public
                 named = part.kind != "closed" and (id in self._public or title in self._public)
                 rooms[id] = Room(
                     id, title, True if part.kind == "closed" else False if public else None, named_public=named

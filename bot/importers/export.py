@@ -5,7 +5,7 @@ private is stored where it was said, or not at all.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -21,6 +21,7 @@ from composer.repositories.conversations import RoomState
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, room_id
 
+EVERY_ROOM: Final = "*"  # in `public`
 MAX_NAMES: Final = 5  # rooms that a warning names
 BATCH_SIZE: Final = 1_000  # messages in one transaction
 MAX_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock
@@ -152,6 +153,16 @@ class ImportResult:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def require_rooms(public: Collection[str], names: Collection[str], ids: Collection[str] = ()) -> None:
+    """Raise BadInput if `public` names a room that is not among those of the files: a typing error would else close
+    the room that was meant."""
+    for name in public:
+        if name != EVERY_ROOM and name not in names and name not in ids:
+            more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+            has = f"{', '.join(sorted(names)[:MAX_NAMES])}{more}" or "none"
+            raise BadInput(f"--public names {name}, and there is no such room in these files, which have: {has}.")
 
 
 def survey(

@@ -1,6 +1,7 @@
 """Loads history from files of events or IRC logs, through the same pipeline as every adapter, without answering."""
 
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from composer.moments import day_of, moment
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, private_thread, room_id
 
+MAX_FIRST_LINE: Final = 1_000  # bytes, by which a format is known
 BATCH_SIZE: Final = 1_000  # messages in one transaction
 APART: Final = "in DMs and sessions, which --room does not load into a room"
 HALF_DAY: Final = timedelta(hours=12)
@@ -50,8 +52,24 @@ def read_history(path: Path, format: str, workspace: str | None, room: str | Non
     """
     if room is not None:
         room_of(room)
+    _check_format(path, format)
     lines = _irc(path, room or path.stem) if format == "irc" else read_script(path)
     return [Line(line.file, line.number, _placed(line, workspace)) for line in lines]
+
+
+def _check_format(path: Path, format: str) -> None:
+    """Raise BadInput for a file that is plainly of another format, and name that."""
+    if path.is_dir() or zipfile.is_zipfile(path):
+        what = "a folder" if path.is_dir() else "a zip file"
+        raise BadInput(f"{path} is {what}: for an export give --format slack-export or --format discord-export.")
+    if format == "irc" or not path.is_file():
+        return
+    with path.open("rb") as file:
+        first = file.readline(MAX_FIRST_LINE).decode(errors="replace").rstrip()
+    if _MESSAGE.match(first) or _ACTION.match(first) or first.startswith("==="):
+        raise BadInput(f"{path}:1: this is a line of an IRC log: give --format irc.")
+    if first == "{":
+        raise BadInput(f"{path}:1: a line must be a JSON value: for an export give --format discord-export.")
 
 
 def _placed(line: Line, workspace: str | None) -> MessageEvent | EditEvent | DeleteEvent | MoveEvent:

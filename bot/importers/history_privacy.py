@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from bot.importers.export import require_rooms
 from bot.script.events import Line, MessageEvent, MoveEvent
 from bot.script.places import PLATFORM, external
 from composer.app import App
@@ -18,6 +19,7 @@ async def unsaid_rooms(app: App, lines: Sequence[Line], public: Collection[str],
     takes all others, if any.
 
     Raises BadInput when one that is stored as private is named in `public`: what was stored in private stays private.
+    And when one that is named there is no room of the history: a typing error would else close the one that was meant.
     """
     said: Rooms = set()
     rooms: Rooms = set()
@@ -28,6 +30,7 @@ async def unsaid_rooms(app: App, lines: Sequence[Line], public: Collection[str],
         target = _room(line, into)
         if target is not None:
             rooms.add(target)
+    require_rooms(public, {name for _, name in rooms})
     stored = await _stored(app, rooms)
     for workspace, name in sorted(rooms):
         if name in public and stored.get((workspace, name)):

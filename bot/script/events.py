@@ -240,7 +240,7 @@ def check_event(fields: Mapping[str, Any], path: Path, number: int) -> Event:
 
 def _checked(adapter: TypeAdapter[Any], path: Path, number: int, text: str) -> Any:
     try:
-        return adapter.validate_python(json.loads(text))
+        return adapter.validate_python(json.loads(text.rstrip("\r\n")))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}:{number}: {_sentence(error)}.") from None
 

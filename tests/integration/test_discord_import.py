@@ -276,6 +276,14 @@ def refusal_of(path: Path, harness: AppHarness) -> str:
     return str(error.value)
 
 
+def test_a_misspelt_name_of_a_public_channel_is_refused(harness: AppHarness, tmp_path: Path) -> None:
+    path = town(tmp_path)
+    for public in (("twon",), ("town", "twon")):
+        with ExitStack() as opened, pytest.raises(BadInput) as error:
+            open_exports([path], DISCORD, ImportOptions(public=public), harness.app.settings, opened)
+        assert str(error.value) == ("--public names twon, and there is no such room in these files, which have: town.")
+
+
 async def test_an_error_names_its_file_and_position(harness: AppHarness, tmp_path: Path) -> None:
     path = town(tmp_path)
     whole = path.read_text()

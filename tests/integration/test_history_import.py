@@ -1,6 +1,7 @@
 """Importing history: files are stored as they are, once, and nothing is answered."""
 
 import json
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -180,6 +181,25 @@ def test_an_invalid_irc_line_is_reported_with_its_number(tmp_path: Path, text: s
     with pytest.raises(BadInput) as refused:
         read_history(path, "irc", None, None)
     assert str(refused.value).startswith(f"{path}:{number}: {sentence}")
+
+
+def test_a_file_of_another_format_is_refused_with_the_option_that_takes_it(tmp_path: Path) -> None:
+    export, folder, table = tmp_path / "export.zip", tmp_path / "export", tmp_path / "town.json"
+    with zipfile.ZipFile(export, "w") as archive:
+        archive.writestr("channels.json", "[]")
+    folder.mkdir()
+    table.write_text('{\n  "guild": {}\n}\n')
+    for path, format, option in (
+        (irc(tmp_path), "jsonl", "--format irc"),
+        (export, "jsonl", "--format slack-export"),
+        (folder, "jsonl", "--format slack-export"),
+        (folder, "irc", "--format slack-export"),
+        (table, "jsonl", "--format discord-export"),
+    ):
+        with pytest.raises(BadInput) as refused:
+            read_history(path, format, None, None)
+        assert str(refused.value).startswith(str(path))
+        assert option in str(refused.value)
 
 
 def test_an_irc_log_whose_name_contains_no_valid_date_is_refused(tmp_path: Path) -> None:

@@ -95,6 +95,16 @@ def test_rooms_named_public_are_open_and_all_others_are_closed(program: Program)
     assert (refused.status, "stored as private" in refused.err) == (2, True)
 
 
+def test_a_misspelt_name_of_a_public_room_stores_nothing(program: Program) -> None:
+    path = program.script(said("m1", "town"), said("m2", "cave"))
+    ran = program.run("import", path, "--public", "tonw")
+    assert ran.status == 2
+    assert ran.sentences == [
+        "nexus: --public names tonw, and there is no such room in these files, which have: cave, town."
+    ]
+    assert program.run("import", "--list").out == "Nothing was imported.\n"
+
+
 def test_without_a_word_and_without_a_terminal_rooms_are_public_as_in_scripts(program: Program) -> None:
     path = program.script(said("m1", "town"), said("m2", "board", private=True))
     ran = program.run("import", path)

@@ -100,6 +100,7 @@ def test_a_place_is_a_room_a_thread_a_dm_or_a_session(tmp_path: Path, named: dic
 MALFORMED = [
     ("{", "this is not JSON: Expecting property name"),
     ("hello", "this is not JSON: Expecting value at column 1"),
+    ('{"type":"settle"', "this is not JSON: Expecting ',' delimiter at column 17"),
     ("[" * 100_000, "this is nested too deeply"),
     ("[]", "a line must be a JSON object"),
     ('"x"', "a line must be a JSON object"),
