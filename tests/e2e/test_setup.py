@@ -217,3 +217,18 @@ def test_what_is_given_unseen_is_in_no_process_list(program: Program) -> None:
     assert done.status == 0
     for option in ("token", "key"):
         assert f"--{option}" not in done.out.lower()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--model", "gpt-4o"], "no server is set yet"),
+        (["--offline", "--model", "gpt-4o"], "Give either --offline, or --base-url and --model"),
+        (["--offline", "--base-url", "http://127.0.0.1:1/v1"], "Give either --offline, or --base-url and --model"),
+    ],
+)
+def test_options_that_would_leave_the_model_out_are_refused(program: Program, given: list[str], sentence: str) -> None:
+    done = program.run("setup", *given, "--yes", "--unchecked")
+    assert (done.status, done.out) == (2, "")
+    assert sentence in done.err
+    assert files_of(program) == []

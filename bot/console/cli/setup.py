@@ -16,7 +16,7 @@ from bot.console.cli.failing import EXIT_FAILED, fail, unusable
 from bot.console.cli.invocation import finish, read_or_fail
 from bot.console.privacy import make_private, mask_output
 from bot.setup import files, weights
-from bot.setup.answers import SECRETS, Answers, stored_answers
+from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError
 from composer.secrets_file import parse_secrets
 from composer.settings import MIN_SECRET_CHARS, PREFIX, Settings, environment
@@ -67,12 +67,16 @@ def setup(
     asking = sys.stdin.isatty() and not yes
     if not asking and not yes:
         fail(BadInput("Without a terminal give the answers as options (nexus setup --help), and --yes."))
+    if offline and (base_url or model):
+        fail(BadInput("Give either --offline, or --base-url and --model."))
     known = read_or_fail(lambda: _known(home, secrets))
     _hide(known)
     if offline:
         kept = {name: value for name, value in known.secrets.items() if name != f"{PREFIX}OPENAI_API_KEY"}
         known = replace(known, base_url=None, model=None, secrets=kept)
     known = replace(known, base_url=base_url or known.base_url, model=model or known.model)
+    if model and not (known.base_url or API_KEY in known.secrets):  # with a key alone it is OpenAI's
+        fail(BadInput("Give --base-url with --model, such as https://api.openai.com/v1: no server is set yet."))
     answers = _asked(known, home is None, not (offline or base_url or model)) if asking else known
     _hide(answers)
     if not asking and not unchecked:
