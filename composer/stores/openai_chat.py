@@ -402,7 +402,15 @@ class _AnswerReader:
                 Unavailable, f"withheld the answer by its content filter (model {subject.model}). Ask in other words."
             )
         if not self._any_text and not self.calls:
-            return subject.error(EmptyAnswer, f"gave an empty answer (model {subject.model}). Ask again.")
+            empty = f"gave an empty answer (model {subject.model})."
+            if self._finish:
+                return subject.error(EmptyAnswer, f"{empty} Ask again.")
+            return subject.error(  # not even an end: whatever answers there, it may be no model API
+                EmptyAnswer,
+                empty,
+                "Ask again; if it goes on, check NEXUS_OPENAI_BASE_URL, which mostly ends in /v1.",
+                told=f"The model API {empty} Ask again.",
+            )
         if not self._finish:
             return subject.error(Unavailable, f"broke off in the middle of its answer (model {subject.model}).")
         return None

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
 from pydantic import SecretStr
 
 from bot.console import jobs as schedule
@@ -240,3 +242,27 @@ async def test_the_upstreams_of_the_gateway_are_asked_only_live(settings: Settin
     assert "wrong" not in str(away)
     off = settings.model_copy(update={"gateway": settings.gateway.model_copy(update={"enabled": False})})
     assert [each for each in await doctor(off) if each.name.startswith("gateway")] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [
+        (401, "does not accept the key (401): check NEXUS_OPENAI_API_KEY."),
+        (400, "has no list of models (400): NEXUS_OPENAI_BASE_URL mostly ends in /v1."),
+        (429, "has trouble (429): try again in a while."),
+        (503, "has trouble (503): try again in a while."),
+        (None, "The model server can't be reached. Check NEXUS_OPENAI_BASE_URL."),
+    ],
+)
+async def test_the_gateway_names_the_setting_that_its_upstream_comes_from(
+    settings: Settings, status: int | None, sentence: str
+) -> None:
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(status=status or 200)
+
+    async with RawTestServer(answer) as server:
+        port = 1 if status is None else server.port
+        given = {"openai_base_url": ServerUrl(f"http://127.0.0.1:{port}/v1"), "openai_api_key": SecretStr("wrong")}
+        checks = await doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
+    [found] = [each for each in checks if each.name == "gateway"]
+    assert (found.ok, found.detail.endswith(sentence)) == (False, True), found.detail

@@ -163,6 +163,14 @@ async def test_every_failure_is_one_plain_sentence(
     assert len(server.requests) == 1
 
 
+async def test_an_address_that_is_no_model_api_is_named(server: ModelServer, chat: OpenAIChat) -> None:
+    for reply, advised in ((Raw(b"<html>login</html>", "text/html"), True), (Say(()), False)):
+        server.default = reply
+        failure = await failure_of(chat)
+        assert str(failure) == "The model API gave an empty answer (model test-model). Ask again."
+        assert ("check NEXUS_OPENAI_BASE_URL" in for_operator(failure)) is advised
+
+
 async def test_a_wrong_key_and_an_unknown_model_name_their_settings(server: ModelServer) -> None:
     chat = OpenAIChat(server.url, "sk-wrong-1234")
     failure = await failure_of(chat)

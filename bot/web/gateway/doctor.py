@@ -19,7 +19,7 @@ async def inspect(settings: Settings, not_asked: str, *, live: bool) -> list[tup
         if not live:
             found.append((name, None, f"{upstream.url}, {_models(upstream)}: {not_asked}"))
             continue
-        found.append((name, *await _asked(upstream)))
+        found.append((name, *await _asked(upstream, *_named(settings, tenants))))
     return found
 
 
@@ -34,18 +34,36 @@ def _upstreams(settings: Settings) -> Mapping[Upstream, str]:
     return found
 
 
-async def _asked(upstream: Upstream) -> tuple[bool, str]:
+def _named(settings: Settings, tenant: str) -> tuple[str, str]:
+    """The settings that hold the address and the key of a tenant's upstream."""
+    if tenant and settings.tenants[tenant].gateway.base_url is not None:
+        return f"base_url in [tenants.{tenant}.gateway]", f"api_key in [tenants.{tenant}.gateway]"
+    own = settings.gateway_base_url is not None
+    own_key = own or settings.gateway_api_key is not None
+    return (
+        "NEXUS_GATEWAY_BASE_URL" if own else "NEXUS_OPENAI_BASE_URL",
+        "NEXUS_GATEWAY_API_KEY" if own_key else "NEXUS_OPENAI_API_KEY",
+    )
+
+
+async def _asked(upstream: Upstream, url_setting: str, key_setting: str) -> tuple[bool, str]:
+    """Whether an upstream answers, and a sentence that names the setting which is wrong."""
     upstreams = Upstreams()
     try:
         answer = await ModelLists(upstreams).list(upstream)
     except RequestRefused as error:
-        return False, f"{upstream.url}: {error.detail} Check NEXUS_GATEWAY_BASE_URL."
+        return False, f"{upstream.url}: {error.detail} Check {url_setting}."
     finally:
         await upstreams.close()
     if answer.status_code in (401, 403):
-        return False, f"{upstream.url} does not accept the key ({answer.status_code}): check NEXUS_GATEWAY_API_KEY."
+        return False, f"{upstream.url} does not accept the key ({answer.status_code}): check {key_setting}."
+    if answer.status_code == 429 or answer.status_code >= 500:
+        return False, f"{upstream.url} has trouble ({answer.status_code}): try again in a while."
     if answer.status_code != 200:
-        return False, f"{upstream.url} has no list of models ({answer.status_code}): its address mostly ends in /v1."
+        return (
+            False,
+            f"{upstream.url} has no list of models ({answer.status_code}): {url_setting} mostly ends in /v1.",
+        )
     return True, f"{upstream.url} answers, {_models(upstream)}"
 
 
