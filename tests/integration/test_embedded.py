@@ -18,6 +18,7 @@ import redis
 from composer.errors import Misconfigured, Unavailable
 from composer.operations.doctor import Doctor
 from composer.settings import Settings
+from composer.stores.embedded.daemon import failure_line
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
 from tests.support.databases import copy_cluster
@@ -306,6 +307,15 @@ def test_the_error_of_a_server_that_does_not_start_is_quoted(servers: EmbeddedSe
     with pytest.raises(Unavailable, match=r"postgres does not start in .*home: FATAL: .*pg_hba\.conf"):
         servers.start()
     assert server_pids(home) == {}, "a failed start left a server behind"
+
+
+def test_a_full_disk_is_named_where_postgresql_names_it_in_a_hint() -> None:
+    log = b"""running bootstrap script ... 2026-11-26 18:21:48 UTC [17] FATAL:  could not extend file "base/1/2691"
+2026-11-26 18:21:48.582 UTC [17149] HINT:  Check free disk space.
+2026-11-26 18:21:48.582 UTC [17149] PANIC:  cannot abort transaction 1, it was already committed
+Aborted
+"""
+    assert failure_line(log) == "HINT:  Check free disk space"
 
 
 def test_data_of_another_postgres_version_is_refused_and_left_unchanged(servers: EmbeddedServers, home: Path) -> None:

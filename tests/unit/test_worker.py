@@ -5,10 +5,15 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, cast
 
-from composer.errors import Unavailable
+import asyncpg
+import pytest
+
+from composer.errors import Unavailable, for_operator
 from composer.model import Agent, Turn, Usage
 from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
+from composer.server_urls import ServerUrl
 from composer.signals import InteractivePriority
+from composer.stores.postgres import translate_postgres_errors
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
@@ -134,3 +139,11 @@ async def test_as_many_turns_are_answered_at_once_as_the_setting_allows() -> Non
     responder.go_on.set()
     await worker.settle()
     assert (responder.most, worker.open) == (CONCURRENT, 0)
+
+
+async def test_a_turn_that_waits_for_disk_space_is_not_said_to_be_lost() -> None:
+    with pytest.raises(Unavailable) as full:
+        async with translate_postgres_errors(ServerUrl("postgresql://127.0.0.1/nexus")):
+            raise asyncpg.DiskFullError
+    assert str(full.value) == "The database has no disk space left; its admin has to look at that."
+    assert "nothing was stored" in for_operator(full.value)

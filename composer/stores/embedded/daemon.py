@@ -22,7 +22,7 @@ POLL_SECONDS = 0.005
 MAX_LOG_BYTES = 10 << 20  # a longer log is truncated at the next start
 LOG_PREFIX = re.compile(r"^(\S+ \S+ \S+ \[\d+\]|\d+:\w .*? [*#.-]) ")
 # Which line of a log to quote: one that names a cause, else the last error that is not a mere consequence.
-CAUSE = re.compile(r"No space left|[Pp]ermission denied|Cannot allocate|Read-only file system")
+CAUSE = re.compile(r"No space left|Check free disk space|[Pp]ermission denied|Cannot allocate|Read-only file system")
 CULPRIT = re.compile(r"FATAL|PANIC|ERROR|error|could not|cannot|No space|denied|[Ff]ailed")
 SYMPTOM = re.compile(r"starting up|not yet accepting|shutting down|does not exist")
 
