@@ -396,7 +396,12 @@ TABLE: Final[Mapping[Act, Rule]] = {
         (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
     ),
     Act.SEE_USAGE: Rule(
-        (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see the usage of everyone. Yours: /nexus usage"),)
+        (
+            AnyOf(
+                (_TENANT_ADMIN,),
+                "Only an admin of this workspace may see the usage of everyone. To see your own: /nexus usage.",
+            ),
+        )
     ),
     Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
     Act.SEE_PROJECT: Rule((KNOWN,)),

@@ -34,12 +34,12 @@ async def _compact(call: Call) -> CommandAnswer:
 
 def _agent(call: Call) -> Agent:
     """The agent whose view is meant: that of a DM or a session, in a room the one that is named, or the first."""
-    if call.conversation.agent_id is not None:
-        return next(agent for agent in call.agents if agent.id == call.conversation.agent_id)
+    own = call.conversation.agent_id
+    here = [agent for agent in call.agents if own is None or agent.id == own]
     slug = call.arguments.get(_AGENT)
-    found = [agent for agent in call.agents if agent.slug == slug] if slug else list(call.agents[:1])
+    found = [agent for agent in here if agent.slug == slug] if slug else here[:1]
     if not found:
-        raise BadInput(f"There is no agent '{slug}': choose one of {', '.join(agent.slug for agent in call.agents)}.")
+        raise BadInput(f"There is no agent '{slug}' here: choose one of {', '.join(agent.slug for agent in here)}.")
     return found[0]
 
 

@@ -92,7 +92,9 @@ async def _forget(call: Call) -> CommandAnswer:
             await _learn_nothing(call, people)
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
-        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, unanswered))
+        return call.unconfirmed(
+            _confirmation(target, found, others, exported + posted, waiting, unanswered, _days(call))
+        )
     async with call.changing() as tx:
         people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
         unanswered_commands = await _unanswered(tx, call, target, people)
@@ -141,10 +143,16 @@ def _with_commands(receipt: forgetting.Receipt, commands: Sequence[uuid.UUID]) -
 
 
 def _confirmation(
-    target: ForgetTarget, found: _Found, others: Sequence[str], exported: int, waiting: int, unanswered: int
+    target: ForgetTarget,
+    found: _Found,
+    others: Sequence[str],
+    exported: int,
+    waiting: int,
+    unanswered: int,
+    days: str,
 ) -> str:
     """What would be erased. `exported`: how many files with exports go with it; `waiting`: how many requests to models
-    that nothing was learnt from yet; `unanswered`: how many commands."""
+    that nothing was learnt from yet; `unanswered`: how many commands; `days`: those that the call names."""
     count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
     also = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     also += f" It deletes {counted(exported, 'exported file')} of yours too." if exported else ""
@@ -159,7 +167,7 @@ def _confirmation(
             more = [f"… and {found.count - MAX_SHOWN:,} more"] if found.count > MAX_SHOWN else []
             total = f"This erases {count}, for good, with all that was made from them.{also}"
             return "\n".join((*found.shown, *more, total))
-    return f"This erases {what}, for good: {count}.{also}"
+    return f"This erases {what}{days}, for good: {count}.{also}"
 
 
 async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
@@ -255,7 +263,7 @@ async def _erase_selected(
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
-        count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}"
+        count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}{_days(call)}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
         since, until = selection.since, selection.until
@@ -312,6 +320,14 @@ def _span(call: Call) -> tuple[datetime | None, datetime | None]:
         None if since is None else start_of_day(since, zone),
         None if until is None else end_of_day(until, zone),
     )
+
+
+def _days(call: Call) -> str:
+    """The days that a call names, for a confirmation: " from 2026-05-01 until 2026-05-03", or nothing for all."""
+    since, until = call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
+    if since is None:
+        return "" if until is None else f" until {until}"
+    return f" from {since} on" if until is None else f" from {since} until {until}"
 
 
 def _blanked_days(call: Call) -> tuple[date | None, date | None]:

@@ -15,6 +15,7 @@ from composer.permissions import ActorFacts
 from composer.projects import members, projects
 from composer.repositories.database import Transaction
 from composer.rights import Act
+from composer.text.counts import counted
 from composer.visibility import ProjectFacts, unknown_project_sentence
 
 
@@ -196,7 +197,7 @@ async def _project_list(call: Call) -> CommandAnswer:
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
-                f"{project.name}{kind}  your role: {project.role}; {project.members} members; "
+                f"{project.name}{kind}  your role: {project.role}; {counted(project.members, 'member')}; "
                 f"rooms: {', '.join(rooms) or 'none'}"
             )
     return CommandAnswer("\n".join(lines) or "You are in no project. To make one: /nexus project create NAME")

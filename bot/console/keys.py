@@ -37,7 +37,7 @@ class Person:
         if user:
             return cls(platform, workspace, external(user, platform))
         if app.settings.owner is None:
-            raise BadInput("Name the person: --user alice, or set NEXUS_OWNER.")
+            raise BadInput("Name the person (nexus keys create --user alice, nexus login alice), or set NEXUS_OWNER.")
         return cls(*owner_place(app.settings.owner))
 
 

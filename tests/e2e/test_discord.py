@@ -450,7 +450,7 @@ async def test_a_button_does_not_confirm_what_has_changed_since_it_was_shown(
     again = await answered(await server.click(shown, shown.components[0]["components"][0]["custom_id"], ada))
     assert "nobody in gemini recalls" in again.content, "the room would now leave gemini, which was not shown"
     listed = await answered(await server.invoke("nexus project list", room, ada))
-    assert "apollo  your role: admin; 1 members; rooms: none" in listed.content
+    assert "apollo  your role: admin; 1 member; rooms: none" in listed.content
 
 
 async def test_a_wrong_command_is_answered_with_its_usage(

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from composer.errors import Refused, Unavailable
+from composer.errors import BadInput, Refused, Unavailable
 from composer.model import Agent
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.budget import budget_of
@@ -191,6 +191,9 @@ async def test_only_room_admins_may_compact_and_the_answer_shows_before_and_afte
     composed = await small.compose("bob", "@nexus and then?", **ROOM)
     assert len(view(composed.prompt)) == 10
     assert "nothing to compact" in (await small.command("carol", "/nexus compact", dm="nexus")).text
+    for place in ({"dm": "nexus"}, ROOM):
+        with pytest.raises(BadInput, match="There is no agent 'nobody' here: choose one of nexus"):
+            await small.command("alice", "/nexus compact nobody", **place)
 
 
 class ScriptedModel:

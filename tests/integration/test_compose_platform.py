@@ -50,5 +50,7 @@ def test_a_missing_workspace_is_named(program: Program) -> None:
     ran = program.run("compose", "--platform", "slack", "--as", "U0ALICE", "--dm", "nexus", "what?")
     assert ran.status == 1
     assert "name another one with -w: T0TEAM" in ran.err
+    export = program.run("export", "--platform", "slak", "-w", "T0TEAM", "--user", "U0ALICE")
+    assert (export.status, "--platform" in export.err) == (2, True)
     wrong = program.run("compose", "--platform", "irc", "--as", "U0ALICE", "--room", "C0TOWN", "what?")
     assert wrong.status == 2

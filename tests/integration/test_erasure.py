@@ -256,6 +256,11 @@ async def test_forget_here_takes_a_span_of_days(harness: AppHarness, settings: S
         harness.clock.tick(24 * 3600)
     asked = await harness.command("alice", "/nexus forget here --since 2026-05-05 --until 2026-05-06", **ROOM)
     assert asked.text.endswith("To confirm: /nexus forget here --since 2026-05-05 --until 2026-05-06 --yes")
+    assert "all that you said and stored here from 2026-05-05 until 2026-05-06, for good: 2 messages" in asked.text
+    everywhere = await harness.command("alice", "/nexus forget everything --until 2026-05-05", **ROOM)
+    assert "all your messages, memories and facts, everywhere until 2026-05-05, for good: 2 mes" in everywhere.text
+    room = await harness.command("alice", "/nexus erase room --since 2026-05-06", **ROOM)
+    assert "This erases 2 messages and 0 other items of #general from 2026-05-06 on, for good" in room.text
     await harness.command("alice", "/nexus forget here --since 2026-05-05 --until 2026-05-06 --yes", **ROOM)
     assert (await find_remains(settings, *(f"zqday{n}" for n in range(4)))).keys() == {"zqday0", "zqday3"}
 

@@ -199,7 +199,7 @@ async def test_a_key_for_a_project_opens_that_project_of_all(harness: AppHarness
 
 
 async def test_the_owner_is_meant_where_nobody_is_named(harness: AppHarness) -> None:
-    with pytest.raises(BadInput, match="Name the person"):
+    with pytest.raises(BadInput, match=r"Name the person \(nexus keys create --user alice, nexus login alice\)"):
         Person.of(harness.app, "console", "default", "")
     assert Person.of(harness.app, "console", "acme", "@Alice") == ALICE
     link = await operator.login(harness.app, Person.of(harness.app, "console", "acme", (await person(harness)).name))

@@ -51,7 +51,7 @@ async def test_who_makes_a_project_is_its_admin_there_and_in_the_chat(
     assert (one.status_code, one.json()) == (200, project)
     assert (await client.get("/v1/projects", headers=bearer(key))).json() == {"items": [project]}
     listed = (await harness.command("alice", "/nexus project list", **ROOM)).text
-    assert listed.startswith("apollo (isolated)  your role: admin; 1 members")
+    assert listed.startswith("apollo (isolated)  your role: admin; 1 member; ")
     alice = (await person(harness, "alice")).id
     assert await audited(harness, "project.created") == [(alice, (), uuid.UUID(project["id"]))]
 

@@ -7,10 +7,19 @@ import typer
 
 from bot.console import operations, render
 from bot.console.cli.failing import EXIT_FAILED, fail
-from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, run_in_app
+from bot.console.cli.invocation import (
+    InWorkspace,
+    Json,
+    OfPlatform,
+    Platform,
+    finish,
+    load_settings,
+    print_json,
+    run_in_app,
+)
 from bot.console.files import write_private
 from bot.console.workspaces import naming_workspaces
-from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
+from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
 from composer.errors import BadInput
 from composer.people.replay import SAME
@@ -39,7 +48,7 @@ def export_command(
     file: Annotated[Path | None, typer.Argument(help="The file to write; default: in this folder.")] = None,
     user: Annotated[str, typer.Option("--user", metavar="USER", help="The user's name, or their id on PLATFORM.")] = "",
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    platform: Annotated[str, typer.Option("--platform", help="discord or slack; default: the terminal.")] = PLATFORM,
+    platform: OfPlatform = Platform.CONSOLE,
     json_lines: Json = False,
 ) -> None:
     """Write all that is one user's into a JSON file that only you may read (docs/export.md)."""
