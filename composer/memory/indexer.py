@@ -136,10 +136,16 @@ class Indexer:
         """
         async with self._exclusive:
             await self._priority.wait()
-            await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
-            if count := await index_next(self._store, tenant, self._extraction, self._quarantined(tenant)):
+            async with self._store.statement(tenant) as tx:
+                waiting = await tx.recall.waiting()
+            if waiting.answered:
+                await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
+            if not (waiting.messages or waiting.items):
+                return False
+            if waiting.messages:
+                count = await index_next(self._store, tenant, self._extraction, self._quarantined(tenant))
                 await self._statistics.rows_written(count)
-                if progress is not None:
+                if progress is not None and count:
                     progress(count, 0)
                 if count == INDEX_BATCH_SIZE:
                     return True
@@ -163,9 +169,6 @@ class Indexer:
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
-        async with self._store.statement(tenant) as tx:
-            if not await tx.messages.answered_ephemeral(1):
-                return
         async with self._store.transaction(tenant) as tx:
             answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:

@@ -48,6 +48,15 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a tenant has waiting: ephemeral messages that were `answered`, `messages` to index, `items` to embed."""
+
+    answered: bool = False
+    messages: bool = False
+    items: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A candidate for recall: its similarity by meaning (cosine, None without a vector) and by words (BM25), and a bit
     in `matched` for each search term that it contains.
@@ -209,6 +218,11 @@ class Recall:
         stored = await self._sql.fetch_value("deployment_get", key="embedder")
         if self._embedder is None or stored is None or json.loads(stored) != json.loads(self._embedder):
             logger.warning("recall.words_only", reason=REEMBEDDED)
+
+    async def waiting(self) -> Waiting:
+        """What is to be erased, indexed or embedded."""
+        row = await self._sql.fetch_one("indexing_waiting")
+        return Waiting() if row is None else Waiting(row["answered"], row["messages"], row["items"])
 
     async def unindexed_messages(self, limit: int) -> list[Message]:
         """The next messages that are not indexed, locked."""

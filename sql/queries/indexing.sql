@@ -31,6 +31,21 @@ FROM added JOIN new USING (id) CROSS JOIN json_each_text(new.postings::json) AS 
 -- Remove items from the recall index. Their postings are deleted with them.
 DELETE FROM recall_index WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
+-- name: indexing_waiting
+-- What a tenant has waiting: ephemeral messages whose turns are finished, messages to index, items to embed. It sets its
+-- tenant itself, as api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT EXISTS (SELECT FROM messages AS m
+                   WHERE m.tenant_id = within.tenant::uuid AND m.ephemeral
+                         AND NOT EXISTS (SELECT FROM turns AS t
+                                         WHERE t.tenant_id = within.tenant::uuid AND t.state <> 'sent'
+                                               AND (t.message_id = m.id OR t.reply_id = m.id))) AS answered,
+           EXISTS (SELECT FROM messages WHERE tenant_id = within.tenant::uuid AND NOT indexed) AS messages,
+           EXISTS (SELECT FROM recall_index WHERE tenant_id = within.tenant::uuid AND embedding IS NULL) AS items
+) AS found
+
 -- name: recall_unembedded
 -- List items without a vector, with the text to embed and the version of their row. It sets its tenant itself, as
 -- api_key_find does.

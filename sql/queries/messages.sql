@@ -6,18 +6,13 @@ ORDER BY at DESC, seq DESC
 LIMIT :limit
 
 -- name: messages_ephemeral_answered
--- List ephemeral messages whose turns are finished, with their conversations. It sets its tenant itself, as api_key_find
--- does.
-SELECT found.*
-FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
-CROSS JOIN LATERAL (
-    SELECT m.id, m.conversation_id FROM messages AS m
-    WHERE m.tenant_id = within.tenant::uuid AND m.ephemeral
-          AND NOT EXISTS (SELECT FROM turns AS t
-                          WHERE t.tenant_id = within.tenant::uuid AND t.state <> 'sent'
-                                AND (t.message_id = m.id OR t.reply_id = m.id))
-    LIMIT :limit
-) AS found
+-- List ephemeral messages whose turns are finished, with their conversations.
+SELECT m.id, m.conversation_id FROM messages AS m
+WHERE m.tenant_id = :tenant_id AND m.ephemeral
+      AND NOT EXISTS (SELECT FROM turns AS t
+                      WHERE t.tenant_id = :tenant_id AND t.state <> 'sent'
+                            AND (t.message_id = m.id OR t.reply_id = m.id))
+LIMIT :limit
 
 -- name: messages_known
 -- List which of these messages are stored or were erased.

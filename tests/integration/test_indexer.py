@@ -181,6 +181,8 @@ async def test_what_was_answered_is_erased_although_indexing_fails(
     async with open_harness(settings, embedder=HashedWords()) as harness:
         await harness.command("olga", "/nexus opt-out", dm="nexus")
         monkeypatch.setattr(indexer, "index_next", failing)
+        with pytest.raises(RuntimeError):
+            await harness.say("bob", "this waits to be indexed", room="general")
         with pytest.raises(RuntimeError):  # of the indexing that follows the answer
             await harness.ask("olga", "my diagnosis is zebraflu", dm="nexus")
         async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
