@@ -1,10 +1,11 @@
 """The buttons that confirm a command: who was shown what, until they press.
 
-They live in memory: after a restart a press is refused, and the command can be given again.
+They live in memory: after a restart a press is refused, and the command can be given again. The command that a press
+runs is recorded before as any other is (bot/commands/idempotency.py).
 """
 
 import secrets
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -12,7 +13,7 @@ from typing import Final, Protocol
 from cachetools import LRUCache, TTLCache
 
 from bot.commands.command import CommandAnswer
-from composer.errors import Refused
+from composer.errors import Refused, Unavailable
 from composer.model import Incoming
 
 LABEL: Final = "Yes, do it"
@@ -29,6 +30,9 @@ class Run(Protocol):
     def __call__(self, incoming: Incoming, /, *, preview: bool = False) -> Awaitable[CommandAnswer]:
         """The answer, or the sentence that says why there is none."""
         ...
+
+
+Begin = Callable[[Incoming], Awaitable[bool]]  # records a command before it runs; False: it was recorded before
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,13 @@ class Confirmations:
         self._waiting[id] = _Shown(incoming, answer)
         return id
 
-    async def press(self, id: str, pressed: Incoming, now: datetime, run: Run) -> tuple[Incoming, CommandAnswer]:
-        """Run the command of a button as whoever pressed it. Returns what was run, with its answer. If the command
-        would do something else by now, or open something else, that is shown instead; how much it reaches may have
-        changed. Raises Refused for a press that does not count."""
+    async def press(
+        self, id: str, pressed: Incoming, now: datetime, run: Run, begin: Begin
+    ) -> tuple[Incoming, CommandAnswer]:
+        """Run the command of a button as whoever pressed it. Returns what was run, with its answer: mark that answered
+        once it was shown. If the command would do something else by now, or open something else, that is shown instead;
+        how much it reaches may have changed. Raises Refused for a press that does not count, and Unavailable for one
+        that could not be recorded: then the button still works."""
         # Nothing is awaited until the button is used, so of two presses at once the second finds it used.
         if (used := self._used.get(id)) is not None and _same(used, pressed):
             raise Refused(USED)
@@ -73,6 +80,14 @@ class Confirmations:
         if _meaning(again) != _meaning(shown.answer):
             return asked, again
         confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.answer.confirm)
+        try:
+            begun = await begin(confirmed)
+        except Unavailable:
+            self._waiting[id] = shown
+            self._used.pop(id, None)
+            raise
+        if not begun:
+            raise Refused(USED)
         return confirmed, await run(confirmed)
 
 

@@ -6,6 +6,7 @@ was sent. The next process adopts what a dead one left unanswered, and runs it i
 
 import json
 import uuid
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -109,6 +110,37 @@ async def answer_interrupted(
     if incoming is None:
         return CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
     return await run(incoming)
+
+
+class InterruptedCommands:
+    """The commands that dead processes had begun in one workspace, until this process has answered each.
+
+    `as_now` and `run` are those of `answer_interrupted`; `answer` shows an answer to the sender of a command.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        as_now: Callable[[Incoming], Awaitable[Incoming | None]],
+        run: Callable[[Incoming], Awaitable[CommandAnswer]],
+        answer: Callable[[InterruptedCommand, CommandAnswer], Awaitable[None]],
+    ) -> None:
+        self._app = app
+        self._as_now = as_now
+        self._run = run
+        self._answer = answer
+        self._taken = deque[InterruptedCommand]()  # over from dead processes: nobody else finishes these
+
+    async def finish(self, workspace: Workspace) -> None:
+        """Take over what there is, finish and answer it, the oldest first. Raises Unavailable: call it again then, and
+        it goes on."""
+        self._taken += await adopt_interrupted(self._app, workspace)
+        while self._taken:
+            command = self._taken[0]
+            found = await answer_interrupted(self._app, workspace, command, self._as_now, self._run)
+            self._taken.popleft()
+            await self._answer(command, found)
+            await mark_answered(self._app, workspace, command.incoming)
 
 
 async def _is_discarded(app: App, workspace: Workspace, incoming: Incoming) -> bool:

@@ -11,7 +11,7 @@ import discord
 import structlog
 
 from bot.commands import confirmations
-from bot.commands.idempotency import InterruptedCommand
+from bot.commands.idempotency import InterruptedCommands
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
@@ -272,10 +272,11 @@ class DiscordAdapter:
         client = self._client
         assert client is not None
         for name in self._guilds.names:
-            workspace, found = self._app.directory.workspace(PLATFORM, name), list[InterruptedCommand]()
+            workspace = self._app.directory.workspace(PLATFORM, name)
+            interrupted = slash.interrupted_commands(self._app, client)
 
-            async def resume(workspace: Workspace = workspace, adopted: list[InterruptedCommand] = found) -> None:
-                await slash.resume(self._app, client, workspace, adopted)
+            async def resume(workspace: Workspace = workspace, commands: InterruptedCommands = interrupted) -> None:
+                await commands.finish(workspace)
                 await self._privacy_notices.resume(workspace)
 
             await self._backoff.retry(resume, "discord.resume_retrying")

@@ -13,8 +13,7 @@ from bot.commands.command import AnswerFile, Command, CommandAnswer, Flag
 from bot.commands.confirmations import LABEL, LIFETIME, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
-    adopt_interrupted,
-    answer_interrupted,
+    InterruptedCommands,
     begin_command,
     mark_answered,
 )
@@ -26,7 +25,7 @@ from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
 from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, with_rights
 from composer.app import App
-from composer.errors import BadInput, NexusError, Refused
+from composer.errors import BadInput, NexusError
 from composer.model import ConversationKind, Incoming
 from composer.workspace import Workspace
 
@@ -212,11 +211,13 @@ async def press(
             await _show(interaction.followup, CommandAnswer(pressed))
             return
         try:
-            id = str(dict(interaction.data or {}).get("custom_id"))
-            ran, found = await confirmations.press(id, pressed, app.clock.now(), partial(_run, app))
-        except Refused as error:
+            id, now = str(dict(interaction.data or {}).get("custom_id")), app.clock.now()
+            begin = partial(begin_command, app, workspace, address=_address(interaction))
+            ran, found = await confirmations.press(id, pressed, now, partial(_run, app), begin)
+        except NexusError as error:
             ran, found = pressed, CommandAnswer(str(error))
         await _show(interaction.followup, found, confirmations.button(ran, found))
+        await mark_answered(app, workspace, ran)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
@@ -252,10 +253,14 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
         incoming = _located(app, workspace, interaction, text)
         if isinstance(incoming, str):
             return incoming
-        address = {"application": str(interaction.application_id), "token": interaction.token}
-        return incoming if await begin_command(app, workspace, incoming, address) else None
+        return incoming if await begin_command(app, workspace, incoming, _address(interaction)) else None
     except NexusError as error:
         return str(error)
+
+
+def _address(interaction: discord.Interaction) -> dict[str, str]:
+    """Where an interaction is answered, also by another process."""
+    return {"application": str(interaction.application_id), "token": interaction.token}
 
 
 def _located(app: App, workspace: Workspace, interaction: discord.Interaction, text: str) -> Incoming | str:
@@ -282,17 +287,10 @@ async def _run(app: App, incoming: Incoming, *, preview: bool = False, late: boo
         )
 
 
-async def resume(app: App, client: discord.Client, workspace: Workspace, adopted: list[InterruptedCommand]) -> None:
-    """Finish and answer what an earlier process did not finish. If it raises Unavailable, call it again
-    with the same list of those that were taken over."""
-    adopted += await adopt_interrupted(app, workspace)
-    while adopted:
-        interrupted = adopted[0]
-        run = partial(_run, app, late=True)
-        found = await answer_interrupted(app, workspace, interrupted, partial(_as_now, client), run)
-        del adopted[0]
-        await _answer_late(client, interrupted, found)
-        await mark_answered(app, workspace, interrupted.incoming)
+def interrupted_commands(app: App, client: discord.Client) -> InterruptedCommands:
+    """What earlier processes did not finish of the commands of one workspace."""
+    run = partial(_run, app, late=True)
+    return InterruptedCommands(app, partial(_as_now, client), run, partial(_answer_late, client))
 
 
 async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None:

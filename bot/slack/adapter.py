@@ -24,7 +24,6 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.commands import confirmations
-from bot.commands.idempotency import InterruptedCommand
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
@@ -257,12 +256,10 @@ class SlackAdapter:
         """Answer the questions and commands and post the notices that an earlier process of this workspace did not
         finish, however long the database is unavailable."""
 
-        adopted: list[InterruptedCommand] = []
-
         async def resume() -> None:
             await self._app.turns.adopt()
             await self._app.voice_notes.adopt(self._app.turns.served)
-            await self.commands.resume(adopted)
+            await self.commands.resume()
             await self._privacy_notices.resume(await self.inbox.workspace())
 
         await self._backoff.retry(resume, "slack.resume_retrying")

@@ -13,8 +13,7 @@ from bot.commands.command import CommandAnswer
 from bot.commands.confirmations import LABEL, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
-    adopt_interrupted,
-    answer_interrupted,
+    InterruptedCommands,
     begin_command,
     mark_answered,
 )
@@ -56,6 +55,7 @@ class SlackCommands:
         self._files = files
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
+        self._interrupted = InterruptedCommands(app, self._as_now, partial(self._run, late=True), self._answer_late)
 
     async def slash(self, payload: Mapping[str, Any], respond_later: Respond) -> Message | None:
         """Run a slash command. Returns what to show at once, if anything; `respond_later` shows what takes longer."""
@@ -79,23 +79,27 @@ class SlackCommands:
         self._tasks.start(self._press(payload, respond))
 
     async def _press(self, payload: Mapping[str, Any], respond: Respond) -> None:
-        action, channel = payload["actions"][0], str(payload["channel"]["id"])
+        action, channel, ran = payload["actions"][0], str(payload["channel"]["id"]), None
+        thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
         try:
             place = await self._place({"channel_id": channel})
             if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
                 inside = room_place(channel, place.private, place.stated_at, place.title, str(action["value"]))
                 place = replace(inside, outsiders=place.outsiders, outsiders_at=place.outsiders_at)
             pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
-            now = self._app.clock.now()
-            ran, answer = await self._confirmations.press(str(action["action_id"]), pressed, now, self._run)
+            id, now, workspace = str(action["action_id"]), self._app.clock.now(), await self._inbox.workspace()
+            address = {"response_url": str(payload.get("response_url") or "")} | thread
+            begin = partial(begin_command, self._app, workspace, address=address)
+            ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
             parts = await self._finished(ran, answer)
         except NexusError as error:
             parts = _parts(str(error))
         except Exception:
             logger.exception("slack.press_failed", action=str(action["action_ts"]))
             parts = _parts(_failed(str(action["action_ts"])))
-        thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
         await _show_parts(respond, [part | thread for part in parts])
+        if ran is not None:
+            await mark_answered(self._app, await self._inbox.workspace(), ran)
 
     async def close(self) -> None:
         """Wait for the answers that are still to be shown."""
@@ -152,24 +156,19 @@ class SlackCommands:
             except NexusError as error:
                 logger.warning("slack.command_unanswered", message=incoming.id, error=str(error))
 
-    async def resume(self, adopted: list[InterruptedCommand]) -> None:
-        """Finish and answer what an earlier process did not finish. If it raises Unavailable, call it again
-        with the same list of those that were taken over."""
-        workspace = await self._inbox.workspace()
-        adopted += await adopt_interrupted(self._app, workspace)
-        while adopted:
-            interrupted = adopted[0]
-            found = await answer_interrupted(
-                self._app, workspace, interrupted, self._as_now, partial(self._run, late=True)
-            )
-            del adopted[0]
-            answer = await self._finished(interrupted.incoming, found)
-            url = interrupted.address.get("response_url")
-            if url is None:
-                await self._show(interrupted.address, interrupted.incoming, answer)
-            else:
-                await _show_parts(partial(_respond, AsyncWebhookClient(url, logger=QUIET)), answer)
-            await mark_answered(self._app, workspace, interrupted.incoming)
+    async def resume(self) -> None:
+        """Finish and answer what an earlier process did not finish. Raises Unavailable: call it again then."""
+        await self._interrupted.finish(await self._inbox.workspace())
+
+    async def _answer_late(self, interrupted: InterruptedCommand, found: CommandAnswer) -> None:
+        """Answer a command where it was given."""
+        answer, address = await self._finished(interrupted.incoming, found), dict(interrupted.address)
+        url = address.pop("response_url", None)
+        if url is None:
+            await self._show(address, interrupted.incoming, answer)
+        else:
+            respond = partial(_respond, AsyncWebhookClient(url, logger=QUIET))
+            await _show_parts(respond, [part | address for part in answer])
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
@@ -261,7 +260,7 @@ def _failed(id: str) -> str:
 
 
 async def _respond(address: AsyncWebhookClient, message: Message) -> None:
-    await address.send(**message, response_type="ephemeral")
+    await address.send_dict({**message, "response_type": "ephemeral", "replace_original": False})
 
 
 def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:

@@ -1,15 +1,17 @@
 """A button does what was shown: not less because the room went on talking, and never something else."""
 
+from functools import partial
 from typing import Any
 
 import asyncpg
 import pytest
 
 from bot.commands.command import CommandAnswer
-from bot.commands.confirmations import Confirmations
+from bot.commands.confirmations import USED, Begin, Confirmations
+from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from composer.errors import NexusError, NotFound
+from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.model import Incoming
 from tests.support.harness import AppHarness
 
@@ -22,7 +24,9 @@ def given(harness: AppHarness, text: str) -> Incoming:
     return incoming(harness.workspace(), place_of("general", None, None), "alice", text, harness.clock.tick())
 
 
-async def pressed(harness: AppHarness, confirmations: Confirmations, button: str | None) -> CommandAnswer:
+async def pressed(
+    harness: AppHarness, confirmations: Confirmations, button: str | None, begin: Begin | None = None
+) -> CommandAnswer:
     async def run(command: Incoming, *, preview: bool = False) -> CommandAnswer:
         try:
             return await run_command(harness.app, harness.workspace(), command, preview=preview)
@@ -30,7 +34,8 @@ async def pressed(harness: AppHarness, confirmations: Confirmations, button: str
             return CommandAnswer(str(error))
 
     assert button is not None
-    return (await confirmations.press(button, given(harness, ""), harness.clock.now(), run))[1]
+    begin = begin or partial(begin_command, harness.app, harness.workspace(), address={})
+    return (await confirmations.press(button, given(harness, ""), harness.clock.now(), run, begin))[1]
 
 
 async def shown(harness: AppHarness, confirmations: Confirmations, text: str) -> str | None:
@@ -54,6 +59,35 @@ async def test_a_button_that_was_pressed_keeps_none_of_the_words_that_it_forgot(
     assert "quokka7" in str(dict(confirmations._waiting))
     assert "Forgotten for good: 2 messages" in (await pressed(harness, confirmations, button)).text
     assert "quokka7" not in str((dict(confirmations._waiting), dict(confirmations._used)))
+
+
+async def test_a_press_that_can_not_be_recorded_does_nothing_and_the_button_still_works(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus erase room")
+
+    async def unavailable(command: Incoming) -> bool:
+        raise Unavailable("The database does not answer.")
+
+    with pytest.raises(Unavailable):
+        await pressed(harness, confirmations, button, unavailable)
+    assert "Forgotten for good: 1 message" in (await pressed(harness, confirmations, button)).text
+    with pytest.raises(Refused, match="pressed this button before"):
+        await pressed(harness, confirmations, button)
+
+
+async def test_a_press_that_was_recorded_before_does_nothing(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus erase room")
+
+    async def known(command: Incoming) -> bool:
+        return False
+
+    with pytest.raises(Refused) as refused:
+        await pressed(harness, confirmations, button, known)
+    assert str(refused.value) == USED
+    assert "1 message" in (await harness.command("alice", "/nexus erase room", **ROOM)).text
 
 
 async def test_looking_again_never_does_the_act(harness: AppHarness) -> None:
