@@ -278,7 +278,7 @@ async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
         ) from error
     except asyncpg.DiskFullError as error:
         raise Unavailable(
-            "The database has no disk space left; its admin has to look at that.",
+            "The database has no disk space left; try again in a moment.",
             operator=f"The database at {url.place} has no disk space left; nothing was stored.",
         ) from error
     except UNAVAILABLE_ERRORS as error:

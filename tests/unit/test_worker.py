@@ -145,5 +145,5 @@ async def test_a_turn_that_waits_for_disk_space_is_not_said_to_be_lost() -> None
     with pytest.raises(Unavailable) as full:
         async with translate_postgres_errors(ServerUrl("postgresql://127.0.0.1/nexus")):
             raise asyncpg.DiskFullError
-    assert str(full.value) == "The database has no disk space left; its admin has to look at that."
+    assert str(full.value) == "The database has no disk space left; try again in a moment."
     assert "nothing was stored" in for_operator(full.value)
