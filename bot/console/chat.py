@@ -251,9 +251,9 @@ class Chat:
         here."""
         try:
             await self._switch(replace(self._position, user=user))
-        except NotFound:
+        except NotFound as error:
             if self._scripted:
-                raise
+                raise NotFound(f"{user} may not be here: go to another place first, such as /dm.") from error
             place = place_of(None, self._app.settings.agents[0].slug, None)
             await self._switch(replace(self._position, user=user, place=place))
 

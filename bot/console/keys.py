@@ -3,7 +3,7 @@
 import secrets
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.script.places import PLATFORM, external
@@ -57,7 +57,8 @@ async def create(
             granted += [each for each in usual if each not in (Grants.READ_PROJECTS, Grants.WRITE_PROJECTS)]
         wanted = KeyRequest(request.vendor, request.name, granted or None, request.expires_at)
         secret = secrets.token_bytes(SECRET_BYTES)
-        return await issuing.create_key(tx, at.tenant, user, wanted, secret, app.clock.now(), by=None)
+        made = await issuing.create_key(tx, at.tenant, user, wanted, secret, app.clock.now(), by=None)
+        return replace(made, entry=replace(made.entry, user_name=user.name))
 
 
 async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[Opening]]]:

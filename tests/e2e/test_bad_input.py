@@ -122,6 +122,11 @@ def test_a_batch_with_a_bad_line_is_refused_as_a_whole(program: Program) -> None
     path = program.script({"id": "1", "user": "alice", "room": "a", "dm": "nexus", "text": "x"}, name="b.jsonl")
     ran = program.run("compose", "--batch", path)
     assert_refused(ran, 2, f"nexus: {path}:1: name exactly one of room, dm and session.")
+    for beside in (["--as", "alice"], ["--room", "general"], ["what?"]):
+        ran = program.run("compose", "--batch", path, *beside)
+        assert_refused(
+            ran, 2, "nexus: With --batch each line names its user, its place and its question: leave them out here."
+        )
 
 
 def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:

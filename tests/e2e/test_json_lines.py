@@ -52,17 +52,26 @@ def test_the_script_of_the_page_is_played_and_the_commands_print_their_keys(prog
         "backup": ("backup", program.folder / "backup"),
         "restore FILE": ("restore", "--trust", program.folder / "backup"),
         "export --user alice": ("export", "--user", "alice", "-w", "acme", program.folder / "export.json"),
+        "keys create --user alice": ("keys", "create", "--user", "alice", "-w", "acme"),
+        "keys list": ("keys", "list"),
+        "login alice": ("login", "alice", "-w", "acme"),
         "replay TURN": ("replay", played.lines[0]["turn"]),
         "reembed --status": ("reembed", "--status"),
         "import --undo RUN": ("import", "--undo", "RUN", "--yes"),
     }
-    run = ""
+    run, made = "", dict[str, object]()
     assert set(given) == set(KEYS)
     for command, words in given.items():
         home = {"NEXUS_HOME": str(program.folder / "restored")} if command == "restore FILE" else {}
         done = program.run(*(run if word == "RUN" else word for word in words), "--json", **home)
         assert done.lines, (command, done.err)
         run = done.lines[0]["run"] if command == "import FILE" else run
+        if command == "keys create --user alice":
+            made = done.lines[0]
+            continue
         assert set(done.lines[0]) == KEYS[command] - OF_PARTS.get(command, set()), command
+    [key] = program.run("keys", "list", "--json").lines
+    assert (key["tenant"], key["name"]) == ("acme", "alice")
+    assert {"key": made["key"], **key} == made, "a new key is printed as it is listed"
     checks = json.loads(program.run("doctor", "--json").out)["checks"]
     assert set(checks[0]) == OF_PARTS["doctor"]

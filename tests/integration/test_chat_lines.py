@@ -148,7 +148,9 @@ async def test_a_script_does_not_move_elsewhere_with_another_user(
     await harness.say("alice", "closed", room="general", private=True)
     chat = chat_of(harness, scripted=True)
     await chat.run(typed("/as bob", "/remember after"))
-    assert "Remembered" not in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "Remembered" not in shown.out
+    assert "bob may not be here: go to another place first, such as /dm." in shown.err
     assert chat.failed
 
 

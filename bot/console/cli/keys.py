@@ -47,7 +47,8 @@ def keys_create(
             person = work.Person.of(app, platform, workspace, user)
             made = await work.create(app, person, request, project or (), permission or ())
         if json_lines:
-            print_json({"key": made.text, **work.as_json(made.entry, "")})
+            tenant = app.directory.workspace(person.platform, person.workspace).tenant
+            print_json({"key": made.text, **work.as_json(made.entry, tenant)})
         else:
             render.show(made.text)
             render.show(f"For {', '.join(made.entry.permissions)}. It is stored nowhere, and not shown again.")

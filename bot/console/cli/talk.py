@@ -156,6 +156,8 @@ def compose(
     """Show the prompt that would be sent, with its sources and timings. Stores nothing."""
     settings = load_settings()
     if batch is not None:
+        if text is not None or user is not None or room is not None or dm is not None or session is not None:
+            fail(BadInput("With --batch each line names its user, its place and its question: leave them out here."))
         _compose_batch(settings, batch, top_k, platform)
         return
     if text is None or user is None:
