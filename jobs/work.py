@@ -1,7 +1,8 @@
 """The work of each job. A job goes through all tenants, and one tenant's failure does not stop the others."""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import structlog
 
 from composer.app import App
+from composer.errors import Unavailable
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REPEATED_FOR
@@ -120,7 +122,9 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 async def expire(run: JobRun) -> None:
     """Erase expired memories and prompts, unused codes, invitations and login links, keys, tokens and web sessions that
     have ended, registrations of apps that nobody connected, and old records of commands, of changes, of writes over the
-    API and of turns of the gateway."""
+    API and of turns of the gateway; and cached views that nobody reads any more, since something in them was erased
+    while the cache was away."""
+    cached = await _cached_versions(run)
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
@@ -135,11 +139,21 @@ async def expire(run: JobRun) -> None:
             await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
             await tx.gateway_turns.delete_before(run.now - TURN_LASTS)
             await tx.gateway_exchanges.delete_before(run.now - REMEMBERED_FOR)
+            current = await tx.conversations.versions(sorted(cached))
+        with suppress(Unavailable):  # the next run does it
+            await run.app.cache.drop([id for id, version in current.items() if version != cached[id]])
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
     await OAuthClients(run.app.database).delete_unused(run.now)
     await _each_tenant(run, one)
+
+
+async def _cached_versions(run: JobRun) -> Mapping[uuid.UUID, int]:
+    try:
+        return await run.app.cache.versions()
+    except Unavailable:
+        return {}
 
 
 async def _expire_prompts(run: JobRun, tenant: uuid.UUID, before: datetime) -> None:

@@ -136,6 +136,11 @@ class Conversations:
         """Invalidate cached views, after a change other than appending messages."""
         await self._sql.execute("conversations_bump_version", ids=list(ids))
 
+    async def versions(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, int]:
+        """The versions of those of these conversations that are this tenant's."""
+        rows = await self._sql.fetch("conversation_versions", ids=list(ids))
+        return {row["id"]: row["version"] for row in rows}
+
     async def received(self, platform: str, workspace: str) -> list[ReceivedConversation]:
         """How far each conversation of a workspace was received, latest first."""
         return [

@@ -5,8 +5,9 @@ missed a change (a crash, a lost connection) is never used.
 """
 
 import json
+import re
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from functools import lru_cache
@@ -28,6 +29,7 @@ TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt
 MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
 DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
+SCANNED: Final = 1_000  # keys at once
 ERASED: Final = "erased"  # in place of a version
 ERASED_SECONDS: Final = (
     120  # for which nothing is cached after an erasure; whoever reads the log has written long before
@@ -146,6 +148,21 @@ class RedisWorkingCache:
                 pipeline.delete(*_keys(conversation))
             await self._run(pipeline.execute())
 
+    async def versions(self) -> dict[uuid.UUID, int]:
+        """The version of every cached view, of whichever tenant. Raises Unavailable."""
+        found: dict[uuid.UUID, int] = {}
+        keys: list[str] = await self._run(_all(self._redis.scan_iter(_VERSIONS, count=SCANNED)))
+        for start in range(0, len(keys), SCANNED):
+            some = keys[start : start + SCANNED]
+            pipeline = self._redis.pipeline(transaction=False)
+            for key in some:
+                pipeline.get(key)
+            for key, version in zip(some, await self._run(pipeline.execute()), strict=True):
+                named = _VERSION_KEY.fullmatch(key)
+                if named is not None and version is not None and version.isdecimal():
+                    found[uuid.UUID(named[1])] = int(version)
+        return found
+
     async def erase(self, conversations: Sequence[uuid.UUID]) -> None:
         """Drop the cached views of conversations in which something was erased, and let nobody cache one that was read
         before. While the server is away they wait for the next call."""
@@ -195,6 +212,14 @@ class RedisWorkingCache:
 def _keys(conversation: uuid.UUID) -> tuple[str, str]:
     """The keys of a conversation's list and version. The braces put both on one node of a cluster."""
     return f"nexus:{{{conversation}}}:working", f"nexus:{{{conversation}}}:version"
+
+
+_VERSIONS: Final = "nexus:{*}:version"
+_VERSION_KEY: Final = re.compile(r"nexus:\{([0-9a-f-]{36})\}:version")
+
+
+async def _all(keys: AsyncIterator[str]) -> list[str]:
+    return [key async for key in keys]
 
 
 def _encode(message: Message) -> str:

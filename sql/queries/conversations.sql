@@ -48,6 +48,10 @@ UPDATE conversations SET name = :name WHERE tenant_id = :tenant_id AND id = :id 
 -- Raise the version of conversations whose messages changed other than by appending (an edit, an erasure).
 UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
+-- name: conversation_versions
+-- Get the versions of conversations.
+SELECT id, version FROM conversations WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+
 -- name: room_set_private
 -- Make a room private or public. A new namespace starts numbering at a multiple of 100, so that the position of its window does
 -- not reveal how many messages came before.

@@ -2,11 +2,13 @@
 
 from collections.abc import Coroutine, Sequence
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
 import redis
 
+from bot.console import jobs as schedule
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import Conversation, Message, Trust, derived_id
@@ -87,6 +89,25 @@ async def test_what_is_forgotten_while_the_cache_is_away_is_taken_out_of_it_late
     assert await tables_with_secret(settings) == {"cache"}
     await harness.say("bob", "something else", room="elsewhere")
     assert await tables_with_secret(settings) == set()
+
+
+async def test_what_is_forgotten_while_the_cache_is_away_goes_after_a_restart_too(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never_told(cache: RedisWorkingCache, conversations: Sequence[UUID]) -> None:
+        raise Unavailable("The working cache does not answer.")
+
+    await harness.say("bob", "something else", room="elsewhere")
+    await harness.compose("bob", "@nexus hello there", room="elsewhere")
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await harness.compose("alice", "@nexus hello there", **ROOM)
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisWorkingCache, "erase", never_told)
+        await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
+    assert await tables_with_secret(settings) == {"cache"}
+    assert (await schedule.run(harness.app, "expiry", harness.clock.now())).state == "done"
+    assert await tables_with_secret(settings) == set()
+    assert len(await harness.app.cache.versions()) == 1, "what is current stays"
 
 
 async def store_secret(harness: AppHarness, **where: Any) -> None:
