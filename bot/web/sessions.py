@@ -11,7 +11,7 @@ from typing import Final
 from weakref import WeakSet
 
 from composer.app import App
-from composer.errors import BadInput, Conflict, NotFound
+from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
 from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
 from composer.model import Turn, TurnState
@@ -184,6 +184,9 @@ class ApiSessions:
                 if not await is_valid():
                     yield Event(EventKind.REVOKED, REVOKED)
                     return
+                if heard is not None and not asked.ephemeral and await self._is_erased(asked):
+                    yield Event(EventKind.FAILED, ERASED)
+                    return
             if heard is not None and heard.kind in (EventKind.CHUNK, EventKind.DELAY):
                 sentence = heard.text if heard.kind is EventKind.DELAY else sentence
                 yield heard
@@ -207,6 +210,17 @@ class ApiSessions:
         if heard is None and view.abandoned:
             return Event(EventKind.FAILED, sentence, view)
         return None
+
+    async def _is_erased(self, asked: Asked) -> bool:
+        """Whether a question is gone; while the database does not answer, it is not."""
+        try:
+            async with self._app.database.transaction(asked.owner.workspace.tenant_id, snapshot=True) as tx:
+                await get_turn(tx, asked.owner, asked.turn)
+        except NotFound:
+            return True
+        except Unavailable:
+            pass
+        return False
 
     async def view(self, owner: SessionOwner, turn: uuid.UUID) -> TurnView:
         """A turn of the person's sessions as it is now. One that a dead process was to answer is taken over. Raises

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.sessions import ApiSessions, EventKind
+from bot.web.sessions import ERASED, ApiSessions, Event, EventKind
 from composer.app import open_app
 from composer.errors import BadInput, Conflict, NotFound
 from composer.memory.forget import RETRACTED
@@ -171,6 +171,23 @@ async def test_a_stream_ends_when_its_key_is_revoked(sessions: Sessions, model: 
     kinds = [event.kind async for event in sessions.served.follow(asked, until_revoked)]
     assert kinds[-1] is EventKind.REVOKED
     assert EventKind.ANSWER not in kinds
+    model.gate.set()
+
+
+async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_model_writes(
+    sessions: Sessions, model: Model
+) -> None:
+    # Whether the question is still there was looked at only where the model was silent for a while.
+    alice = await sessions.bearer("alice")
+    model.gate = asyncio.Event()
+    asked = await sessions.ask(alice, "which is it?")
+    await sessions.served.forget(alice, None, "s1", None)
+    pieces = 300_000
+    for _ in range(pieces):
+        asked.listener.heard.put_nowait(Event(EventKind.CHUNK, "zqword"))
+    events = [event async for event in sessions.served.follow(asked, valid)]
+    assert (events[-1].kind, events[-1].text) == (EventKind.FAILED, ERASED)
+    assert len(events) < pieces
     model.gate.set()
 
 
