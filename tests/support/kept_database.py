@@ -21,8 +21,8 @@ from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
 
 MAX_TESTS: Final = 150  # that share a database: deleted rows stay in its files
 MAX_CONNECTIONS: Final = 20  # of the service, of all apps of a test together
-# What rows do not show: tables, columns, functions, rights, rules and settings, and what the planner knows of the tables.
-# Of each catalog, how many rows and which transaction wrote last: a change writes a row, or leaves fewer.
+# What rows do not show: tables, columns, functions, rights, rules and settings, and what the planner knows of the
+# tables. Of each catalog, how many rows and which transaction wrote last: a change writes a row, or leaves fewer.
 STRUCTURE: Final = " || ".join(
     f"(SELECT concat(count(*), ' ', min(age(xmin)) - age('100'::xid), ' ', {more}, ',') FROM {catalog} WHERE {those})"
     for catalog, those, more in (
