@@ -7,15 +7,12 @@ import asyncpg
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.entries import probe
 from composer.repositories.database import Transaction
 from composer.settings import PlanSettings, Settings
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -33,13 +30,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     }
     async with open_harness(settings.model_copy(update=changed)) as harness:
         yield harness
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def admin(harness: AppHarness, name: str = "root", **options: Any) -> dict[str, str]:

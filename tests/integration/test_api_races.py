@@ -31,11 +31,6 @@ AT_ONCE = 8
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 400}
     async with open_harness(settings.model_copy(update=many), model=model) as harness:

@@ -29,11 +29,6 @@ AGENTS = (AgentSettings(model="gpt-4o"), AgentSettings(slug="scribe", name="Scri
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     async with open_harness(settings.model_copy(update={"agents": AGENTS}), model=model) as harness:
         for user in ("alice", "bob"):

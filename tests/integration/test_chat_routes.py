@@ -24,11 +24,6 @@ Events = list[tuple[str, dict[str, object]]]
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     many = {"agents": AGENTS, "requests_per_minute": 10_000}
     async with open_harness(settings.model_copy(update=many), model=model) as harness:

@@ -1,36 +1,20 @@
 """A project that is renamed or deleted: nobody loses what they wrote for it, and nobody else gets it."""
 
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.errors import NotFound
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
 ROOM = {"room": "general"}
 BACK = {"team": None, "project": None, "everyone": False, "former_member": False}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
 
 
 async def project_of(harness: AppHarness, client: httpx2.AsyncClient, *, isolated: bool = False) -> str:

@@ -22,15 +22,10 @@ from composer.model import (
 from composer.repositories.entries import EntryFilter
 from composer.visibility import Grants, Readable
 from tests.support.entries import OF_TOOL, Hub
-from tests.support.harness import START, AppHarness
+from tests.support.harness import START
 from tests.support.stored_rows import Rows, Tag
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
 
 
 async def filled(hub: Hub) -> None:

@@ -15,14 +15,8 @@ from composer.settings import Settings
 from tests.integration.test_teams import manage, team_of
 from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains
-from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
 
 
 async def prompt(hub: Hub, user: str, question: str, **place: str) -> str:

@@ -9,12 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.settings import Settings
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 DAY = timedelta(days=1).total_seconds()
@@ -24,13 +21,6 @@ DAY = timedelta(days=1).total_seconds()
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     async with open_harness(settings.model_copy(update={"requests_per_minute": 100_000})) as harness:
         yield harness
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def sent(

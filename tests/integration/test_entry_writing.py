@@ -25,11 +25,6 @@ pytestmark = pytest.mark.integration
 KEY = "AKIA" + "Z7Q2" * 4
 
 
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
-
-
 async def recalled(hub: Hub, user: str, words: str) -> str:
     return (await hub.harness.command(user, f"/nexus recall {words}", dm="nexus")).text
 

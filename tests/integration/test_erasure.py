@@ -29,11 +29,6 @@ FILLER = " ".join(f"filler{n}" for n in range(2_300))
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"})
     async with open_harness(plain, model=model) as harness:

@@ -25,11 +25,6 @@ ROOM = {"room": "general"}
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
     async with open_harness(plain, model=model) as harness:

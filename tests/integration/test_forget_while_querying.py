@@ -2,25 +2,21 @@
 reaches every layer, as it does an answer in a chat (test_forget_while_answering.py)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.routes.query import TAKEN
 from composer.entries import teams
-from composer.settings import AgentSettings, Settings
 from tests.integration.test_chat_routes import events_of
 from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
 from tests.support.waiting import until
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -29,27 +25,8 @@ Act = Callable[[], Awaitable[object]]
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
-async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
-    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 10_000}
-    async with open_harness(settings.model_copy(update=many), model=model) as harness:
-        yield harness
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    app = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
+def harness(answering: AppHarness) -> AppHarness:
+    return answering
 
 
 async def asked_while(client: httpx2.AsyncClient, model: Model, key: str, act: Act, *, stream: bool) -> httpx2.Response:

@@ -33,11 +33,6 @@ class ImageSource:
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     with_images = settings.model_copy(
         update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"}

@@ -2,33 +2,22 @@
 request of one may stop the process for the others."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from bot.web.app import web_app
 from bot.web.bodies import MAX_NAMES
 from bot.web.mcp.tools import KindFilter, TagFilter
-from bot.web.metrics import Metrics
 from bot.web.routes.query import Question
 from bot.web.shapes.entry_document import EntryDocument
 from composer.errors import BadInput
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    app = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 def document(*entries: Any) -> dict[str, Any]:

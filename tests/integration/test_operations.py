@@ -59,13 +59,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         yield harness
 
 
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
 async def counted(harness: AppHarness, *, user: uuid.UUID | None = None) -> dict[tuple[str, str], int]:
     """What the totals of this month have, by vendor and kind, of everyone or of one user; all is stored first."""
     await harness.app.operations.settle()

@@ -1,7 +1,6 @@
 """What a person sets for themselves over the API: who may, what it changes, and that every process knows at once."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import httpx2
@@ -33,13 +32,6 @@ DEFAULTS = {
 @pytest.fixture
 async def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"requests_per_minute": 10_000})
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def change(client: httpx2.AsyncClient, key: str, **values: Any) -> httpx2.Response:

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -10,7 +10,7 @@ import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.settings import AgentSettings, Settings
+from composer.settings import Settings
 from composer.text.offline import OFFLINE
 from tests.integration.test_chat_routes import events_of
 from tests.support.api import bearer, key_of
@@ -24,27 +24,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-async def model() -> Model:
-    return Model()
-
-
-@pytest.fixture
-async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
-    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 10_000}
-    async with open_harness(settings.model_copy(update=many), model=model) as harness:
-        yield harness
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    app = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
+def harness(answering: AppHarness) -> AppHarness:
+    return answering
 
 
 async def query(client: httpx2.AsyncClient, key: str, question: str, **options: Any) -> Mapping[str, Any]:

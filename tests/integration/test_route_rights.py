@@ -13,8 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 from fastapi.security.base import SecurityBase
 
-from bot.web.app import ROUTERS, web_app
-from bot.web.metrics import Metrics
+from bot.web.app import ROUTERS
 from bot.web.principal import NOT_FOR_TOOLS
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
@@ -25,7 +24,6 @@ from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.gateway import ROUTES as GATEWAY_ROUTES
 from tests.support.harness import AppHarness, open_harness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -177,13 +175,6 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(PostgresStatements, method, noted)
     return names
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    app = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 def test_every_route_says_who_may_use_it() -> None:

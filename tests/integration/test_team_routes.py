@@ -1,31 +1,15 @@
 """Teams over HTTP: renamed, deleted, and the invitations to them."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
 
 
 async def team_of(

@@ -12,14 +12,8 @@ from composer.entries import teams
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import EVERY_VENDOR, TeamRole
 from tests.support.entries import OF_PERSON, Hub
-from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def hub(harness: AppHarness) -> Hub:
-    return Hub(harness)
 
 
 async def manage(

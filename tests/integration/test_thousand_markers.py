@@ -12,8 +12,6 @@ import pytest
 
 from bot.console import jobs as schedule
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.model import Agent, Attachment
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
@@ -22,7 +20,6 @@ from tests.support.api import bearer, key_of
 from tests.support.embedder import HashedWords
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -61,13 +58,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"})
     async with open_harness(plain, model=Paraphraser(), embedder=HashedWords()) as harness:
         yield harness
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    app = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(app) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def post(harness: AppHarness, user: str, room: str, texts: dict[str, str], file: str = "") -> list[str]:
