@@ -68,7 +68,7 @@ def _check_format(path: Path, format: str) -> None:
         first = file.readline(MAX_FIRST_LINE).decode(errors="replace").rstrip()
     if _MESSAGE.match(first) or _ACTION.match(first) or first.startswith("==="):
         raise BadInput(f"{path}:1: this is a line of an IRC log: give --format irc.")
-    if first == "{":
+    if first == "{" or first.startswith('{"guild":'):
         raise BadInput(f"{path}:1: a line must be a JSON value: for an export give --format discord-export.")
 
 

@@ -21,15 +21,7 @@ async def unsaid_rooms(app: App, lines: Sequence[Line], public: Collection[str],
     Raises BadInput when one that is stored as private is named in `public`: what was stored in private stays private.
     And when one that is named there is no room of the history: a typing error would else close the one that was meant.
     """
-    said: Rooms = set()
-    rooms: Rooms = set()
-    for line in lines:
-        place = _room(line, None)
-        if place is not None and line.event.thread is None and line.event.private is not None:  # type: ignore[union-attr]
-            said.add(place)
-        target = _room(line, into)
-        if target is not None:
-            rooms.add(target)
+    rooms, said = _rooms(lines, into)
     require_rooms(public, {name for _, name in rooms})
     stored = await _stored(app, rooms)
     for workspace, name in sorted(rooms):
@@ -38,6 +30,26 @@ async def unsaid_rooms(app: App, lines: Sequence[Line], public: Collection[str],
                 f"#{name} is stored as private, and what was stored in private stays private: --public can't open it."
             )
     return rooms - said - stored.keys()
+
+
+async def rooms_kept_private(app: App, lines: Sequence[Line], into: str | None) -> Rooms:
+    """The rooms of a history that are stored as private although no line says it: --public doesn't open them."""
+    rooms, said = _rooms(lines, into)
+    return {place for place, private in (await _stored(app, rooms - said)).items() if private}
+
+
+def _rooms(lines: Iterable[Line], into: str | None) -> tuple[Rooms, Rooms]:
+    """The rooms of a history, and those of which a line says whether they are private."""
+    rooms: Rooms = set()
+    said: Rooms = set()
+    for line in lines:
+        place = _room(line, None)
+        if place is not None and line.event.thread is None and line.event.private is not None:  # type: ignore[union-attr]
+            said.add(place)
+        target = _room(line, into)
+        if target is not None:
+            rooms.add(target)
+    return rooms, said
 
 
 def _room(line: Line, into: str | None) -> tuple[str, str] | None:
@@ -100,6 +112,14 @@ def sentence(rooms: Rooms, private: Rooms) -> str:
     if private:
         parts.append(f"{_names(private)}: private, for those who wrote there or join")
     return f"The files don't say who may read these rooms; {'; '.join(parts)}."
+
+
+def kept_sentence(rooms: Rooms) -> str:
+    """That rooms stay private although everyone was to read them, and how to open them."""
+    return (
+        f"Stored as private already, and still so: {_names(rooms)}. To open them, undo the import that made them "
+        "private (nexus import --list), and load them again."
+    )
 
 
 def _names(rooms: Rooms) -> str:

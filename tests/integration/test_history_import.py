@@ -189,12 +189,15 @@ def test_a_file_of_another_format_is_refused_with_the_option_that_takes_it(tmp_p
         archive.writestr("channels.json", "[]")
     folder.mkdir()
     table.write_text('{\n  "guild": {}\n}\n')
+    row = tmp_path / "row.json"
+    row.write_text('{"guild": {}}\n')
     for path, format, option in (
         (irc(tmp_path), "jsonl", "--format irc"),
         (export, "jsonl", "--format slack-export"),
         (folder, "jsonl", "--format slack-export"),
         (folder, "irc", "--format slack-export"),
         (table, "jsonl", "--format discord-export"),
+        (row, "jsonl", "--format discord-export"),
     ):
         with pytest.raises(BadInput) as refused:
             read_history(path, format, None, None)

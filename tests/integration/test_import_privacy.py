@@ -123,6 +123,18 @@ def test_public_alone_means_all_that_the_files_leave_open(program: Program) -> N
     assert "not both" in both.err
 
 
+def test_public_says_which_rooms_it_does_not_open(program: Program) -> None:
+    path = program.script(said("m1", "town"), said("m2", "board", private=True))
+    assert program.run("import", path, "--private").status == 0
+    ran = program.run("import", path, "--public")
+    assert ran.status == 0
+    assert ran.sentences == [
+        "Stored as private already, and still so: #town. To open them, undo the import that made them private (nexus "
+        "import --list), and load them again."
+    ]
+    assert not reads(program, "carol", "town")
+
+
 @pytest.mark.parametrize(("answer", "public"), [("y", True), ("n", False)])
 def test_at_a_terminal_it_is_asked_before_anything_is_stored(program: Program, answer: str, public: bool) -> None:
     path = program.script(said("m1", "town"))

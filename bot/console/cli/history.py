@@ -18,7 +18,7 @@ from bot.console.cli.invocation import Json, load_settings, print_json, read_or_
 from bot.console.cli.left_out import ALL
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
-from bot.importers.history_privacy import Rooms, question, sentence, unsaid_rooms
+from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms
 from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
@@ -145,6 +145,9 @@ def import_command(
         closed = _private_rooms(unsaid, public or (), private=private) if asked is None else unsaid & asked
         if unsaid:
             render.warn(sentence(unsaid, closed))
+        kept = await rooms_kept_private(app, lines, into) if ALL in (public or ()) else None
+        if kept:
+            render.warn(kept_sentence(kept))
         with render.progress("messages") as bar:
             task = bar.add_task("", total=len(lines))
             done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed, this)
