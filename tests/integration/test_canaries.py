@@ -101,7 +101,7 @@ class PlantedWorld:
         """The URL of a copy of the world's database, beside an empty cache."""
         name = f"canaries{next(_clones)}"
         redis.Redis.from_url(self.servers.redis_url).flushall()
-        await self.admin(f"CREATE DATABASE {name} TEMPLATE canaries")
+        await self.admin(f"CREATE DATABASE {name} TEMPLATE canaries STRATEGY file_copy")
         try:
             yield database_url(self.servers.database_url, name)
         finally:
@@ -114,7 +114,7 @@ def planted(servers: Servers) -> Iterator[PlantedWorld]:
     home = Path(tempfile.mkdtemp(prefix="nexus-canaries-"))
 
     async def build() -> World:
-        await made.admin("CREATE DATABASE canaries TEMPLATE template")
+        await made.admin("CREATE DATABASE canaries TEMPLATE template STRATEGY file_copy")
         redis.Redis.from_url(servers.redis_url).flushall()
         model = ScriptedModel()
         settings = made.settings(database_url(servers.database_url, "canaries"), home)

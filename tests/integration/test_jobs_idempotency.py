@@ -153,7 +153,7 @@ def _is_driver_task(task: asyncio.Task[Any]) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobHarness]:
-    await run_sql(servers.database_url, "CREATE DATABASE house TEMPLATE template")
+    await run_sql(servers.database_url, "CREATE DATABASE house TEMPLATE template STRATEGY file_copy")
     url, kill_points = database_url(servers.database_url, "house"), KillPoints()
     settings = Settings(
         home=tmp_path_factory.mktemp("house"),

@@ -627,7 +627,7 @@ async def product_on(
     """Start a Nexus on a database cloned from the template. `cache` is the number of its Valkey database: the same
     tenant in two products must not share one."""
     name = f"world{next(_numbers)}x{uuid.uuid4().hex[:8]}"
-    await run_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
+    await run_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template STRATEGY file_copy")
     await run_sql(servers.database_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
     url = database_url(servers.database_url, name)
     settings = Settings(
