@@ -190,7 +190,7 @@ class Held:
         async def sending(calls: ServerCalls, *given: Any) -> AsyncIterator[None]:
             async with real(calls, *given):
                 forgetting = asyncio.ensure_future(begin(office))
-                await waiting(office)
+                await waiting(office, forgetting)
                 yield
                 await until(lambda: bool(wiki.calls))  # it is on its way before an erasure may end
                 self.seen.append((forgetting.done(), len(wiki.calls)))
@@ -199,11 +199,11 @@ class Held:
         monkeypatch.setattr(ServerCalls, "sending", sending)
 
 
-async def waiting(office: Office) -> None:
-    """Wait until something waits for a lock."""
+async def waiting(office: Office, act: asyncio.Future[Any]) -> None:
+    """Wait until an act waits for a lock, or has ended, which it must not."""
 
     async def stopped() -> bool:
-        return bool((await office.rows("SELECT count(*) FROM pg_locks WHERE NOT granted"))[0][0])
+        return act.done() or bool((await office.rows("SELECT count(*) FROM pg_locks WHERE NOT granted"))[0][0])
 
     await until(stopped)
 
