@@ -1,6 +1,7 @@
 """The `/nexus …` commands on Slack: the slash command, and the mention form where slash commands do not work."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from bot.slack.directory import HIDDEN_CHANNEL, SlackDirectory
 from bot.slack.files import SlackFiles
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink
-from bot.slack.reading import PLATFORM, SlackMessage, room_place
+from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
@@ -38,6 +39,8 @@ MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
 MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
+_GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
+_MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
 DONE: Final = "Done."  # the answer to a command that returns no text
 
 Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
@@ -204,8 +207,11 @@ class SlackCommands:
 
     async def _as_now(self, incoming: Incoming) -> Incoming | None:
         """An interrupted command with what Slack says of its sender now; None where their account is closed, where they
-        are not in its channel, or Slack does not say who is."""
+        are not in its channel, or Slack does not say who is, and where the message that gave it was edited or
+        deleted."""
         if (await self._directory.person(incoming.user)).left:
+            return None
+        if _MESSAGE.fullmatch(incoming.id) and not await self._still_stands(incoming):
             return None
         if _in_room(incoming.place):
             try:
@@ -216,6 +222,21 @@ class SlackCommands:
             if incoming.user not in members:
                 return None
         return await self._with_rights(incoming)
+
+    async def _still_stands(self, incoming: Incoming) -> bool:
+        """Whether the message that gave a command is there as it was. One that was deleted while nobody was told of it
+        is noted as erased. Raises Unavailable."""
+        direct = not _in_room(incoming.place)
+        try:
+            channel = await self._directory.dm(incoming.user) if direct else incoming.place.name
+            page = await self._slack.call("conversations.replies", channel=channel, ts=incoming.id, limit=1)
+        except SlackRefused as error:
+            if error.code in _GONE:
+                gone = SlackMessageChange(channel, incoming.id, incoming.user, None, direct, incoming.id)
+                await self._inbox.change_message(gone)
+            return False
+        found: dict[str, Any] = next((each for each in page["messages"] if each["ts"] == incoming.id), {})
+        return "edited" not in found and found.get("subtype") != "tombstone"
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:
         """An answer as messages, with a button if it asks for confirmation. A file, if any, is put into the caller's DM

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from bot.commands.command import CommandAnswer
+from bot.commands.idempotency import FORGOTTEN
 from bot.commands.table import run_command
 from composer.app import App
 from composer.errors import Unavailable
@@ -18,6 +19,7 @@ from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord
 from tests.support.interrupting import STAGES, DiscordStage, Stage, stage_of
+from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
@@ -277,3 +279,32 @@ async def test_an_interrupted_command_of_a_dm_is_not_run_for_who_has_left_the_pl
     (found,) = stage.answers()
     assert found.endswith(AGAIN) is left
     assert len(await rows(stage.settings, "SELECT id FROM api_keys")) == (0 if left else 1)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("how", ["deleted", "edited", "neither"])
+async def test_an_interrupted_command_is_not_run_whose_message_was_deleted_or_edited_meanwhile(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, how: str, direct: bool
+) -> None:
+    # DESIGN 8: what is deleted or edited on the platform is gone everywhere; here nobody was connected to be told.
+    async with office_on(settings) as office:
+        place = await office.slack.add_im(office.team, office.bob) if direct else office.general
+        to = "" if direct else office.mention("")
+        with monkeypatch.context() as patched:
+            patched.setattr("bot.slack.commands.run_command", dies_in_command(after=False))
+            async with office.socket():
+                said = office.slack.post(place, office.bob, f"{to}/nexus remember the code is 7")
+                giving = asyncio.create_task(said)
+                await until(lambda: are_begun(settings, 1))
+        giving.cancel()
+        (ts,) = (ts for ts, each in office.slack.world.channels[place].messages.items() if each["user"] == office.bob)
+        if how == "deleted":
+            await office.slack.delete(place, ts)
+        if how == "edited":
+            await office.slack.edit(place, ts, f"{to}/nexus remember nothing")
+        async with office.socket():
+            await until(lambda: all_answered(settings))
+        (notice,) = office.slack.ephemerals(office.bob)
+    undone = "`/nexus remember the code is 7` was interrupted"
+    assert notice["text"].startswith({"deleted": FORGOTTEN, "edited": undone}.get(how, "Remembered, "))
+    assert await remembered(settings) == (["the code is 7"] if how == "neither" else [])
