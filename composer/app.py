@@ -154,7 +154,7 @@ class App:
         if answer:
             self._transcribe(workspace, batch, received)
         for turn in received.turns:
-            self.turns.start(turn)
+            self.turns.start(turn, received.questions[turn.message_id])
         if answer and received.new:
             self.indexer.due(workspace.tenant_id)
         return received

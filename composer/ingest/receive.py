@@ -5,8 +5,8 @@ message is a batch of one.
 """
 
 import uuid
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 
@@ -40,13 +40,14 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The result of receiving a batch: the ids of the messages that were stored, and the turns queued for them.
-    `skipped` counts the messages that were not stored, `not_recorded` those of them that their room or sender does not
-    want stored.
+    """The result of receiving a batch: the ids of the messages that were stored, and the turns queued for them, with
+    their questions by their ids. `skipped` counts the messages that were not stored, `not_recorded` those of them that
+    their room or sender does not want stored.
     """
 
     new: tuple[uuid.UUID, ...] = ()
     turns: tuple[Turn, ...] = ()
+    questions: Mapping[uuid.UUID, Message] = field(default_factory=dict)
     skipped: int = 0
     not_recorded: int = 0
 
@@ -127,6 +128,7 @@ async def receive(
     return Received(
         new=tuple(entry.message.id for entry in stored),
         turns=tuple(turn for turn, _ in turns),
+        questions={entry.message.id: entry.message for entry in stored} if turns else {},
         skipped=len(messages) - len(stored),
         not_recorded=not_recorded,
     )

@@ -257,3 +257,8 @@ class Turns:
             row["agent_id"],
             row["adapter"],
         )
+
+
+def just_queued(turn: Turn, question: Message) -> TurnWithMessages:
+    """A turn as it is when it was stored with its question."""
+    return TurnWithMessages(StoredTurn(turn, TurnState.QUEUED, None, None, None), question, None)

@@ -37,7 +37,7 @@ from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
-from composer.repositories.turns import StoredTurn
+from composer.repositories.turns import StoredTurn, TurnWithMessages, just_queued
 from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
 from composer.turn.delivery import Delivery, OutgoingAnswer
@@ -56,15 +56,15 @@ class Responder:
         self._answers = answers
         self._clock = clock
 
-    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         """Answer a turn, deliver the answer, and return how that ended. A turn that an earlier attempt has answered, in
-        this process or another, is only delivered.
+        this process or another, is only delivered. `asked` is the question of a turn that was queued just now, by this
+        process, so that nobody else has answered it: the turn is not read once more.
 
         If drafting fails, the answer is a failure. Raises Unavailable when the answer cannot be stored or delivered
         because the database or the platform does not answer: the worker then tries again.
         """
-        async with self._database.statement(turn.tenant_id) as tx:
-            found = await tx.turns.get_with_messages(turn.id)
+        found = await self._read(turn) if asked is None else just_queued(turn, asked)
         if found is not None and found.stored.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)  # or by an earlier attempt of this process
         if found is None or (question := found.question_unless_withdrawn) is None:
@@ -84,6 +84,10 @@ class Responder:
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(answer, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
+
+    async def _read(self, turn: Turn) -> TurnWithMessages | None:
+        async with self._database.statement(turn.tenant_id) as tx:
+            return await tx.turns.get_with_messages(turn.id)
 
     async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> OutgoingAnswer | None:
         """Store a draft, and return the answer as it will be delivered. None when the turn was erased meanwhile, or
@@ -160,8 +164,7 @@ class Responder:
         """End a turn whose draft was not stored. If the turn was erased meanwhile, what was shown of the draft is
         removed. Otherwise another process has stored an answer, and delivers it. Adapters find what is shown of a turn
         by the turn's id, so that answer takes the place of what was shown of this draft."""
-        async with self._database.statement(turn.tenant_id) as tx:
-            erased = await tx.turns.get_with_messages(turn.id) is None
+        erased = await self._read(turn) is None
         if erased:
             await delivery.abandon(turn)
         outcome = TurnOutcome.ERASED if erased else TurnOutcome.ANSWERED_ELSEWHERE

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from composer.errors import Unavailable
-from composer.model import Agent, Turn
+from composer.model import Agent, Message, Turn
 from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database
@@ -100,15 +100,17 @@ class TurnWorker:
         for turn, _ in turns:
             self.start(turn)
 
-    def start(self, turn: Turn) -> None:
-        """Queue a turn behind the others of its conversation. A turn that is queued already is ignored."""
+    def start(self, turn: Turn, question: Message | None = None) -> None:
+        """Queue a turn behind the others of its conversation. A turn that is queued already is ignored. `question` is
+        its message, if that was stored just now: it need not be read where the turn can begin at once."""
         if turn.id in self._queued or turn.adapter not in self._deliveries:
             return
         self._queued.add(turn.id)
         queue = self._queues.setdefault(turn.conversation_id, deque())
         queue.append(turn)
         if len(queue) == 1:
-            task = asyncio.create_task(self._work_through(turn.conversation_id, queue))
+            fresh = None if self._slots.locked() else question
+            task = asyncio.create_task(self._work_through(turn.conversation_id, queue, fresh))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -121,18 +123,20 @@ class TurnWorker:
         """Cancel what runs. The turns stay queued in the database; the next process to start answers them."""
         await end_tasks(self._tasks)
 
-    async def _work_through(self, conversation: uuid.UUID, queue: deque[Turn]) -> None:
-        """Answer the turns of one conversation in order. A failure of one does not stop the others."""
+    async def _work_through(self, conversation: uuid.UUID, queue: deque[Turn], question: Message | None) -> None:
+        """Answer the turns of one conversation in order, the first one with its question if that is given. A failure of
+        one does not stop the others."""
         while queue:
             turn = queue[0]
             try:
-                await self._answer(turn, self._deliveries[turn.adapter])
+                await self._answer(turn, self._deliveries[turn.adapter], question)
             except Exception:
                 logger.exception("turn.abandoned", turn=str(turn.id))
+            question = None
             self._queued.discard(queue.popleft().id)
         del self._queues[conversation]
 
-    async def _answer(self, turn: Turn, delivery: Delivery) -> None:
+    async def _answer(self, turn: Turn, delivery: Delivery, question: Message | None) -> None:
         """Answer one turn, and retry while the database or a platform is unavailable. Any other error is logged and
         shown to the sender; the turn is not retried.
 
@@ -143,7 +147,7 @@ class TurnWorker:
             attempts += 1
             try:
                 async with self._slots:
-                    report = await self._attempt(turn, delivery)
+                    report = await self._attempt(turn, delivery, question if attempts == 1 else None)
                 if report is not None:
                     self._report(report, attempts)
                     return
@@ -182,21 +186,21 @@ class TurnWorker:
         )
         self._observer.turn_ended(report)
 
-    async def _attempt(self, turn: Turn, delivery: Delivery) -> TurnReport | None:
+    async def _attempt(self, turn: Turn, delivery: Delivery, question: Message | None) -> TurnReport | None:
         """Lock the conversation and answer a turn. None while another process has the lock."""
         self._priority.begin(turn.id)
         try:
             if not await self._locks.take(turn.conversation_id):
                 return None
             try:
-                return await self._respond(turn, delivery)
+                return await self._respond(turn, delivery, question)
             finally:
                 with suppress(Unavailable):
                     await self._locks.release(turn.conversation_id)
         finally:
             self._priority.end(turn.id)
 
-    async def _respond(self, turn: Turn, delivery: Delivery) -> TurnReport:
+    async def _respond(self, turn: Turn, delivery: Delivery, question: Message | None) -> TurnReport:
         agent = self._agents(turn.tenant_id).get(turn.agent_id)
         if agent is None:
             logger.error("turn.agent_unknown", turn=str(turn.id))
@@ -204,6 +208,6 @@ class TurnWorker:
                 turn, "This agent is no longer configured. /nexus agents lists those that you can ask."
             )
             return TurnReport(turn, TurnOutcome.ABANDONED)
-        report = await self._responder.respond(turn, agent, delivery)
+        report = await self._responder.respond(turn, agent, delivery, question)
         self._on_answered(turn.tenant_id)
         return report

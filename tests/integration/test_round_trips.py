@@ -96,7 +96,7 @@ async def test_a_mention_takes_three_transactions_and_its_indexing_two(
     assert len(transactions) == 2, "index, store the vectors"
 
 
-async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
+async def test_a_mention_takes_four_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
     harness: AppHarness, calls: Counter[str]
 ) -> None:
     for _ in range(2):
@@ -110,7 +110,7 @@ async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one
     await harness.app.receive(here, [asked])
     await harness.app.turns.settle()
     received = ["tenant_ensure", "received_known", "messages_append"]
-    composed = ["turn_with_messages", "access_context", "recall_background", "recall_search", "structured_readable"]
+    composed = ["access_context", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
     delivered = ["turn_delivered"]

@@ -137,10 +137,10 @@ async def test_an_interrupted_turn_sets_it_once_and_tells_of_it(
 
     respond, turns = Responder.respond, list[Any]()
 
-    async def dead(self: Any, turn: Any, agent: Any, delivery: Any) -> Any:
+    async def dead(self: Any, turn: Any, agent: Any, delivery: Any, asked: Any) -> Any:
         turns.append((turn, agent))
         with pytest.raises(Died):
-            await respond(self, turn, agent, delivery)
+            await respond(self, turn, agent, delivery, asked)
         raise RuntimeError("the process is gone")
 
     office.server.script.extend((SET, Say(("Done.",))))

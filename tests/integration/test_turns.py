@@ -5,7 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -13,10 +13,10 @@ import pytest
 from bot.script.changes import change_message
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
-from composer.model import Message, Trust, Turn, Usage, Visibility, derived_id
+from composer.model import Attachment, Message, Trust, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
-from composer.repositories.turns import Answer, Delivered, Turns
+from composer.repositories.turns import Answer, Delivered, Turns, just_queued
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
@@ -25,7 +25,7 @@ from composer.workspace import room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import START, AppHarness, open_harness
-from tests.support.receiver import HERE, PROCESS, TENANT, Receiver, said
+from tests.support.receiver import DM, HERE, PROCESS, TENANT, Receiver, said
 from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -93,6 +93,25 @@ async def test_a_turn_is_read_by_one_statement_that_leaves_no_tenant_behind(rece
         assert await tx.turns.get(turn.id) is None, "nor does the next one on its connection"
     async with receiver.database.statement(tenant_id("another")) as tx:
         assert await tx.turns.get_with_messages(turn.id) is None
+
+
+async def test_a_turn_that_was_queued_just_now_is_known_as_it_is_read(receiver: Receiver) -> None:
+    files = (Attachment("a.txt", "text/plain", "text", 4), Attachment("v.ogg", "audio/ogg", seconds=1.5))
+    zone = timezone(timedelta(hours=2))
+    at = (START + timedelta(microseconds=1_234)).astimezone(zone)
+    await receiver(said("m1", "hello", user="bob"))
+    async with receiver.database.transaction(TENANT) as tx:
+        await tx.people.set_opted_out(user_id(HERE, "bob"), opted_out=True)
+    received = await receiver(
+        replace(said("m2", '@nexus line\n"two" \U0001f600', attachments=files, mentions=("bob", "carol")), at=at),
+        said("m3", "@nexus @scout and?", reply_to="m2", sender_trust=Trust.GUEST, minute=1),
+        said("m4", "@nexus what is kept of me?", user="bob", minute=2),
+        said("m5", "hello", place=DM, minute=3),
+    )
+    assert len(received.turns) == 5
+    for turn in received.turns:
+        async with receiver.database.statement(TENANT) as tx:
+            assert just_queued(turn, received.questions[turn.message_id]) == await tx.turns.get_with_messages(turn.id)
 
 
 async def test_a_delivered_answer_is_recorded_by_one_statement_unless_its_text_was_replaced(

@@ -3,20 +3,23 @@
 import asyncio
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import asyncpg
 import pytest
 
 from composer.errors import Unavailable, for_operator
-from composer.model import Agent, Turn, Usage
+from composer.model import Agent, Message, Turn, Usage, Visibility
 from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
 from composer.server_urls import ServerUrl
 from composer.signals import InteractivePriority
 from composer.stores.postgres import translate_postgres_errors
+from composer.turn import worker as worker_module
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
+from tests.support.harness import START
 
 CONCURRENT = 3
 TENANT = uuid.UUID(int=1)
@@ -42,7 +45,7 @@ class OutageResponder:
         self.answered: list[uuid.UUID] = []
         self.repaired = False
 
-    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         if turn.adapter == "broken" and not self.repaired:
             raise Unavailable("The platform does not answer.")
         self.answered.append(turn.id)
@@ -117,10 +120,12 @@ class SlowResponder:
 
     def __init__(self) -> None:
         self.working = self.most = 0
+        self.asked: list[Message | None] = []
         self.go_on = asyncio.Event()
 
-    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         self.working += 1
+        self.asked.append(asked)
         self.most = max(self.most, self.working)
         await self.go_on.wait()
         self.working -= 1
@@ -147,3 +152,50 @@ async def test_a_turn_that_waits_for_disk_space_is_not_said_to_be_lost() -> None
             raise asyncpg.DiskFullError
     assert str(full.value) == "The database has no disk space left; try again in a moment."
     assert "nothing was stored" in for_operator(full.value)
+
+
+class Asked:
+    """Notes what it is given as the question of each turn; the first attempt at each fails."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[int, Message | None]] = []
+
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
+        again = turn.id.int in {number for number, _ in self.given}
+        self.given.append((turn.id.int, asked))
+        if not again:
+            raise Unavailable("The database does not answer.")
+        return TurnReport(turn, TurnOutcome.DELIVERED)
+
+
+async def test_only_a_turn_that_begins_at_once_has_the_question_that_was_stored_and_only_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.0)
+    responder = Asked()
+    worker = worker_of(responder)
+    worker.serve("chat", cast(Delivery, SilentDelivery()))
+    first, second = turn(1, "chat"), replace(turn(2, "chat"), conversation_id=uuid.UUID(int=1))
+    for each in (first, second):
+        worker.start(each, question_of(each))
+    await worker.settle()
+    assert responder.given == [(1, question_of(first)), (1, None), (2, None), (2, None)]
+
+
+async def test_a_turn_that_waits_for_others_is_read_when_it_begins() -> None:
+    responder = SlowResponder()
+    worker = worker_of(responder)
+    worker.serve("slow", cast(Delivery, SilentDelivery()))
+    for number in range(100, 100 + CONCURRENT):
+        worker.start(turn(number, "slow"))
+    while responder.working < CONCURRENT:  # noqa: ASYNC110 (steps of the event loop, not time)
+        await asyncio.sleep(0)
+    late = turn(1, "slow")
+    worker.start(late, question_of(late))
+    responder.go_on.set()
+    await worker.settle()
+    assert responder.asked == [None] * (CONCURRENT + 1)
+
+
+def question_of(turn: Turn) -> Message:
+    return Message(turn.message_id, "q", 1, START, turn.id, None, "Alice", "hello?", "room:x", Visibility.PUBLIC)
