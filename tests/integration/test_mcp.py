@@ -157,7 +157,7 @@ async def test_nothing_in_a_call_names_somebody_else(harness: AppHarness, url: s
                 said = await called(
                     client, tool, **{"query": "zqbob keeps"} if tool == "search" else {}, **{name: value}
                 )
-                assert said.startswith(f"`{name}` is not known here. {tool} takes: ")
+                assert str(said).startswith(f"`{name}` is not known here. {tool} takes: ")
 
 
 async def test_teams_are_listed_read_and_shared_with_by_name(harness: AppHarness, url: str, claude: str) -> None:
