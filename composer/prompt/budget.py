@@ -225,7 +225,7 @@ def _drop_until_it_fits(prompt_input: PromptInput, draft: Draft, budget: int, co
 
 def _fixed_tokens(draft: Draft, counter: TokenCounter) -> int:
     """Tokens that are never dropped, slightly overestimated: the frame, the message, facts and landmarks."""
-    structured = counter.lines([quote(item.text) for item in (*draft.facts, *draft.landmarks)])
+    structured = counter.lines([draft.quote(item) for item in (*draft.facts, *draft.landmarks)])
     return counter(system_text(draft)) + counter(draft.context) + counter(draft.question) + structured + FRAME
 
 

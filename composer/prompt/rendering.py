@@ -52,6 +52,13 @@ class Draft:
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
     rules: str = RULES
+    quoted: dict[str, str] = field(default_factory=dict)
+
+    def quote(self, item: Item) -> str:
+        """A fact or landmark as data. It is the same in each attempt to make the prompt fit."""
+        if item.text not in self.quoted:
+            self.quoted[item.text] = quote(item.text)
+        return self.quoted[item.text]
 
 
 def rules_for(budget: int) -> str:
@@ -78,8 +85,8 @@ def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Pr
     system = (sections.SYSTEM, system_text(draft), ())
     stable = [
         (sections.CONTEXT, draft.context, ()),
-        (sections.FACTS, _block("FACTS", [quote(i.text) for i in draft.facts]), tuple(draft.facts)),
-        (sections.LANDMARKS, _block("LANDMARKS", [quote(i.text) for i in draft.landmarks]), tuple(draft.landmarks)),
+        (sections.FACTS, _block("FACTS", [draft.quote(i) for i in draft.facts]), tuple(draft.facts)),
+        (sections.LANDMARKS, _block("LANDMARKS", [draft.quote(i) for i in draft.landmarks]), tuple(draft.landmarks)),
         (sections.SUMMARIES, _block("SUMMARIES", [summary_line(i) for i in summaries]), summaries),
     ]
     view = _chat_messages(agent, draft)
