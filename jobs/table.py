@@ -34,12 +34,13 @@ class Job:
 
     def last_due(self, now: datetime) -> datetime | None:
         """The latest time up to `now` at which the job was due; None if it was not due in 40 days."""
+        trigger = self.trigger
         for horizon in _HORIZONS:
-            due = self.trigger.get_next_fire_time(None, now - horizon)
+            due = trigger.get_next_fire_time(None, now - horizon)
             last: datetime | None = None
             while due is not None and due <= now:
                 last = due
-                due = self.trigger.get_next_fire_time(due, due)
+                due = trigger.get_next_fire_time(due, due)
             if last is not None:
                 return last.astimezone(UTC)
         return None
