@@ -10,13 +10,14 @@ from datetime import datetime
 from typing import Final, Self
 
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
+from composer.ingest.imports import shown
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.operations.backlog import backlog
 from composer.operations.tool_places import ServerPlaces, server_places
 from composer.ports.clock import Clock
 from composer.ports.models import Account, ChatMessage, Work, WorkKind
-from composer.repositories.erasure import receipt_digest
+from composer.repositories.erasure import StoredReceipt, receipt_digest
 from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
 from composer.server_urls import ServerUrl
@@ -318,7 +319,7 @@ class Doctor:
 
     async def erased(self, receipt: str) -> str:
         """Check that nothing of what a receipt names is stored. Raises NotFound for an unknown receipt, and Refused,
-        with the places, when something is there."""
+        with the places and, where it was imported again, the imports, when something is there."""
         database = await self._opened()
         try:
             for tenant, _ in await database.tenants():
@@ -335,11 +336,38 @@ class Doctor:
         )
         if found:
             places = ", ".join(f"{place} ({count})" for place, count in sorted(found.items()))
-            raise Refused(f"Of what was erased on {stored.made_at:%Y-%m-%d}, something is stored: {places}.")
+            raise Refused(
+                f"Of what was erased on {stored.made_at:%Y-%m-%d}, something is stored: "
+                f"{await self._came_back(tenant, stored)} It is in: {places}."
+            )
         return (
             f"nothing of the {len(stored.digests):,} ids that were erased on {stored.made_at:%Y-%m-%d %H:%M} UTC is in "
             "any table, stored prompt or cache"
         )
+
+    async def _came_back(self, tenant: uuid.UUID, receipt: StoredReceipt) -> str:
+        """How what a receipt names came to be stored, as far as that is known, and what to do."""
+        database = await self._opened()
+        try:
+            async with database.transaction(tenant, snapshot=True) as tx:
+                again = [
+                    (each.run, each.begun_at)
+                    for each in await tx.imports.imported_since(receipt.made_at)
+                    if receipt_digest(receipt.key, each.id) in receipt.digests
+                ]
+        finally:
+            await database.close()
+        if not again:
+            return (
+                "no import since has brought it. If a backup from before was restored, erase it again; else tell those "
+                "who make Nexus."
+            )
+        runs = "; ".join(
+            f"{counted(count, 'message')} from {run.source}, by import {shown(run.id)} of {begun_at:%Y-%m-%d %H:%M} UTC"
+            for (run, begun_at), count in Counter(again).items()
+        )
+        ids = " and ".join(f"nexus import --undo {shown(run.id)}" for run in dict.fromkeys(run for run, _ in again))
+        return f"it was erased, and imported again since ({runs}). To erase that too: {ids}."
 
     async def skipped(self) -> str:
         """Which messages can't be indexed or extracted from, by the reason; "" when there are none."""

@@ -35,6 +35,15 @@ class StoredImport:
     brought: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedMessage:
+    """The id of a stored message, and the run that brought it."""
+
+    id: uuid.UUID
+    run: ImportRun
+    begun_at: datetime
+
+
 class Imports:
     """The runs of imports of one tenant."""
 
@@ -74,6 +83,13 @@ class Imports:
     async def messages(self, id: uuid.UUID, limit: int) -> Sequence[uuid.UUID]:
         """The ids of messages that a run brought and that are still stored, at most `limit`."""
         return [row["id"] for row in await self._sql.fetch("import_messages", id=id, limit=limit)]
+
+    async def imported_since(self, since: datetime) -> Sequence[ImportedMessage]:
+        """The messages that are stored from runs which began at a time or later, in the order of the runs."""
+        return [
+            ImportedMessage(row["id"], ImportRun(row["run"], row["source"]), row["begun_at"])
+            for row in await self._sql.fetch("imported_since", since=since)
+        ]
 
     async def keep(self, messages: Sequence[uuid.UUID]) -> None:
         """Let messages belong to no import any more."""

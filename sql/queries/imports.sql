@@ -34,6 +34,15 @@ ORDER BY i.begun_at DESC, i.id, i.platform, i.workspace
 -- The messages that a run brought and that are still stored, the first `limit` of them.
 SELECT id FROM messages WHERE tenant_id = :tenant_id AND import_id = :id ORDER BY id LIMIT :limit
 
+-- name: imported_since
+-- The messages that are stored from imports which began after a time, with the run of each. Read for a receipt, of which
+-- only the digests of ids are known.
+SELECT m.id, i.id AS run, i.source, i.begun_at
+FROM (SELECT DISTINCT ON (id) id, source, begun_at FROM imports
+      WHERE tenant_id = :tenant_id AND begun_at >= :since ORDER BY id, begun_at) AS i
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.import_id = i.id
+ORDER BY i.begun_at, i.id, m.id
+
 -- name: import_keep
 -- Let messages belong to no import any more.
 UPDATE messages SET import_id = NULL

@@ -9,7 +9,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from bot.console import imports, jobs
+from bot.console import imports, jobs, operations
 from bot.console.cli import history as history_commands
 from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
@@ -217,6 +217,25 @@ async def test_an_undone_history_may_be_imported_again_with_another_privacy(
         room = await tx.conversations.get(room_id(workspace, "harbour"))
     assert room is not None
     assert room.private
+
+
+async def test_a_receipt_says_which_import_brought_back_what_was_undone(harness: AppHarness, tmp_path: Path) -> None:
+    path = history(tmp_path, *OLD[:2])
+    [receipt] = (await undo(harness, await load(harness, path))).receipts
+    harness.clock.tick(60)
+    again = await load(harness, path)
+    settings = harness.app.settings
+    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    assert not check.ok
+    assert (
+        "it was erased, and imported again since (2 messages from old.jsonl, by import "
+        f"{shown(again.id)} of {again.parts[0][1].begun_at:%Y-%m-%d %H:%M} UTC). To erase that too: nexus import "
+        f"--undo {shown(again.id)}. It is in: "
+    ) in check.detail
+    assert SECRET not in check.detail
+    await undo(harness, again)
+    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    assert check.ok, check.detail
 
 
 async def test_what_somebody_forgot_meanwhile_stays_forgotten(harness: AppHarness, tmp_path: Path) -> None:
