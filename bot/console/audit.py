@@ -100,14 +100,16 @@ def verification_json(tenant: str, found: Verification) -> dict[str, Any]:
 
 
 def verification_text(tenant: str, found: Verification) -> str:
-    """A verification as lines of text."""
+    """A verification as lines of text: one for each cause, with how often it occurs."""
     waiting = f"; {counted(found.pending, 'row')} not sealed yet" if found.pending else ""
     if found.whole:
         span = f"{counted(found.rows, 'row')} from {found.first} to {found.end.number}" if found.rows else "no rows"
         return f"{tenant}: the log holds, {span}{waiting}."
     lines = [f"{tenant}: the log holds up to row {found.holds_to} and is broken after it{waiting}:"]
-    for each in found.breaks:
+    for cause in found.causes.values():
+        each = cause.first
         where = f"row {each.number}" if each.number else "a row without a seal"
         when = f" ({each.at:%Y-%m-%d %H:%M:%S} UTC)" if each.at else ""
-        lines.append(f"  {where}{when}: {each}")
+        more = f", and {cause.count - 1:,} more" if cause.count > 1 else ""
+        lines.append(f"  {where}{when}{more}: {each}")
     return "\n".join(lines)

@@ -47,11 +47,20 @@ class Break:
 
 
 @dataclass(slots=True)
+class Cause:
+    """The first break of one cause, and how many there are of it: all, also past those that are reported."""
+
+    first: Break
+    count: int = 0
+
+
+@dataclass(slots=True)
 class Verification:
     """The result of verifying one tenant's log. `end` is the last seal that was read; it holds up to `holds_to`.
 
-    `rows` were verified, `pending` have no seal yet, of which the oldest is from `oldest_pending`. `first` is the first
-    number that is still there, after retention.
+    `rows` were verified, `pending` have no seal yet, of which the oldest is from `oldest_pending`: also those that are
+    signed with a key that is not here. `first` is the first number that is still there, after retention. `breaks` are
+    the first ones, `causes` all of them.
     """
 
     end: Head = START
@@ -61,6 +70,7 @@ class Verification:
     oldest_pending: datetime | None = None
     holds_to: int = 0
     breaks: list[Break] = field(default_factory=list)
+    causes: dict[tuple[Problem, str, bool], Cause] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
@@ -68,7 +78,9 @@ class Verification:
         return not self.breaks
 
     def broken(self, number: int, problem: Problem, at: datetime | None = None, key_id: str = "") -> None:
-        """Note a break."""
+        """Note a break, and count it with those of its cause, rows with a seal and rows without one apart."""
+        found = self.causes.setdefault((problem, key_id, number > 0), Cause(Break(number, problem, at, key_id)))
+        found.count += 1
         if len(self.breaks) < MAX_BREAKS:
             self.breaks.append(Break(number, problem, at, key_id))
 
@@ -147,12 +159,12 @@ def finish(
     """Verify the rows without a seal, and that the end of the chain is not before the one that was noted elsewhere."""
     for row in unsealed:
         known = keys.verify(row.key_id, row.event.signed_bytes(tenant), row.signature)
-        if known:
-            found.pending += 1
-            found.oldest_pending = min(found.oldest_pending or row.event.at, row.event.at)
-        elif known is None:
-            found.broken(0, Problem.UNKNOWN_KEY, row.event.at, row.key_id)
-        else:
+        if known is False:
             found.broken(0, Problem.UNSEALED, row.event.at)
+            continue
+        found.pending += 1
+        found.oldest_pending = min(found.oldest_pending or row.event.at, row.event.at)
+        if known is None:
+            found.broken(0, Problem.UNKNOWN_KEY, row.event.at, row.key_id)
     if head is not None and head.number > found.end.number:
         found.broken(found.end.number + 1, Problem.REMOVED)

@@ -13,9 +13,10 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
+from bot.console import audit as auditing
 from bot.console import jobs, operations
 from bot.script.places import incoming, place_of
-from composer.audit.chain import Problem, Verification
+from composer.audit.chain import MAX_BREAKS, Problem, Verification
 from composer.errors import Misconfigured, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Role
@@ -468,6 +469,27 @@ async def test_a_key_that_was_replaced_still_verifies_what_it_signed(settings: S
     file.write_text("a" * 64)
     async with open_harness(settings) as harness:
         assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY), (2, Problem.UNKNOWN_KEY)]
+
+
+async def test_a_cause_is_one_line_with_how_many_rows_it_has_and_those_without_a_seal_are_counted(
+    settings: Settings,
+) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await add_rows(harness, 25)
+        for _ in range(3):
+            await make_admin(harness, ALICE)
+    (settings.home / "audit.key").write_text("a" * 64)
+    async with open_harness(settings) as harness:
+        await make_admin(harness, ALICE)
+        found = await verify(harness)
+    assert (found.pending, len(found.breaks)) == (4, MAX_BREAKS)
+    key = found.breaks[0].key_id
+    head, sealed, unsealed = auditing.verification_text("acme", found).splitlines()
+    assert head == "acme: the log holds up to row 0 and is broken after it; 4 rows not sealed yet:"
+    why = f"the row is signed with the key {key}, which is not here: put it back into audit.key"
+    assert re.fullmatch(rf"  row 1 \(.* UTC\), and 24 more: {why}", sealed)
+    assert re.fullmatch(rf"  a row without a seal \(.* UTC\), and 2 more: {why}", unsealed)
 
 
 async def test_a_lost_key_is_asked_for_and_not_replaced(settings: Settings) -> None:
