@@ -1,7 +1,7 @@
 """The gateway without memory: what comes to the upstream and back, by the real client of the OpenAI API."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import httpx2
@@ -15,7 +15,7 @@ from composer.settings import BudgetSettings, PlanSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Hang, Raw, Say
-from tests.support.waiting import TIMEOUT_SECONDS, until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -219,6 +219,18 @@ async def test_of_an_endless_error_only_the_beginning_is_read(stage: GatewayStag
 
 
 async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    found_revoked: list[bool] = []
+    has_ended = relay._has_ended
+
+    async def watched(stands: Callable[[], Awaitable[bool]]) -> None:
+        async def noted() -> bool:
+            if not (valid := await stands()):
+                found_revoked.append(True)
+            return valid
+
+        await has_ended(noted)
+
+    monkeypatch.setattr(relay, "_has_ended", watched)
     monkeypatch.setattr(relay, "LOOK_SECONDS", 0.05)
     client = await stage.client(headers=OFF)
     stage.upstream.script.append(Hang(("Hello",)))
@@ -234,8 +246,11 @@ async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkey
     async def rest() -> list[Any]:
         return [chunk async for chunk in stream]
 
+    ending = asyncio.create_task(rest())
+    await until(lambda: ending.done() or len(found_revoked) > 1)
+    assert len(found_revoked) == 1, "the first look that finds it revoked ends the stream"
     with pytest.raises((openai.APIError, httpx2.HTTPError)):
-        await asyncio.wait_for(rest(), TIMEOUT_SECONDS)
+        await ending
     await asyncio.wait_for(stage.upstream.left.wait(), 60)
 
 
