@@ -78,7 +78,7 @@ class AnswerGround:
 @dataclass(frozen=True, slots=True)
 class Delivered:
     """What became of an answer that was delivered: the present text of its reply (None: there is none), and whether it
-    was recorded as sent now."""
+    was recorded as sent now. Where it was not, `Turns.mark_sent` does it, if it has not been done before."""
 
     text: str | None
     recorded: bool

@@ -58,8 +58,8 @@ class Responder:
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         """Answer a turn, deliver the answer, and return how that ended. A turn that an earlier attempt has answered, in
-        this process or another, is only delivered. `asked` is the question of a turn that was queued just now, by this
-        process, so that nobody else has answered it: the turn is not read once more.
+        this process or another, is only delivered. `asked` is the question of a turn that this process has stored just
+        now: then the turn is QUEUED, and is not read first.
 
         If drafting fails, the answer is a failure. Raises Unavailable when the answer cannot be stored or delivered
         because the database or the platform does not answer: the worker then tries again.
@@ -142,7 +142,7 @@ class Responder:
             if found is None:  # the conversation was erased
                 return TurnOutcome.ERASED
             if answer.failed or found.text is None or found.text == answer.text:
-                if not found.recorded:  # it is SENT already, or the statement was planned so that it saw no turn
+                if not found.recorded:  # changes nothing where the turn is SENT already
                     await self._mark_sent(turn)
                 if answer.failed:
                     return TurnOutcome.FAILED
