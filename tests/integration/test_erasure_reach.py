@@ -56,6 +56,20 @@ async def retractions(harness: AppHarness) -> list[str]:
         return sorted(part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10))
 
 
+async def test_an_answer_of_which_a_posted_part_is_deleted_is_erased(
+    harness: AppHarness, settings: Settings, model: Model, raw: asyncpg.Connection
+) -> None:
+    await post_answer(harness, model, raw, "posted", **ROOM)
+    workspace, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
+    receipt = await change_message(
+        harness.app.database, workspace, agents, place_of("general", None, None), "nexus", "posted", None, (),
+        harness.clock.tick(),
+    )  # fmt: skip
+    assert receipt is not None
+    await harness.app.forgotten(workspace.tenant_id, receipt)
+    assert await find_remains(settings, "zqvault") == {}
+
+
 async def test_what_was_answered_elsewhere_from_a_deleted_thread_is_retracted(
     harness: AppHarness, settings: Settings, model: Model, raw: asyncpg.Connection
 ) -> None:
