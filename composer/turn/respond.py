@@ -20,7 +20,8 @@ delivered here. One message, which is the text to post, stands for both its ques
 Between the question and the delivery, people may take back what the answer is made of:
 
 - What is *erased* is gone. A turn whose question or reply is erased is *withdrawn*: nobody sees its answer any more. If
-  it was QUEUED, it is deleted with its question.
+  it was QUEUED, it is deleted with its question. Once it is SENT, its reply is retracted instead; but the reply to
+  somebody who opted out stays when Nexus itself erases their question, which it does soon after.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
@@ -37,7 +38,7 @@ from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
-from composer.repositories.turns import StoredTurn, TurnWithMessages, just_queued
+from composer.repositories.turns import Delivered, StoredTurn, TurnWithMessages, just_queued
 from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
 from composer.turn.delivery import Delivery, OutgoingAnswer
@@ -71,7 +72,8 @@ class Responder:
             return await self._end_withdrawn(turn, delivery)
         draft = DraftAnswer()
         if found.stored.state is TurnState.QUEUED:
-            if not found.room_opened:  # else the draft stays empty, and what is stored is the sentence ROOM_OPENED
+            # If the room was opened, no draft is needed: `AnswerStore.store` sees that too, and stores ROOM_OPENED.
+            if not found.room_opened:
                 draft = await self._drafter.draft(turn, agent, question, delivery)
             new_answer = await self._store(turn, agent, question, draft)
             if new_answer is None:
@@ -121,8 +123,9 @@ class Responder:
     async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
         """Deliver an answer and mark its turn as sent; returns how the turn ended.
 
-        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. What is
-        erased or retracted from then on is removed or replaced on the platform by whoever erases it.
+        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. From then
+        on, whatever erases or retracts something also removes or replaces what was posted. What is on its way while the
+        room is opened arrives.
         """
         turn = answer.turn
         while True:
@@ -134,20 +137,25 @@ class Responder:
                     await tx.turns.mark_refused(turn.id, str(error))
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
-            async with self._database.statement(turn.tenant_id) as tx:
-                text = None if answer.failed else answer.text
-                found = await tx.turns.mark_delivered(turn.id, text, self._clock.now())
+            found = await self._mark_delivered(answer)
             # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
             # finds; if the erasure came first, the adapter sees that and removes the post itself.
             if found is None:  # the conversation was erased
                 return TurnOutcome.ERASED
             if answer.failed or found.text is None or found.text == answer.text:
-                if not found.recorded:  # changes nothing where the turn is SENT already
-                    await self._mark_sent(turn)
                 if answer.failed:
                     return TurnOutcome.FAILED
                 return TurnOutcome.ERASED if found.text is None else TurnOutcome.DELIVERED
             answer = replace(answer, text=found.text, prompt=None, cited={})  # the notice
+
+    async def _mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
+        """Mark the turn as SENT, unless its reply has another text than was delivered. None when the turn is gone."""
+        text = None if answer.failed else answer.text
+        async with self._database.statement(answer.turn.tenant_id) as tx:
+            found = await tx.turns.mark_delivered(answer.turn.id, text, self._clock.now())
+        if found is not None and not found.recorded and (text is None or found.text in (None, text)):
+            await self._mark_sent(answer.turn)
+        return found
 
     async def _mark_sent(self, turn: Turn) -> None:
         async with self._database.transaction(turn.tenant_id) as tx:
