@@ -23,7 +23,7 @@ from typing import Final
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from tests.property import census
 from tests.property.campaign import Report, work
-from tests.support.databases import make_template
+from tests.support.databases import make_template, start_fast
 
 ENOUGH: Final = 300  # worlds, enough for every kind of action to occur
 EVERY: Final = 10.0  # seconds between progress lines
@@ -44,7 +44,7 @@ def main() -> int:
     home.chmod(0o755)
     servers = EmbeddedServers(home)
     try:
-        started = servers.start()
+        started = start_fast(servers)
         asyncio.run(make_template(started.database_url))
         return _run(asked.worlds, asked.seed * 1_000_000, asked.jobs, asked.minutes * 60, started, home)
     finally:
