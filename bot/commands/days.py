@@ -1,40 +1,32 @@
 """`--on DAY`: look at facts and memories as of an earlier day."""
 
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from typing import Final
 
 from bot.commands import parameters
 from bot.commands.command import Call, valued
 from composer.errors import BadInput
-from composer.moments import day_of
 from composer.summaries.periods import end_of_day
-from composer.text.dates.when import read_since
-
-_ANY_TIME: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)  # whether a word names a day does not depend on the time
-
-
-def _read(text: str) -> date | str:
-    """A day, or a word for one that is past: today, yesterday, monday. Raises BadInput."""
-    if text.isalpha():
-        found = read_since(text, _ANY_TIME, UTC)
-        if found is not None and found.time() == time():
-            return text
-    return day_of(text)
-
+from composer.text.dates.named import day_named, day_or_words
 
 _DAY: Final = parameters.word(
-    "on", "as of the end of this day, such as 2026-05-01, yesterday or monday; by default now", _read, label="DAY"
+    "on",
+    "as of the end of this day, such as 2026-05-01, yesterday or monday; by default now",
+    day_or_words,
+    label="DAY",
 )
 ON: Final = valued(_DAY)
 
 
 def _day(call: Call) -> date | None:
     """The day that `--on` names, in the workspace's time zone."""
-    given, zone = call.arguments.get(_DAY), call.app.settings.zone_of(call.workspace.tenant)
-    if not isinstance(given, str):
-        return given
-    start = read_since(given, call.now, zone)
-    return None if start is None else start.astimezone(zone).date()
+    return named_day(call, _DAY)
+
+
+def named_day(call: Call, parameter: parameters.Parameter[date | str]) -> date | None:
+    """The day that a parameter names (read by `day_or_words`), in the workspace's zone; None when it is left out."""
+    given = call.arguments.get(parameter)
+    return None if given is None else day_named(given, call.now, call.app.settings.zone_of(call.workspace.tenant))
 
 
 def as_of(call: Call) -> datetime:

@@ -7,11 +7,13 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import Call, Command, CommandAnswer, Flag, valued
+from bot.commands.days import named_day
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.tenants import configured_prices
 from composer.repositories.usage import Dimension
 from composer.rights import Act
+from composer.text.dates.named import day_or_words
 from composer.usage.budgets import states
 from composer.usage.report import lines, operation_lines, total, words
 
@@ -19,8 +21,13 @@ EVERYONE: Final = "everyone"
 MAX_LINES: Final = 40
 
 _BY: Final = parameters.choice("by", "what to show it by; by default day", Dimension)
-_SINCE: Final = parameters.day("since", "only from this day on; by default from the first of this month on")
-_UNTIL: Final = parameters.day("until", "only until the end of this day")
+_SINCE: Final = parameters.word(
+    "since",
+    "only from this day on, such as yesterday; by default from the first of this month on",
+    day_or_words,
+    label="DAY",
+)
+_UNTIL: Final = parameters.word("until", "only until the end of this day", day_or_words, label="DAY")
 
 
 async def _usage(call: Call) -> CommandAnswer:
@@ -61,8 +68,8 @@ def _today(call: Call) -> date:
 
 
 def _days(call: Call) -> tuple[date, date]:
-    until = call.arguments.get(_UNTIL) or _today(call)
-    since = call.arguments.get(_SINCE) or until.replace(day=1)
+    until = named_day(call, _UNTIL) or _today(call)
+    since = named_day(call, _SINCE) or until.replace(day=1)
     if until < since:
         raise BadInput(f"--until {until} is before --since {since}: exchange them.")
     return since, until

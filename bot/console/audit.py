@@ -2,7 +2,6 @@
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from bot.commands import audit as in_chat
@@ -10,17 +9,18 @@ from bot.script.places import PLATFORM, external
 from composer.app import App
 from composer.audit.chain import Verification
 from composer.errors import BadInput, NotFound
-from composer.moments import moment_of
 from composer.repositories.audit import AuditAct, AuditEvent
 from composer.text.counts import counted
+from composer.text.dates.named import moment_named, moment_text
 
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which rows to list. `user` is a name in the terminal's workspace, or an id."""
+    """Which rows to list. `since` and `until` are times or days, as `moment_named` reads them; `user` is a name in the
+    terminal's workspace, or an id."""
 
-    since: datetime | None
-    until: datetime | None
+    since: str | None
+    until: str | None
     act: AuditAct | None
     user: str | None
     limit: int
@@ -30,13 +30,15 @@ def audit_query(since: str | None, until: str | None, act: str | None, user: str
     """The options of `nexus audit list`. Raises BadInput."""
     if act is not None and act not in set(AuditAct):
         raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(AuditAct))}.")
-    start, end = (None if each is None else moment_of(each) for each in (since, until))
+    start, end = (None if each is None else moment_text(each) for each in (since, until))
     return AuditQuery(start, end, None if act is None else AuditAct(act), user, limit)
 
 
 async def find(app: App, workspace: str, query: AuditQuery) -> list[AuditEvent]:
     """Rows of the tenant of a workspace, newest first. Raises NotFound for an unknown user."""
     place = app.directory.workspace(PLATFORM, workspace)
+    now, zone = app.clock.now(), app.directory.zone(place.tenant_id)
+    since, until = (None if each is None else moment_named(each, now, zone) for each in (query.since, query.until))
     async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
         user = None
         if query.user is not None:
@@ -44,7 +46,7 @@ async def find(app: App, workspace: str, query: AuditQuery) -> list[AuditEvent]:
             user = _id(query.user) if found is None else found.id
             if user is None:
                 raise NotFound(f"There is no user '{query.user}' in the workspace {workspace}.")
-        return await tx.audit.find(since=query.since, until=query.until, act=query.act, user=user, limit=query.limit)
+        return await tx.audit.find(since=since, until=until, act=query.act, user=user, limit=query.limit)
 
 
 def _id(text: str) -> uuid.UUID | None:

@@ -6,9 +6,11 @@ from datetime import date
 from typing import Any
 
 from composer.app import App
+from composer.errors import BadInput
 from composer.ingest.tenants import configured_prices
 from composer.repositories.operations import Total
 from composer.repositories.usage import INSTALLATION, Dimension
+from composer.text.dates.named import day_named
 from composer.usage.budgets import BudgetState, states
 from composer.usage.plans import QuotaState
 from composer.usage.report import UsageLine, lines, operation_lines, total, words
@@ -29,12 +31,16 @@ class TenantUsage:
     quotas: Sequence[QuotaState] = ()
 
 
-async def usage(app: App, by: Dimension, since: date | None, until: date | None) -> AsyncIterator[TenantUsage]:
-    """The usage of each tenant that used or may use something; by default in this month of its time zone."""
+async def usage(app: App, by: Dimension, since: str | None, until: str | None) -> AsyncIterator[TenantUsage]:
+    """The usage of each tenant that used or may use something, between two days that are named in words, each in the
+    tenant's time zone; by default in this month. Raises BadInput for days in the wrong order."""
     for tenant, slug in [*await app.database.tenants(), (INSTALLATION, INSTALLATION_NAME)]:
-        today = app.clock.now().astimezone(app.directory.zone(tenant)).date()
-        last = until or today
-        first = since or last.replace(day=1)
+        now, zone = app.clock.now(), app.directory.zone(tenant)
+        today = now.astimezone(zone).date()
+        last = today if until is None else day_named(until, now, zone)
+        first = last.replace(day=1) if since is None else day_named(since, now, zone)
+        if last < first:
+            raise BadInput(f"--until {last} is before --since {first}: exchange them.")
         async with app.database.transaction(tenant, snapshot=True) as tx:
             rows = await tx.usage.of_everyone(by, first, last, ())
             spent = await tx.usage.spent(today)

@@ -620,6 +620,8 @@ async def test_the_program_lists_and_verifies_the_log(
     assert listed("--act", "admin.revoked", "--user", ALICE) == ["admin.revoked"]
     assert listed("--user", str(uuid.uuid4())) == []
     assert listed("--until", now.isoformat()) == ["admin.granted"] * 3
+    assert listed("--since", "2026-05-03", "--until", "yesterday") == ["admin.revoked", *["admin.granted"] * 3]
+    assert listed("--since", "yesterday") == []
     wrong = program.run("audit", "list", "--act", "nothing")
     assert (wrong.status, "There is no act 'nothing'. Acts: admin.granted, " in wrong.err) == (2, True)
     verified = program.run("audit", "verify")

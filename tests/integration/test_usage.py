@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +18,7 @@ from bot.console import jobs as schedule
 from bot.console import usage as reporting
 from bot.console.operations import doctor
 from bot.script.places import incoming
-from composer.errors import BudgetUsedUp
+from composer.errors import BadInput, BudgetUsedUp
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
 from composer.repositories.usage import NOBODY, Dimension
@@ -641,6 +641,21 @@ async def test_the_name_of_a_private_room_is_shown_only_to_who_is_in_it(office: 
     assert await rooms("", "bob") == ["private rooms"]
     lines = [row async for row in reporting.usage(harness.app, Dimension.ROOM, None, None)]
     assert [line.name for line in lines[0].lines] == ["private rooms"], "nor to the operator"
+
+
+async def test_days_of_usage_are_named_as_those_of_recall(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    today = harness.clock.now().date()
+    harness.clock.tick(timedelta(days=1).total_seconds())
+    for given in ("yesterday", str(today), f"{today}T09:00:00Z", f"{today:%A}"):
+        text = (await harness.command("alice", f"/nexus usage --since {given} --until {given}", **ROOM)).text
+        assert text.startswith(f"Calls of models in your name from {today} until {today}, by day:"), given
+        found = [each async for each in reporting.usage(harness.app, Dimension.DAY, given, given)]
+        assert (found[0].since, found[0].until) == (today, today)
+        assert found[0].lines
+    with pytest.raises(BadInput, match="'soon' is not a day"):
+        await harness.command("alice", "/nexus usage --since soon", **ROOM)
 
 
 async def test_what_others_do_does_not_change_what_a_person_sees(office: Paid) -> None:

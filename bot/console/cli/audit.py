@@ -18,8 +18,10 @@ cli = typer.Typer(name="audit", help="Show and verify the audit log.", no_args_i
 @cli.command("list")
 def audit_list(
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    since: Annotated[str | None, typer.Option("--since", help="From this time on (ISO 8601).")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Before this time (ISO 8601).")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="From this time (ISO 8601) or day (2026-05-01, yesterday) on.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Before this time (ISO 8601) or day.")] = None,
     act: Annotated[str | None, typer.Option("--act", help="Only this act, for example room.opened.")] = None,
     user: Annotated[
         str | None, typer.Option("--user", help="Only rows by or about this user: a name or an id.")

@@ -5,4 +5,5 @@
 - `deadlines`: until when a statement holds.
 - `repeats`: the days and the hour at which something repeats.
 - `when`: the time with which a command begins, which is to come (`read_when`) or over (`read_since`).
+- `named`: a day or a time that stands alone, after an option such as `--since`.
 """
