@@ -10,6 +10,7 @@ from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory.reminding import (
     ID_CHARS,
+    MAX_AHEAD,
     MAX_TEXT_CHARS,
     NewReminder,
     check_reminder,
@@ -22,13 +23,19 @@ from composer.people.places import named, room_ids
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line, shorten
-from composer.text.dates.when import When, read_when
+from composer.text.dates.when import Unreadable, When, read_when, why_unread
 
 MAX_SHOWN_CHARS: Final = 80  # of a text in the list
 _FORMS: Final = (
     "Write when, and then what: in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, on 4 May, "
     "2026-05-04 09:00, every weekday at 9:30."
 )
+_UNREAD: Final = {
+    None: "I don't see when that is.",
+    Unreadable.ABSENT: "There is no such day or hour.",
+    Unreadable.OVER: "That has passed: name a time that is still to come.",
+    Unreadable.FAR: "That is too far away: a reminder may be at most two years ahead.",
+}
 _WHAT: Final = parameters.text(
     "reminder",
     "when (in 20 minutes; tomorrow 9:00; on Friday at 14:00; 2026-05-04 09:00; every weekday at 9:30), and what",
@@ -72,7 +79,8 @@ def _read(call: Call) -> tuple[When, str]:
     zone = call.app.settings.zone_of(call.workspace.tenant)
     found = read_when(call.arguments[_WHAT], call.now, zone)
     if found is None:
-        raise call.command.usage_error(f"I don't see when that is. {_FORMS}")
+        why = why_unread(call.arguments[_WHAT], call.now, zone, MAX_AHEAD)
+        raise call.command.usage_error(f"{_UNREAD[why]} {_FORMS}")
     when, text = found[0], clean_line(found[1], MAX_TEXT_CHARS + 1)
     if not text:
         raise call.command.usage_error(f"I don't see what to remind of. {_FORMS}")

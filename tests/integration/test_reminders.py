@@ -409,7 +409,15 @@ async def test_the_list_names_no_private_room_that_somebody_has_left(harness: Ap
         ("2026-05-01 9:00 stretch", "is over"),
         ("2036-05-01 9:00 stretch", "more than two years away"),
         (f"in 20 minutes {'a' * (MAX_TEXT_CHARS + 1)}", "the limit is 1,000"),
-        ("2026-02-30 9:00 stretch", "I don't see when that is"),
+        ("2026-02-30 9:00 stretch", r"^There is no such day or hour\. Write when"),
+        ("2026-02-30", r"^There is no such day or hour\. "),
+        ("tomorrow at 25:00 stretch", r"^There is no such day or hour\. "),
+        ("yesterday stretch", r"^That has passed: name a time that is still to come\. "),
+        ("2 hours ago stretch", "^That has passed: "),
+        ("in 500 years stretch", r"^That is too far away: a reminder may be at most two years ahead\. "),
+        ("500 years", "^That is too far away: "),
+        ("in 99999999 days stretch", "^That is too far away: "),
+        ("in 3 months stretch", "^I don't see when that is"),
     ],
 )
 async def test_a_wrong_reminder_is_refused_with_what_is_right(harness: AppHarness, text: str, problem: str) -> None:

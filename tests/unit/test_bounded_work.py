@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -139,6 +139,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "extract": patterns.extract,
     "embedding_text": embedding_text,
     "without_mentions": without_mentions,
+    "why_unread": lambda text: when.why_unread(text, AT, UTC, timedelta(days=732)),
     "read_when": lambda text: when.read_when(text, AT, UTC),
     "read_since": lambda text: when.read_since(text, AT, UTC),
     "asks_when": named_days.asks_when,

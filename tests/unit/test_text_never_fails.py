@@ -4,7 +4,7 @@ import inspect
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from zoneinfo import ZoneInfo
 
@@ -104,6 +104,9 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "deadlines.named_deadline": dates_of,
     "deadlines.deadline_end": dates_of,
     "vocabulary.day_or_none": lambda text: vocabulary.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
+    "when.why_unread": lambda text: [
+        when.why_unread(text, at, at.tzinfo or UTC, timedelta(days=732)) for at in MOMENTS
+    ],
     "when.read_when": lambda text: [when.read_when(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "when.read_since": lambda text: [when.read_since(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "digests.text_digest": digests.text_digest,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from enum import StrEnum
 from typing import Final
 
 from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, local_moment
@@ -57,7 +58,13 @@ _NAMED: Final = re.compile(
 _PAST_DAY: Final = re.compile(
     rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|{WEEKDAY})\b", _FLAGS
 )
+_OVER_DAY: Final = re.compile(r"(?:yesterday|last\s{1,8}(?:night|week|month|year))\b", _FLAGS)
+_LONG_SPAN: Final = re.compile(
+    r"(?:in\s{1,8})?(?P<count>\d{1,12})\s{0,8}(?P<unit>minute|hour|day|week|month|year)s?(?![a-z])", _FLAGS
+)
+_LONG_UNITS: Final = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}  # in days
 _LAST: Final = re.compile(r"(?:(?:for\s{1,8})?the\s{1,8}last|for)\s{1,8}", _FLAGS)
+_SPAN_OVER: Final = re.compile(rf"(?:{_SPAN.pattern})\s{{1,8}}ago\b", _FLAGS)
 _AGO: Final = re.compile(r"(?:\s{1,8}ago)?\s{0,8}\Z", _FLAGS)
 _BETWEEN: Final = re.compile(r"\s{0,8},?\s{0,8}")
 _REST: Final = re.compile(r"\s{0,8}[:,–-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", _FLAGS)  # noqa: RUF001
@@ -87,6 +94,33 @@ def read_when(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None
             when, end = found
             rest = _REST.match(text, end)
             return when, text[rest.end() if rest else end :].strip()
+    return None
+
+
+class Unreadable(StrEnum):
+    """Why a text that begins as a time does can't be read as one to come."""
+
+    ABSENT = "the calendar or the clock has no such day or hour"
+    OVER = "it has passed"
+    FAR = "it is too far away"
+
+
+def why_unread(text: str, now: datetime, zone: tzinfo, ahead: timedelta) -> Unreadable | None:
+    """Why `read_when` reads no time at the beginning of a text; None when none seems meant. `ahead`: how far one may
+    be."""
+    head = text.strip()[:MAX_WHEN_CHARS]
+    span = _LONG_SPAN.match(head)
+    if span is not None and int(span["count"]) * _LONG_UNITS[span["unit"].lower()] > ahead / timedelta(days=1):
+        return Unreadable.FAR
+    if _OVER_DAY.match(head) or _SPAN_OVER.match(head):
+        return Unreadable.OVER
+    for read in (_repeated, _after, _dated):
+        try:
+            read(head, now.astimezone(zone), zone)
+        except OverflowError:
+            return Unreadable.FAR
+        except ValueError:
+            return Unreadable.ABSENT
     return None
 
 
