@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +16,8 @@ from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings, token_variable
 from composer.settings.values import PREFIX
+
+_NO_WHOLE_NUMBER: Final = frozenset({"int_parsing", "int_parsing_size", "int_type", "int_from_float"})
 
 
 def check_keys(table: Mapping[str, Any], config: Path | None) -> None:
@@ -115,6 +117,8 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
     first = error.errors(include_url=False, include_input=False)[0]
     location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
+    if first["type"] in _NO_WHOLE_NUMBER:
+        reason = f"it must be a whole number{_bounds(location)}"
     variable = PREFIX + str(location[0]).upper()
     if location[0] == "mcp" and location[-1] == "token":
         variable = token_variable(str(location[1]))
@@ -137,6 +141,15 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
         tables["tenants"] = of_tenants.get(str(location[-2]), TenantSettings)
         return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)
     return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."
+
+
+def _bounds(location: tuple[int | str, ...]) -> str:
+    """ " from 0 to 65535", if the field at a place has such bounds and no table above it; else nothing."""
+    field = Settings.model_fields.get(str(location[0])) if len(location) == 1 else None
+    least, most = None, None
+    for each in field.metadata if field else ():
+        least, most = getattr(each, "ge", least), getattr(each, "le", most)
+    return "" if least is None or most is None else f" from {least} to {most}"
 
 
 def _unknown_key_sentence(config: Path | None, key: str, known: Iterable[str]) -> str:

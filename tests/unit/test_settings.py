@@ -38,6 +38,21 @@ def test_without_settings_there_is_one_offline_agent_and_embedded_servers(folder
     assert (settings.log, settings.model_timeout, settings.warnings, settings.config) == ("warning", 120.0, (), None)
 
 
+@pytest.mark.parametrize("value", ["abc", "80.5", "8" * 5000])
+def test_a_whole_number_that_is_none_is_refused_with_what_it_may_be(folder: Path, value: str) -> None:
+    numbers = [name for name, field in Settings.model_fields.items() if field.annotation is int]
+    assert {"web_port", "backups", "audit_days", "concurrent_answers"} <= set(numbers)
+    for name in numbers:
+        variable = f"NEXUS_{name.upper()}"
+        with pytest.raises(Misconfigured, match=rf"^{variable} is wrong: it must be a whole number from \d+ to \d+\.$"):
+            load_settings({"HOME": str(folder), variable: value}, folder)
+    with pytest.raises(Misconfigured, match=r"^NEXUS_WEB_PORT is wrong: it must be a whole number from 0 to 65535\.$"):
+        load_settings({"HOME": str(folder), "NEXUS_WEB_PORT": value}, folder)
+    write(folder, 'backups = "many"')
+    with pytest.raises(Misconfigured, match=r"`backups` is wrong: it must be a whole number from 0 to 10000\.$"):
+        load_settings({"HOME": str(folder)}, folder)
+
+
 def test_every_documented_name_is_known() -> None:
     reference = """NEXUS_HOME NEXUS_DATABASE_URL NEXUS_REDIS_URL NEXUS_OPENAI_BASE_URL NEXUS_OPENAI_API_KEY NEXUS_MODEL
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
