@@ -94,6 +94,31 @@ def test_ctrl_c_ends_the_demo_and_leaves_nothing_running(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_ends_the_demo_quietly_while_it_is_imported(tmp_path: Path) -> None:
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'composer.errors':\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    variables = environment(tmp_path)
+    ran = subprocess.run(
+        DEMO,
+        cwd=ROOT,
+        env=variables | {"PYTHONPATH": f"{modules}{os.pathsep}{variables['PYTHONPATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (128 + signal.SIGINT, "", "")
+
+
 def environment(folder: Path) -> dict[str, str]:
     """Without settings of Nexus, and with a folder of its own for temporary files."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}

@@ -64,11 +64,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description="A week of a team, on the real program.")
     parser.add_argument("--fast", action="store_true", help="without pauses to read")
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="nexus-demo-"))
-    folder.chmod(0o755)  # the servers may run as another user
     ending = Ending()
     render.show_words(INTRODUCTION)
+    folder = Path(tempfile.mkdtemp(prefix="nexus-demo-"))
     try:
+        folder.chmod(0o755)  # the servers may run as another user
         ending.run(play(folder / "home", 0.0 if given.fast else SECONDS))
     except asyncio.CancelledError:
         return 128 + (ending.signal or 0)
@@ -83,7 +83,3 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     render.show(END)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
