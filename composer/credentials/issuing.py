@@ -204,7 +204,7 @@ async def revoke(
     valid: list[Opening] = [*(key for key in stored if not key.ended(now)), *sessions, *logins]
     found = [each for each in valid if each.id.hex.startswith(beginning)]
     if not found:
-        raise NotFound(f"There is no key, web session or login '{beginning}'.")
+        raise NotFound(_not_valid(beginning, [key for key in stored if key.id.hex.startswith(beginning)]))
     if len(found) > 1:
         raise BadInput(f"Several begin with '{beginning}'; write more of the id: {found[0].id.hex}")
     if isinstance(found[0], KeyEntry):
@@ -214,6 +214,16 @@ async def revoke(
     else:
         await tx.web_sessions.end([found[0].id], by)
     return found[0]
+
+
+def _not_valid(beginning: str, over: Sequence[KeyEntry]) -> str:
+    """Why nothing that opens a memory begins so: `over` are the keys that do, and are revoked or have expired."""
+    if len(over) != 1:
+        return f"There is no key, web session or login '{beginning}'."
+    [key] = over
+    if key.revoked_at is not None:
+        return f"{ended(key)} is revoked already, since {key.revoked_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
+    return f"{ended(key)} has expired on {key.expires_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
 
 
 def ended(entry: Opening) -> str:

@@ -53,8 +53,13 @@ async def test_a_person_lets_a_tool_use_their_entries_once_they_know_what_that_o
     assert "never used" not in listed or "last used" not in listed
     assert found.id.hex[:8] in listed
     await dm(harness, f"keys revoke {found.id.hex[:8]}")
+    since = f"{harness.clock.now():%Y-%m-%d %H:%M}"
     assert await resolve(harness, text) is None
     assert "(revoked)" in await dm(harness, "keys list")
+    with pytest.raises(NotFound, match=rf"^The key nx_.*… is revoked already, since {since} UTC: it opens nothing\.$"):
+        await dm(harness, f"keys revoke {found.id.hex[:8]}")
+    with pytest.raises(NotFound, match=r"^There is no key, web session or login"):
+        await dm(harness, f"keys revoke {found.id.hex[:8]}", "bob")
 
 
 async def test_nobody_sees_or_ends_what_opens_anothers_memory(harness: AppHarness) -> None:
