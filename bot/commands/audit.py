@@ -27,7 +27,7 @@ async def _audit(call: Call) -> CommandAnswer:
 
 def line(event: AuditEvent) -> str:
     """A row as a line of text."""
-    parts = [f"{event.at:%Y-%m-%d %H:%M:%S}", str(event.act)]
+    parts = [f"{event.at:%Y-%m-%d %H:%M:%S} UTC", str(event.act)]
     parts += [f"by {event.actor}"] if event.actor else []
     parts += [f"about {', '.join(map(str, event.users))}"] if event.users else []
     parts += [f"in {event.conversation}"] if event.conversation else []

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 from bot.console.conversations import resolve_position
@@ -12,12 +12,16 @@ from composer.app import App
 from composer.errors import NotFound
 
 SOURCES: Final = "/why there shows the sources of an answer."
+EMPTY: Final = "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
 _NAMES: Final = {"discord": "Discord", "slack": "Slack"}
 
 
-async def ask_in_chat(app: App, lines: Iterable[Line], into: str | None) -> str:
-    """Where in the terminal the history was said: the room, or else the DM or session, with most of its messages.
-    `into` is the room that took all others, if any. Whoever may be there is named if not everyone may."""
+async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> str:
+    """What to do after an import of lines: where in the terminal they were said, the room, or else the DM or session,
+    with most of the messages. `into` is the room that took all others, if any. Whoever may be there is named if not
+    everyone may."""
+    if not lines:
+        return EMPTY
     said: Counter[tuple[str, str, str]] = Counter()
     writers: dict[tuple[str, str, str], str] = {}
     for line in lines:

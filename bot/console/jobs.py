@@ -1,7 +1,7 @@
 """The jobs of the command line: for `nexus jobs list`, `nexus jobs run`, `nexus run` and `nexus play`."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from composer.app import App
@@ -11,6 +11,8 @@ from composer.summaries.tiers import Report
 from jobs.runner import Runner, RunOutcome
 from jobs.table import JOBS, JOBS_BY_NAME
 
+NAME_WIDTH: Final = max(len(job.name) for job in JOBS)
+CRON_WIDTH: Final = max(len(job.cron) for job in JOBS)
 GRACE: Final = timedelta(minutes=5)  # after a job's time limit, before it is overdue
 
 
@@ -80,10 +82,16 @@ def line(entry: Mapping[str, Any]) -> str:
     last = entry["last"]
     ran = "never"
     if last:
-        as_of = f" as of {last['at'][:16]}" if last["at"][:16] != last["started_at"][:16] else ""
-        ran = f"{last['state']} {last['started_at'][:16]}{as_of}, {last['done']:,} done, {last['failed']:,} failed"
-    next_ = (entry["next"] or "never")[:16]
-    return f"{entry['name']:15} {entry['when']:13} next {next_}  last: {ran}  ({entry['what']})"
+        at, started = _minute(last["at"]), _minute(last["started_at"])
+        as_of = f" as of {at}" if at != started else ""
+        ran = f"{last['state']} {started}{as_of}, {last['done']:,} done, {last['failed']:,} failed"
+    next_ = _minute(entry["next"]) if entry["next"] else "never"
+    return f"{entry['name']:{NAME_WIDTH}} {entry['when']:{CRON_WIDTH}} next {next_}  last: {ran}  ({entry['what']})"
+
+
+def _minute(moment: str) -> str:
+    """A moment in ISO 8601 as people read it."""
+    return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def as_json(outcome: RunOutcome) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tests.support.program import Program
 
 pytestmark = pytest.mark.e2e
 
+EMPTY = "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
 SOURCES = "/why there shows the sources of an answer."
 MESSAGE = {
     "type": "message",
@@ -77,6 +78,9 @@ def test_an_import_leads_to_where_it_was_said_and_an_export_to_its_file(tmp_path
     shut = f"Next: nexus chat -w shut --as dave --room ops, then @nexus …; {SOURCES}"
     assert step(str(only), "-w", "shut", "--private") == shut, "alice may not be there"
     assert step(str(alone)) == f"Next: nexus chat --as bob --dm nexus, then ask about it; {SOURCES}"
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("", encoding="utf-8")
+    assert step(str(empty)) == f"Next: {EMPTY}"
     exported = program.run("export", "--user", "bob")
     path = next(tmp_path.glob("nexus-export-*.json"))
     assert exported.out.startswith(f"{path}, which only you may read: ")
