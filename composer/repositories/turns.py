@@ -77,10 +77,12 @@ class AnswerGround:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of an answer that was delivered: the present text of its reply (None: there is none), and whether it
-    was recorded as sent now. Where it was not, `Turns.mark_sent` does it, if it has not been done before."""
+    """What became of an answer that was delivered. `other_text`: what its reply says by now, where that is not what was
+    delivered. `has_reply`: there is a reply. `recorded`: that it was sent was recorded now; where it was not,
+    `Turns.mark_sent` does it, if it has not been done before."""
 
-    text: str | None
+    other_text: str | None
+    has_reply: bool
     recorded: bool
 
 
@@ -226,7 +228,7 @@ class Turns:
         """Record that an answer was sent with this text (None: it is a failure), unless its reply has another one by
         now: in one round trip without a transaction. None when the turn is gone."""
         row = await self._sql.fetch_one("turn_delivered", id=id, text=text, now=now)
-        return None if row is None else Delivered(row["text"], row["recorded"])
+        return None if row is None else Delivered(row["other_text"], row["has_reply"], row["recorded"])
 
     async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
         """Record that the platform will never accept an answer. It is not sent again."""

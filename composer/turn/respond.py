@@ -142,18 +142,18 @@ class Responder:
             # finds; if the erasure came first, the adapter sees that and removes the post itself.
             if found is None:  # the conversation was erased
                 return TurnOutcome.ERASED
-            if answer.failed or found.text is None or found.text == answer.text:
+            if found.other_text is None:
                 if answer.failed:
                     return TurnOutcome.FAILED
-                return TurnOutcome.ERASED if found.text is None else TurnOutcome.DELIVERED
-            answer = replace(answer, text=found.text, prompt=None, cited={})  # the notice
+                return TurnOutcome.DELIVERED if found.has_reply else TurnOutcome.ERASED
+            answer = replace(answer, text=found.other_text, prompt=None, cited={})  # the notice
 
     async def _mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
         """Mark the turn as SENT, unless its reply has another text than was delivered. None when the turn is gone."""
         text = None if answer.failed else answer.text
         async with self._database.statement(answer.turn.tenant_id) as tx:
             found = await tx.turns.mark_delivered(answer.turn.id, text, self._clock.now())
-        if found is not None and not found.recorded and (text is None or found.text in (None, text)):
+        if found is not None and found.other_text is None and not found.recorded:
             await self._mark_sent(answer.turn)
         return found
 

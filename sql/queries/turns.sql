@@ -96,8 +96,8 @@ UPDATE turns SET state = 'sent', sent_at = :now WHERE tenant_id = :tenant_id AND
 
 -- name: turn_delivered
 -- Record that an answer was sent with this text (NULL: it is a failure), unless its reply has another text by now. Returns
--- the present text (NULL: there is no reply), and whether that was recorded; no row when the turn is gone. It sets its
--- tenant itself, as api_key_find does. Only a plan that reads the turn to update first would find none to update: then
+-- that other text, whether there is a reply, and whether it was recorded; no row when the turn is gone. The text that was
+-- sent is not returned: the driver keeps what a connection received last. It sets its tenant itself, as api_key_find does. Only a plan that reads the turn to update first would find none to update: then
 -- nothing is recorded.
 WITH found AS MATERIALIZED (
     SELECT turn.*
@@ -113,7 +113,9 @@ WITH found AS MATERIALIZED (
           AND (:text::text IS NULL OR found.text IS NULL OR found.text = :text)
     RETURNING t.id
 )
-SELECT found.text, EXISTS (SELECT FROM sent) AS recorded FROM found
+SELECT CASE WHEN found.text <> :text THEN found.text END AS other_text, found.text IS NOT NULL AS has_reply,
+       EXISTS (SELECT FROM sent) AS recorded
+FROM found
 
 -- name: turn_refused
 -- Record that the platform will never accept an answer, and why. It is not sent again.

@@ -252,10 +252,10 @@ async def test_the_slack_token_is_sent_to_slack_alone(
     async with office.socket() as running, ModelServer() as elsewhere:
         post = office.slack.world.post
 
-        def outside(place: Any, posted: dict[str, Any], *more: Any) -> Any:
+        def outside(place: Any, posted: dict[str, Any], *more: Any, **named: Any) -> Any:
             for file in posted.get("files", ()):
                 file |= {"url_private": f"{elsewhere.url}/sketch.png", "url_private_download": None}
-            return post(place, posted, *more)
+            return post(place, posted, *more, **named)
 
         monkeypatch.setattr(office.slack.world, "post", outside)
         answer = await _ask_with_image(office, running, "sketch.png", PNG, "image/png")

@@ -330,10 +330,10 @@ async def test_an_interrupted_turn_repeats_no_write_and_tells_of_it(
     app = office.harness.app
     respond = type(app.responder).respond
 
-    async def dead(self: Any, turn: Any, agent: Any, delivery: Any) -> Any:
+    async def dead(self: Any, turn: Any, agent: Any, *more: Any) -> Any:
         turns.append((turn, agent))
         with pytest.raises(Died):
-            await respond(self, turn, agent, delivery)
+            await respond(self, turn, agent, *more)
         raise RuntimeError("the process is gone")
 
     monkeypatch.setattr(type(app.responder), "respond", dead)

@@ -125,14 +125,14 @@ async def test_a_delivered_answer_is_recorded_by_one_statement_unless_its_text_w
     turns = await states(harness)
     async with harness.app.database.statement(here.tenant_id) as tx:
         for turn in turns:
-            assert await tx.turns.mark_delivered(turn, "replaced", minute(1)) == Delivered("replaced", recorded=False)
+            assert await tx.turns.mark_delivered(turn, "replaced", minute(1)) == Delivered(None, True, recorded=False)
     await answered_again(harness)
     async with harness.app.database.statement(here.tenant_id) as tx:
         first, second = turns
-        assert await tx.turns.mark_delivered(first, "another", minute(1)) == Delivered("replaced", recorded=False)
+        assert await tx.turns.mark_delivered(first, "another", minute(1)) == Delivered("replaced", True, recorded=False)
         assert (await states(harness))[first] == "answered"
-        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) == Delivered("replaced", recorded=True)
-        assert await tx.turns.mark_delivered(second, None, minute(1)) == Delivered("replaced", recorded=True)
+        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) == Delivered(None, True, recorded=True)
+        assert await tx.turns.mark_delivered(second, None, minute(1)) == Delivered(None, True, recorded=True)
         assert await states(harness) == {first: "sent", second: "sent"}
         assert await tx.turns.mark_delivered(uuid.uuid4(), "replaced", minute(1)) is None
     async with harness.app.database.statement(tenant_id("another")) as tx:
@@ -167,7 +167,7 @@ async def test_an_answer_that_was_delivered_is_sent_though_one_statement_could_n
 
     async def blind(self: Turns, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
         found = await mark(self, id, "another text", now)
-        return found and replace(found, recorded=False)
+        return found and replace(found, other_text=None, recorded=False)
 
     monkeypatch.setattr(Turns, "mark_delivered", blind)
     await harness.ask("alice", "@nexus hello", room="general")
