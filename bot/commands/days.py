@@ -18,11 +18,6 @@ _DAY: Final = parameters.word(
 ON: Final = valued(_DAY)
 
 
-def _day(call: Call) -> date | None:
-    """The day that `--on` names, in the workspace's time zone."""
-    return named_day(call, _DAY)
-
-
 def named_day(call: Call, parameter: parameters.Parameter[date | str]) -> date | None:
     """The day that a parameter names (read by `day_or_words`), in the workspace's zone; None when it is left out."""
     given = call.arguments.get(parameter)
@@ -34,7 +29,7 @@ def as_of(call: Call) -> datetime:
 
     Raises BadInput for a day to come.
     """
-    day, zone = _day(call), call.app.settings.zone_of(call.workspace.tenant)
+    day, zone = named_day(call, _DAY), call.app.settings.zone_of(call.workspace.tenant)
     if day is None:
         return call.now
     if day > call.now.astimezone(zone).date():
@@ -44,5 +39,5 @@ def as_of(call: Call) -> datetime:
 
 def day_suffix(call: Call) -> str:
     """ " on 2026-05-01" for an answer about an earlier day, else nothing."""
-    day = _day(call)
+    day = named_day(call, _DAY)
     return "" if day is None else f" on {day}"

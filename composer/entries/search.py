@@ -157,7 +157,7 @@ class EntrySearch:
 
     async def still_readable(self, reader: EntryReader, found: SearchResult) -> bool:
         """Whether its reader may still read all that was found, and it still says the same. Raises Unavailable."""
-        told = {hit.entry.id: hit.entry.values for hit in found.hits if hit.entry is not None}
+        given = {hit.entry.id: hit.entry.values for hit in found.hits if hit.entry is not None}
         if not found.hits:
             return True
         try:
@@ -167,11 +167,11 @@ class EntrySearch:
                 )
                 visibility.require_recall(access)
                 readable, now = visibility.readable_entries(access), self._clock.now()
-                entries = await tx.entries.find_by_ids(readable, list(told), now)
-                exact = await structured.read(tx.structured, readable, now) if len(told) < len(found.hits) else None
+                entries = await tx.entries.find_by_ids(readable, list(given), now)
+                exact = await structured.read(tx.structured, readable, now) if len(given) < len(found.hits) else None
         except (NotFound, Refused):
             return False
-        there = {str(entry.id) for entry in entries if _still_says(entry.values, told[entry.id])}
+        there = {str(entry.id) for entry in entries if _still_says(entry.values, given[entry.id])}
         lines = [] if exact is None else [*map(structured.fact_item, exact.facts)]
         lines += [] if exact is None else [*map(structured.landmark_item, exact.landmarks)]
         exactly = {item.id: _shown(item) for item in lines}
@@ -197,9 +197,9 @@ class EntrySearch:
         return self._vectors[key]
 
 
-def _still_says(now: EntryValues, told: EntryValues) -> bool:
-    """Whether an entry has all the words that were told of it."""
-    return now.text == told.text and {*told.tags} <= {*now.tags}
+def _still_says(present: EntryValues, given: EntryValues) -> bool:
+    """Whether an entry still has all the words by which it was found and given to its reader."""
+    return present.text == given.text and {*given.tags} <= {*present.tags}
 
 
 def _check(question: EntryQuestion) -> None:

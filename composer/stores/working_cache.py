@@ -31,9 +31,7 @@ DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reache
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
 SCANNED: Final = 1_000  # keys at once
 ERASED: Final = "erased"  # in place of a version
-ERASED_SECONDS: Final = (
-    120  # for which nothing is cached after an erasure; whoever reads the log has written long before
-)
+ERASED_SECONDS: Final = 120  # without a cache after an erasure: whoever read the log before it has written by then
 TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
