@@ -94,7 +94,7 @@ async def resolve_users(
     # is locked later.
     expected = Batch(workspace, agents, {name: user_id(workspace, name) for name in named})
     conversations = _candidate_ids(expected, messages)
-    known, rows = await tx.people.ensure_tenant_and_lock(
+    known, rows = await tx.people.ensure_tenant(
         workspace.tenant, workspace.platform, workspace.name, agents, now, named, conversations
     )
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}

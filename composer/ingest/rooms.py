@@ -124,7 +124,7 @@ async def record_membership(
     `private`: the room is private from now on. Without it a new room is public and a known one stays as it is: a join
     never makes a room public. Raises NotFound when they leave a room that does not exist.
     """
-    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
+    known, _ = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     member = known[user].user_id if user in known else user_id(workspace, user)
     if user not in known:
         await tx.people.ensure_users(

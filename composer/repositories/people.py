@@ -45,23 +45,11 @@ class People:
         agents: Sequence[Agent],
         now: datetime,
         external_ids: Sequence[str] = (),
-    ) -> dict[str, Identity]:
-        """Create the tenant, its workspace and its agents if they do not exist. Returns those of the people whom the
-        workspace knows, by external id."""
-        known, _ = await self.ensure_tenant_and_lock(slug, platform, workspace, agents, now, external_ids, ())
-        return known
-
-    async def ensure_tenant_and_lock(
-        self,
-        slug: str,
-        platform: str,
-        workspace: str,
-        agents: Sequence[Agent],
-        now: datetime,
-        external_ids: Sequence[str],
-        conversations: Sequence[uuid.UUID],
+        conversations: Sequence[uuid.UUID] = (),
     ) -> tuple[dict[str, Identity], dict[uuid.UUID, ConversationRow]]:
-        """`ensure_tenant` and `Conversations.lock` in one round trip."""
+        """Create the tenant, its workspace and its agents if they do not exist, and lock conversations as
+        `Conversations.lock` does. Returns those of the people whom the workspace knows, by external id, and the rows of
+        the conversations."""
         row = await self._sql.fetch_one(
             "tenant_ensure",
             slug=slug,

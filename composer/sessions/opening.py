@@ -129,7 +129,7 @@ async def _introduce(tx: Transaction, owner: SessionOwner, agents: Sequence[Agen
     """Let the API know the person by their own id, so that they are the same user there as elsewhere. A session may be
     there already, made in the terminal."""
     here, name = owner.workspace, str(owner.user)
-    known = await tx.people.ensure_tenant(here.tenant, here.platform, here.name, agents, now, [name])
+    known, _ = await tx.people.ensure_tenant(here.tenant, here.platform, here.name, agents, now, [name])
     if name not in known:
         await tx.people.ensure_users(here.platform, here.name, {name: (owner.user, name)}, now)
 

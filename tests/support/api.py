@@ -15,7 +15,7 @@ async def person(harness: AppHarness, name: str, workspace: str | None = None) -
     here, now = harness.workspace(workspace), harness.clock.tick()
     agents = harness.app.directory.agents(here.tenant_id)
     async with harness.app.database.transaction(here.tenant_id) as tx:
-        known = await tx.people.ensure_tenant(here.tenant, here.platform, here.name, agents, now, [name])
+        known, _ = await tx.people.ensure_tenant(here.tenant, here.platform, here.name, agents, now, [name])
         if name not in known:
             await tx.people.ensure_users(here.platform, here.name, {name: (user_id(here, name), name)}, now)
         found = await tx.people.find_user(here.platform, here.name, name)
