@@ -4,7 +4,7 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from bot.commands import parameters
@@ -30,6 +30,7 @@ from composer.visibility import unknown_project_sentence
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
+MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the clocks of platforms and ours
 
 _TARGET: Final = parameters.forget_target(
     "what",
@@ -124,7 +125,7 @@ async def _unanswered(
     tx: Transaction, call: Call, target: ForgetTarget, people: Sequence[uuid.UUID]
 ) -> Sequence[uuid.UUID]:
     """The caller's own commands that were not answered yet, and that a target takes in."""
-    since, until = _span(call)
+    since, until = _reach(call)
     own = Forgotten(users=people, since=since, until=until)
     match target.scope:
         case ForgetScope.HERE if call.conversation.kind is ConversationKind.ROOM:
@@ -174,7 +175,7 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
     """The caller's own messages and items that a target names. Only the place of `here` is judged: what is one's own
     may be erased from anywhere."""
     access, people = await access_context(tx, call), await _identities(tx, call.user)
-    since, until = _span(call)
+    since, until = _reach(call)
     match target.scope:
         case ForgetScope.HERE:
             return _Found(*await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until)))
@@ -185,7 +186,12 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
         case ForgetScope.ITEM:
             return _Found.of([await _own_item(tx, people, target.text)])
         case ForgetScope.MATCHING:
-            return _Found.of(await find_matching(tx, people, target.text))
+            found = await find_matching(tx, people, target.text)
+            if until is not None:
+                messages, items = await tx.erasure.select(Selection(people, until=until))
+                then = {*messages, *(id for _, id in items)}
+                found = [text for text in found if text.id in then]
+            return _Found.of(found)
 
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
@@ -217,7 +223,7 @@ async def _other_names(tx: Transaction, people: Sequence[uuid.UUID]) -> list[str
 
 
 async def _erase_room(call: Call) -> CommandAnswer:
-    since, until = _span(call)
+    since, until = _reach(call)
     return await _erase_selected(
         call, Selection(None, call.room, since=since, until=until), f"of #{call.conversation.name}"
     )
@@ -230,9 +236,9 @@ async def _erase_user(call: Call) -> CommandAnswer:
         if user is None:
             raise NotFound(f"There is no user '{reference.text}' here.")
         people = await _identities(tx, user.id)
-    since, until = _span(call)
+    since, until = _reach(call)
     selection = Selection(people, since=since, until=until)
-    names = () if since or until else people
+    names = () if any(_span(call)) else people
     return await _erase_selected(call, selection, f"of {user.name}", names_of=names, of_people=people)
 
 
@@ -245,7 +251,7 @@ async def _erase_project(call: Call) -> CommandAnswer:
     if len(found) > 1:
         names = " or ".join(full_name(slug_of(name), id) for id in found)
         raise BadInput(f"There are {len(found)} projects called {name}; name one as {names}.")
-    since, until = _span(call)
+    since, until = _reach(call)
     selection = Selection(None, project=found[0], since=since, until=until)
     return await _erase_selected(call.naming(slug_of(name), found[0]), selection, f"of {name}")
 
@@ -320,6 +326,16 @@ def _span(call: Call) -> tuple[datetime | None, datetime | None]:
         None if since is None else start_of_day(since, zone),
         None if until is None else end_of_day(until, zone),
     )
+
+
+def _reach(call: Call) -> tuple[datetime | None, datetime | None]:
+    """The moments between which something is erased. A call that is late takes what there was when it was given, as
+    the clocks of platforms may tell it, and nothing of what its sender has said since."""
+    since, until = _span(call)
+    if not call.late:
+        return since, until
+    given = call.now + MAX_CLOCK_DIFFERENCE
+    return since, given if until is None else min(until, given)
 
 
 def _days(call: Call) -> str:

@@ -46,6 +46,14 @@ async def execute(settings: Settings, query: str, *values: object) -> Any:
         await connection.close()
 
 
+async def rows(settings: Settings, query: str) -> list[Any]:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return list(await connection.fetch(query))
+    finally:
+        await connection.close()
+
+
 async def interrupt(harness: AppHarness, user: str, text: str, **where: Any) -> None:
     """A command that a process began before it died."""
     place = place_of(where.get("room"), where.get("dm"), None)
@@ -363,6 +371,50 @@ async def test_what_is_to_be_forgotten_is_forgotten_late_whatever_was_changed_si
     await office.command("bob", "/nexus fact set day Monday", **ROOM)
     (given,) = await adopted(office, settings)
     assert (await done_late(office, given)).startswith("Forgotten for good")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "forget everything --yes",
+        "forget here --yes",
+        "forget zqplum --yes",
+        "erase room --yes",
+        "erase user alice --yes",
+        "erase project apollo --yes",
+    ],
+)
+async def test_what_is_forgotten_late_is_what_there_was_when_it_was_asked_for(
+    office: AppHarness, settings: Settings, text: str
+) -> None:
+    # Before, what its sender had said and stored since went with it, and so did their commands that waited.
+    await office.command("alice", "/nexus project assign apollo --yes", **ROOM)
+    await office.say("alice", "zqplum is early", **ROOM)
+    await office.command("alice", "/nexus fact set early zqplum", **ROOM)
+    await interrupt(office, "alice", text, **ROOM)
+    office.clock.tick(60)
+    await office.say("alice", "zqplum is late", **ROOM)
+    await office.command("alice", "/nexus fact set late zqplum", **ROOM)
+    await interrupt(office, "alice", "remember zqplum waits", **ROOM)
+    first, second = await adopted(office, settings)
+    assert (await done_late(office, first)).startswith("Forgotten for good")
+    texts = {row["text"] for row in await rows(settings, "SELECT text FROM messages WHERE text LIKE 'zqplum%'")}
+    keys = {row["key"] for row in await rows(settings, "SELECT key FROM facts")}
+    assert (texts, keys) == ({"zqplum is late"}, {"late"})
+    assert (await done_late(office, second)).startswith("Remembered")
+
+
+async def test_what_was_said_right_before_it_is_forgotten_late_by_a_clock_that_is_ahead_too(
+    office: AppHarness, settings: Settings
+) -> None:
+    await interrupt(office, "alice", "forget everything --yes", **ROOM)
+    ahead = incoming(
+        office.workspace(), place_of("board", None, None), "alice", "zqplum is early", office.clock.tick(3), id="ahead"
+    )
+    await office.app.receive(office.workspace(), [ahead])
+    (given,) = await adopted(office, settings)
+    assert (await done_late(office, given)).startswith("Forgotten for good")
+    assert not await rows(settings, "SELECT text FROM messages WHERE text LIKE 'zqplum%'")
 
 
 async def test_an_interrupted_command_links_no_accounts(settings: Settings) -> None:
