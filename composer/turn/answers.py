@@ -19,8 +19,9 @@ from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
-from composer.repositories.turns import Answer, AnswerGround
+from composer.repositories.turns import Answer, AnswerGround, Delivered
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
+from composer.turn.delivery import OutgoingAnswer
 from composer.turn.sources import (
     derived_ids,
     lineage_of,
@@ -57,7 +58,7 @@ class DraftAnswer:
 
 
 class AnswerStore:
-    """Stores answers in the log and appends them to the working cache."""
+    """Stores answers in the log, appends them to the working cache, and records that they were delivered."""
 
     def __init__(
         self, database: Database, cache: WorkingCache, tokenizer: Callable[[Agent], Tokenizer], clock: Clock
@@ -110,6 +111,17 @@ class AnswerStore:
         if reply is not None:
             await self._append_to_cache(row.conversation, reply)
         return answer
+
+    async def mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
+        """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None
+        when the turn is gone."""
+        turn, now = answer.turn, self._clock.now()
+        async with self._database.statement(turn.tenant_id) as tx:
+            found = await tx.turns.mark_delivered(turn.id, None if answer.failed else answer.text, now)
+        if found is not None and found.other_text is None and not found.recorded:
+            async with self._database.transaction(turn.tenant_id) as tx:
+                await tx.turns.mark_sent(turn.id, now)
+        return found
 
     async def _append_to_cache(self, conversation: Conversation, reply: Message) -> None:
         shown = () if reply.ephemeral else (reply,)

@@ -19,14 +19,16 @@ delivered here. One message, which is the text to post, stands for both its ques
 
 Between the question and the delivery, people may take back what the answer is made of:
 
-- What is *erased* is gone. A turn whose question or reply is erased is *withdrawn*: nobody sees its answer any more. If
-  it was QUEUED, it is deleted with its question. Once it is SENT, its reply is retracted instead; but the reply to
-  somebody who opted out stays when Nexus itself erases their question, which it does soon after.
+- What is *erased* is gone. If the question or the reply is erased before the turn is SENT, the turn is *withdrawn*:
+  nobody sees its answer any more; a QUEUED turn is deleted with its question. If the question is erased later, the
+  reply is retracted; if the reply is, its post is removed. But the reply to somebody who has opted out stays when Nexus
+  itself erases their question, which it does soon after the delivery.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
-  of the room may read. So the asker gets the sentence ROOM_OPENED, as a failure; a reply that is stored by then stays
-  in the log as something said in private, which nobody is shown in the opened room. A reminder is withdrawn.
+  of the room may read. So the asker gets the sentence ROOM_OPENED, as a failure. If a reply is stored by then, it stays
+  in the log as a message of the private room, which nobody is shown in the opened one. What an agent posts on its own
+  initiative is withdrawn.
 """
 
 from dataclasses import replace
@@ -38,7 +40,7 @@ from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
-from composer.repositories.turns import Delivered, StoredTurn, TurnWithMessages, just_queued
+from composer.repositories.turns import StoredTurn, TurnWithMessages, just_queued
 from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
 from composer.turn.delivery import Delivery, OutgoingAnswer
@@ -123,9 +125,9 @@ class Responder:
     async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
         """Deliver an answer and mark its turn as sent; returns how the turn ended.
 
-        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. From then
-        on, whatever erases or retracts something also removes or replaces what was posted. What is on its way while the
-        room is opened arrives.
+        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. Once the
+        turn is SENT, whatever erases or retracts something also removes or replaces what was posted. An answer that the
+        platform is receiving while the room is opened is not stopped.
         """
         turn = answer.turn
         while True:
@@ -137,7 +139,7 @@ class Responder:
                     await tx.turns.mark_refused(turn.id, str(error))
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
-            found = await self._mark_delivered(answer)
+            found = await self._answers.mark_delivered(answer)
             # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
             # finds; if the erasure came first, the adapter sees that and removes the post itself.
             if found is None:  # the conversation was erased
@@ -147,15 +149,6 @@ class Responder:
                     return TurnOutcome.FAILED
                 return TurnOutcome.DELIVERED if found.has_reply else TurnOutcome.ERASED
             answer = replace(answer, text=found.other_text, prompt=None, cited={})  # the notice
-
-    async def _mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
-        """Mark the turn as SENT, unless its reply has another text than was delivered. None when the turn is gone."""
-        text = None if answer.failed else answer.text
-        async with self._database.statement(answer.turn.tenant_id) as tx:
-            found = await tx.turns.mark_delivered(answer.turn.id, text, self._clock.now())
-        if found is not None and found.other_text is None and not found.recorded:
-            await self._mark_sent(answer.turn)
-        return found
 
     async def _mark_sent(self, turn: Turn) -> None:
         async with self._database.transaction(turn.tenant_id) as tx:
