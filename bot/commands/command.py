@@ -17,6 +17,7 @@ from composer.model import Agent, Conversation, ConversationKind, Incoming, deri
 from composer.permissions import ActorFacts
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.changes import TooLate
+from composer.repositories.commands import CommandState
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
@@ -26,6 +27,10 @@ from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
 FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
+DONE: Final = "This command was done before, so nothing was done again."
+TAKEN: Final = (
+    "The database was away while I did this command. Another process of mine does it now: wait for its answer."
+)
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
@@ -356,8 +361,9 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
-        Raises as `judge`, and Refused for a call that only shows, that was forgotten since it was given, or that is
-        late and may not be done any more (composer/repositories/changes.py)."""
+        Raises as `judge`, and Refused for a call that only shows, that was forgotten since it was given, that is done
+        already or that another process does, or that is late and may not be done any more
+        (composer/repositories/changes.py)."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
@@ -386,12 +392,18 @@ class Call:
 
     async def _hold(self, tx: Transaction) -> None:
         """Let nobody forget this call before the transaction ends: who forgets it later finds what it has changed. If
-        it was forgotten before, it changes nothing, unless it forgets something itself. Nothing is locked before: who
-        forgets others waits for each of them, and nobody that it waits for may wait for a record."""
+        it was forgotten before, it changes nothing, unless it forgets something itself. Nor does another process take
+        it over: while the database was down, none could see that this one lives. Nothing is locked before: who forgets
+        others waits for each of them, and nobody that it waits for may wait for a record."""
         if self.command.forgets:
             await tx.commands.lock()
-        if not await tx.commands.hold(command_id(self.workspace, self.incoming)) and not self.command.forgets:
-            raise Refused(FORGOTTEN)
+        match await tx.commands.hold(command_id(self.workspace, self.incoming), self.app.locks.number):
+            case CommandState.DISCARDED if not self.command.forgets:
+                raise Refused(FORGOTTEN)
+            case CommandState.DONE:
+                raise Refused(DONE)
+            case CommandState.TAKEN:
+                raise Refused(TAKEN)
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]

@@ -21,7 +21,7 @@ from composer.errors import NexusError
 from composer.ingest.changes import is_deleted
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
-from composer.repositories.commands import StoredCall
+from composer.repositories.commands import CommandState, StoredCall
 from composer.repositories.database import Transaction
 from composer.text.repetition import matches
 from composer.workspace import Workspace, private_thread, room_id
@@ -58,7 +58,7 @@ async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> N
     """Record that a command was answered, or never will be. A failure is only logged: its sender has the answer."""
     try:
         async with app.database.transaction(workspace.tenant_id) as tx:
-            await tx.commands.mark_answered(command_id(workspace, incoming))
+            await tx.commands.mark_answered(command_id(workspace, incoming), app.locks.number)
     except NexusError as error:
         logger.warning("command.mark_answered_failed", error=str(error))
 
@@ -96,13 +96,15 @@ async def answer_interrupted(
     """The answer to an interrupted command: `run` runs it, unless it was done, has expired or was forgotten.
 
     `as_now` is the command with what its platform says of its sender now, who may have lost rights since they gave it;
-    None where they are not in its room any more, or the platform does not say. Raises Unavailable.
+    None where they are not in its room any more, or the platform does not say. Raises Unavailable; then it may be done
+    by now, and is not run when this is called again.
     """
     runs = not command.done and app.clock.now() <= command.expires_at
     incoming = await as_now(command.incoming) if runs else None
-    if await _is_discarded(app, workspace, command.incoming):
+    state = await _state(app, workspace, command.incoming)
+    if state is CommandState.DISCARDED:
         return CommandAnswer(FORGOTTEN)
-    if command.done:
+    if state is CommandState.DONE:
         return CommandAnswer(
             f"`{command.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, "
             "give the command again."
@@ -143,13 +145,13 @@ class InterruptedCommands:
             await mark_answered(self._app, workspace, command.incoming)
 
 
-async def _is_discarded(app: App, workspace: Workspace, incoming: Incoming) -> bool:
-    """Whether a command that was adopted was forgotten since, others were finished before it, or the message that gave
-    it was deleted on its platform."""
+async def _state(app: App, workspace: Workspace, incoming: Incoming) -> CommandState:
+    """What became of a command that was adopted: others were finished before it. It counts as discarded, too, if the
+    message that gave it was deleted on its platform."""
     agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        waits = await tx.commands.is_waiting(command_id(workspace, incoming))
-        return not waits or await is_deleted(tx, workspace, agents, incoming)
+        state = await tx.commands.state(command_id(workspace, incoming), app.locks.number)
+        return CommandState.DISCARDED if await is_deleted(tx, workspace, agents, incoming) else state
 
 
 @dataclass(frozen=True, slots=True)

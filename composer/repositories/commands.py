@@ -4,8 +4,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 
-from composer.ports.database import Statements
+from composer.ports.database import Row, Statements
+
+
+class CommandState(Enum):
+    """What became of a command, as one of the processes that may run it sees it."""
+
+    WAITS = auto()  # it may be run
+    DONE = auto()  # its changes are made
+    DISCARDED = auto()  # its text was deleted
+    TAKEN = auto()  # another process has taken it over
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +56,22 @@ class Commands:
         """Record that a command's changes are made. Call it in the transaction that makes them."""
         await self._sql.execute("command_done", id=id)
 
-    async def mark_answered(self, id: uuid.UUID) -> None:
-        """Record that a command was answered, and delete its text."""
-        await self._sql.execute("command_answered", id=id)
+    async def mark_answered(self, id: uuid.UUID, process: int) -> None:
+        """Record that a command was answered, and delete its text, unless another process has taken it over."""
+        await self._sql.execute("command_answered", id=id, process=process)
 
     async def unanswered(self, except_id: uuid.UUID) -> list[StoredCall]:
         """All unanswered commands, but one."""
         rows = await self._sql.fetch("commands_unanswered", except_id=except_id)
         return [StoredCall(row["id"], row["adapter"], row["user_id"], row["received_at"], row["call"]) for row in rows]
 
-    async def is_waiting(self, id: uuid.UUID) -> bool:
-        """Whether a command is not answered yet and its text is there."""
-        return bool(await self._sql.fetch_value("command_waits", id=id))
+    async def state(self, id: uuid.UUID, process: int) -> CommandState:
+        """What became of a command that this process runs; WAITS also for one that is not recorded."""
+        return _state(await self._sql.fetch_one("command_state", id=id, process=process))
 
-    async def hold(self, id: uuid.UUID) -> bool:
-        """Let nobody discard a command until this transaction ends. False when it was discarded before; True also for
-        one that is not recorded."""
-        return not await self._sql.fetch_value("command_hold", id=id)
+    async def hold(self, id: uuid.UUID, process: int) -> CommandState:
+        """The same, and let nobody change it until this transaction ends."""
+        return _state(await self._sql.fetch_one("command_hold", id=id, process=process))
 
     async def lock(self) -> None:
         """Let no other transaction discard commands until this one ends. Take it before `hold`: two that discard each
@@ -78,3 +87,13 @@ class Commands:
         rows = await self._sql.fetch("commands_adopt", process=process, adapter=adapter, workspace=workspace)
         found = [UnansweredCommand(row["id"], row["received_at"], row["call"], row["done"]) for row in rows]
         return sorted(found, key=lambda each: (each.at, each.id))
+
+
+def _state(row: Row | None) -> CommandState:
+    if row is None:
+        return CommandState.WAITS
+    if row["taken"]:
+        return CommandState.TAKEN
+    if row["discarded"]:
+        return CommandState.DISCARDED
+    return CommandState.DONE if row["done"] else CommandState.WAITS

@@ -10,8 +10,8 @@ ON CONFLICT DO NOTHING RETURNING id
 UPDATE commands SET done = true WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: command_answered
--- Record that a command was answered, and delete its text.
-UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = :id
+-- Record that a command was answered, and delete its text, unless another process has taken it over.
+UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = :id AND process = :process
 
 -- name: commands_unanswered
 -- List the unanswered commands, but one, with who gave them (NULL: nobody who is known).
@@ -22,13 +22,14 @@ LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.platform = c.adapte
 WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id
 ORDER BY c.id
 
--- name: command_waits
--- Check whether a command is not answered yet and its text is there.
-SELECT EXISTS (SELECT FROM commands WHERE tenant_id = :tenant_id AND id = :id AND call IS NOT NULL)
+-- name: command_state
+-- Get whether a command's text was deleted, whether its changes are made, and whether another process has taken it over.
+SELECT call IS NULL AS discarded, done, process <> :process AS taken FROM commands WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: command_hold
--- Keep a command as it is until the transaction ends. Returns whether its text was deleted.
-SELECT call IS NULL FROM commands WHERE tenant_id = :tenant_id AND id = :id FOR UPDATE
+-- Keep a command as it is until the transaction ends, and get its state.
+{{command_state}}
+FOR UPDATE
 
 -- name: commands_lock
 -- Let no other transaction delete the text of commands until this one ends.

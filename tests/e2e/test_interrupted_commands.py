@@ -14,7 +14,7 @@ from bot.commands.table import run_command
 from composer.app import App
 from composer.errors import Unavailable
 from composer.model import Incoming
-from composer.repositories.commands import Commands
+from composer.repositories.commands import Commands, CommandState
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord
@@ -209,15 +209,15 @@ async def test_the_answer_to_an_expired_discord_interaction_comes_by_dm(
 
 def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is unavailable for the first command that is finished."""
-    is_waiting, failed = Commands.is_waiting, list[bool]()
+    state, failed = Commands.state, list[bool]()
 
-    async def unavailable(commands: Commands, id: uuid.UUID) -> bool:
+    async def unavailable(commands: Commands, id: uuid.UUID, process: int) -> CommandState:
         if not failed:
             failed.append(True)
             raise Unavailable("The database does not answer.")
-        return await is_waiting(commands, id)
+        return await state(commands, id, process)
 
-    monkeypatch.setattr(Commands, "is_waiting", unavailable)
+    monkeypatch.setattr(Commands, "state", unavailable)
 
 
 @on_each_platform

@@ -9,25 +9,26 @@ from functools import partial
 import asyncpg
 import pytest
 
+from bot.commands.command import DONE, TAKEN, Call, CommandAnswer, command_id
 from bot.commands.command import FORGOTTEN as FORGOTTEN_BEFORE_IT_WAS_DONE
-from bot.commands.command import Call, CommandAnswer, command_id
 from bot.commands.idempotency import (
     FORGOTTEN,
     InterruptedCommand,
     adopt_interrupted,
     answer_interrupted,
     begin_command,
+    mark_answered,
 )
 from bot.commands.table import run_command
 from bot.script.places import incoming
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import BadInput, NotFound, Refused, Unavailable
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.workspace import room_id
-from tests.support.harness import AppHarness
+from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -206,6 +207,55 @@ async def test_the_answer_to_an_interrupted_command_does_not_repeat_what_was_for
 
     answer = await answer_interrupted(harness.app, harness.workspace(), found, as_it_was, never)
     assert answer.text == FORGOTTEN
+
+
+async def as_given(given: Incoming) -> Incoming:
+    """What a platform says of a command's sender: nothing has changed."""
+    return given
+
+
+async def test_a_command_that_another_process_has_taken_over_is_done_by_that_one_alone(
+    harness: AppHarness, settings: Settings
+) -> None:
+    # Each of the two did it: after a restart of PostgreSQL nobody sees that the first process lives, until it answers
+    # somebody. What was given since was replaced, and both said that they had done it.
+    workspace = harness.workspace()
+    await harness.say("alice", "hello", room="board")
+    given = await interrupted(harness, "alice", "/nexus forget here --yes")
+    await harness.app.locks.close()  # by PostgreSQL
+    async with open_harness(settings) as other:
+        (found,) = await adopt_interrupted(other.app, workspace)
+        with pytest.raises(Refused, match=TAKEN):
+            await run_command(harness.app, workspace, given)
+        await mark_answered(harness.app, workspace, given)  # with that
+        run = partial(run_command, other.app, workspace, late=True)
+        answer = await answer_interrupted(other.app, workspace, found, as_given, run)
+    assert answer.text.startswith("Forgotten for good: 1 message.")
+
+
+async def test_a_command_is_not_done_again_that_was_done_before_the_database_failed(
+    harness: AppHarness, settings: Settings
+) -> None:
+    # The next attempt to finish it did it once more.
+    workspace = harness.workspace()
+    await interrupted(harness, "alice", "/nexus fact set day Friday")
+    (found,) = await adopted(harness, settings)
+
+    async def run(given: Incoming) -> CommandAnswer:
+        await run_command(harness.app, workspace, given)
+        raise Unavailable("The database does not answer.")
+
+    async def never(given: Incoming) -> CommandAnswer:
+        raise AssertionError(given)
+
+    with pytest.raises(Unavailable):
+        await answer_interrupted(harness.app, workspace, found, as_given, run)
+    await harness.command("bob", "/nexus fact set day Monday", room="board")
+    answer = await answer_interrupted(harness.app, workspace, found, as_given, never)
+    assert answer.text.startswith("`/nexus fact set day Friday` was done")
+    with pytest.raises(Refused, match=DONE):
+        await run_command(harness.app, workspace, found.incoming)
+    assert (await harness.command("bob", "/nexus fact get day", room="board")).text.startswith('day = "Monday"')
 
 
 async def test_a_command_that_is_forgotten_while_it_runs_stores_nothing(
