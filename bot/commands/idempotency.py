@@ -71,6 +71,7 @@ async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedC
     it was private is said as of then.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
+        await tx.commands.lock()
         adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
     interrupted = []
     for each in adopted:

@@ -40,7 +40,11 @@ class StoredCall:
 
 
 class Commands:
-    """Received commands. Their text is deleted once they are answered."""
+    """Received commands. Their text is deleted once they are answered.
+
+    A transaction that changes the records of several commands takes `lock` before any of them, so no two of these wait
+    for each other's; one that changes a single record needs no lock.
+    """
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
@@ -74,8 +78,8 @@ class Commands:
         return _state(await self._sql.fetch_one("command_hold", id=id, process=process))
 
     async def lock(self) -> None:
-        """Let no other transaction discard commands until this one ends. Take it before `hold`: two that discard each
-        other would wait for each other."""
+        """Let no other transaction discard or adopt commands until this one ends. Take it before `hold`: two that
+        discard each other would wait for each other."""
         await self._sql.execute("commands_lock")
 
     async def discard_calls(self, ids: Sequence[uuid.UUID]) -> None:
@@ -83,7 +87,7 @@ class Commands:
         await self._sql.execute("commands_discard_calls", ids=list(ids))
 
     async def adopt(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:
-        """Take over unanswered commands of processes that have ended, oldest first."""
+        """Take over unanswered commands of processes that have ended, oldest first. Needs `lock`."""
         rows = await self._sql.fetch("commands_adopt", process=process, adapter=adapter, workspace=workspace)
         found = [UnansweredCommand(row["id"], row["received_at"], row["call"], row["done"]) for row in rows]
         return sorted(found, key=lambda each: (each.at, each.id))

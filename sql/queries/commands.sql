@@ -32,7 +32,7 @@ SELECT call IS NULL AS discarded, done, process <> :process AS taken FROM comman
 FOR UPDATE
 
 -- name: commands_lock
--- Let no other transaction delete the text of commands until this one ends.
+-- Let no other transaction that takes this lock change the records of several commands until this one ends.
 SELECT pg_advisory_xact_lock(hashtextextended('commands:' || (:tenant_id::uuid)::text, 0))
 
 -- name: commands_discard_calls

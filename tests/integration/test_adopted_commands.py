@@ -285,6 +285,34 @@ async def test_a_command_that_is_forgotten_while_it_runs_stores_nothing(
     assert "quokka7" not in (await harness.command("alice", "/nexus recall vault", room="board")).text
 
 
+@pytest.mark.parametrize("forgets", [0, 1])
+async def test_commands_are_taken_over_while_one_of_them_forgets_another(
+    harness: AppHarness, settings: Settings, forgets: int
+) -> None:
+    # Each waited for a record of the other's, in one of the two orders, until the database ended one of them.
+    workspace = harness.workspace()
+    await harness.say("alice", "hello", room="board")
+    given = [await interrupted(harness, "alice", f"/nexus remember the vault is quokka{number}") for number in range(2)]
+    ids = sorted(command_id(workspace, each) for each in given)
+    await unanswered(settings)  # as another process sees them after a restart of PostgreSQL
+
+    async def waits() -> bool:
+        connection = await asyncpg.connect(settings.database_url)
+        try:
+            return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
+        finally:
+            await connection.close()
+
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
+        await tx.commands.lock()
+        await tx.commands.hold(ids[forgets], harness.app.locks.number)
+        adopting = asyncio.create_task(adopt_interrupted(harness.app, workspace))
+        await until(waits)
+        await tx.commands.discard_calls([ids[1 - forgets]])
+    (found,) = await adopting
+    assert command_id(workspace, found.incoming) == ids[forgets]
+
+
 async def test_two_commands_that_forget_each_other_at_the_same_time_both_forget(harness: AppHarness) -> None:
     # Each waited for the other, mostly, until the database ended one of them.
     text = "/nexus forget everything --yes"
