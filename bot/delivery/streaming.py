@@ -266,7 +266,9 @@ class StreamingDelivery:
         stream.unstored.discard(number)
 
     async def _store_part(self, turn: Turn, number: int, message: str) -> bool:
-        async with self._app.database.transaction(turn.tenant_id) as tx:
+        """False where the question was erased. An erasure either finds the part, or has ended before it is stored: then
+        the turn ends with what is left of its answer."""
+        async with self._app.database.transaction(turn.tenant_id, blocks_erasure=True) as tx:
             return await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
     async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:

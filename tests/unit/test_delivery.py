@@ -34,7 +34,9 @@ class Store:
         self.deliveries = self
 
     @asynccontextmanager
-    async def transaction(self, tenant: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator["Store"]:
+    async def transaction(
+        self, tenant: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
+    ) -> AsyncIterator["Store"]:
         yield self
 
     async def destination(self, turn: uuid.UUID) -> Destination:
