@@ -314,8 +314,7 @@ def _require_own_vendor(access: EntryAccess, values: EntryValues) -> None:
 
 
 async def _require_consent(tx: Transaction, access: EntryAccess) -> None:
-    _, opted_out = await tx.reminders.standing((access.user,))
-    if opted_out:
+    if await tx.people.has_opted_out((access.user,)):
         raise Refused("This person has opted out, so nothing is stored for them. To be remembered again: /nexus opt-in")
 
 

@@ -177,8 +177,7 @@ class GatewayLearner:
         now = self._clock.now()
         async with self._database.transaction(tenant) as tx:
             access = await gathering.writing(tx, tenant, whose.user, whose.vendor, GRANTS)
-            _, opted_out = await tx.reminders.standing((whose.user,))
-            wanted = access.settings.recall and not opted_out
+            wanted = access.settings.recall and not await tx.people.has_opted_out((whose.user,))
             entries = _entries(access, name, found, now) if wanted else []
             entries = [each for each in entries if not await _is_known(tx, access, each, now)]
             try:

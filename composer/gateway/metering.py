@@ -11,7 +11,7 @@ from composer.gateway.answers import Answer, AnswerCopy
 from composer.gateway.requests import Api, GatewayRequest
 from composer.model import Usage
 from composer.ports.models import TOKENS_PER_PROMPT, Account, Tokenizer
-from composer.repositories.usage import Amount, Standing
+from composer.repositories.usage import Amount, ErasureCount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
 
@@ -56,7 +56,7 @@ class GatewayMeter:
                 recording = asyncio.create_task(self._record(account, passage, begun))
                 await _finished(recording)
 
-    async def _record(self, account: Account, passage: Passage, begun: Standing) -> None:
+    async def _record(self, account: Account, passage: Passage, begun: ErasureCount) -> None:
         answer = passage.answer = Answer() if passage.failed else await passage.read()
         usage, estimated = answer.usage or Usage(), False
         if passage.waits or (not passage.failed and answer.usage is None):

@@ -51,9 +51,9 @@ async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminde
     too many, and for a DM outside an isolated project."""
     users = access.linked_users(access.asker)
     await tx.reminders.lock(users)
-    count, opted_out = await tx.reminders.standing(users)
-    if opted_out:
+    if await tx.people.has_opted_out(users):
         raise Refused("You have opted out of being stored, so I can't keep a reminder. To change that: /nexus opt-in")
+    count = await tx.reminders.count_open(users)
     if count >= MAX_OPEN:
         raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: /nexus remind list")
     here, repeat = access.conversation, new.when.repeat

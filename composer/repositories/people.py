@@ -149,6 +149,11 @@ class People:
         await self._sql.execute("user_set_admin", user_id=user, admin=admin)
         await self._audit.record(AuditAct.ADMIN_GRANTED if admin else AuditAct.ADMIN_REVOKED, users=[user])
 
+    async def has_opted_out(self, users: Sequence[uuid.UUID]) -> bool:
+        """Whether a person, who has these users, has opted out of being stored."""
+        found: bool = await self._sql.fetch_value("users_opted_out", user_ids=list(users))
+        return found
+
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""
         await self.lock()

@@ -93,10 +93,10 @@ class Reminders:
         """Let no other transaction store a reminder of a person, who has these users, until this one ends."""
         await self._sql.execute("reminders_lock", user_id=min(users))
 
-    async def standing(self, users: Sequence[uuid.UUID]) -> tuple[int, bool]:
-        """How many open reminders a person has with all users that they are, and whether they have opted out."""
-        row = await self._sql.fetch_one("reminders_standing", user_ids=list(users))
-        return (0, False) if row is None else (row["open"], row["opted_out"])
+    async def count_open(self, users: Sequence[uuid.UUID]) -> int:
+        """How many open reminders a person, who has these users, has."""
+        found: int = await self._sql.fetch_value("reminders_count_open", user_ids=list(users))
+        return found
 
     async def open(self, owned: Owned, beginning: str = "") -> list[Reminder]:
         """A person's open reminders whose ids begin with `beginning` (hexadecimal digits), the next one first."""

@@ -17,10 +17,10 @@ from composer.visibility import Owned, may_enter_room
 NOBODY: Final = uuid.UUID(int=0)  # stands for no conversation, no agent and nobody in the ledger
 INSTALLATION: Final = uuid.UUID(int=0)  # the tenant of what is done for no tenant: the probes of nexus doctor
 
-# How often the people of a call were taken out of the ledger. None: they may not be named, since one of them has opted
+# How often the people of a call were erased from the ledger. None: they may not be named, since one of them has opted
 # out or had everything erased.
-Standing = int | None
-NOT_ERASED: Final[Standing] = 0
+ErasureCount = int | None
+NOT_ERASED: Final[ErasureCount] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +116,16 @@ class UsageLedger:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def standing(self, user: uuid.UUID | None, conversation: uuid.UUID | None) -> Standing:
-        """How the people of a call that begins now stand: who asks, and whose DM or session it is in."""
-        standing: Standing = await self._sql.fetch_value(
-            "usage_standing", user_id=user, conversation_id=conversation, blank=NAMELESS
+    async def erasure_count(self, user: uuid.UUID | None, conversation: uuid.UUID | None) -> ErasureCount:
+        """The erasure count of the people of a call that begins now: who asks, and whose DM or session it is in."""
+        found: ErasureCount = await self._sql.fetch_value(
+            "usage_erasure_count", user_id=user, conversation_id=conversation, blank=NAMELESS
         )
-        return standing
+        return found
 
-    async def add(self, key: LedgerKey, figures: Figures, begun: Standing) -> None:
-        """Add calls. `begun` is how their people stood when the first of them began. Who has opted out, and who was
-        taken out of the ledger since then, is not named, and neither is their DM or session."""
+    async def add(self, key: LedgerKey, figures: Figures, begun: ErasureCount) -> None:
+        """Add calls. `begun` is the erasure count of their people when the first call began. People who have opted out,
+        or were erased from the ledger since then, are not named; neither is their DM or session."""
         await self._sql.execute(
             "usage_add",
             day=key.day,

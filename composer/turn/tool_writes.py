@@ -177,8 +177,7 @@ async def judged_access(tx: Transaction, act: Act, question: Message, conversati
     if access is None:
         raise NotFound("There is no such conversation here.")
     rights.judge((act,), await tx.permissions.facts(access.conversation, asker, ()))
-    _, opted_out = await tx.reminders.standing((asker,))
-    if opted_out:
+    if await tx.people.has_opted_out((asker,)):
         raise Refused("Nothing was stored: its author has opted out of being stored.")
     here = access.conversation
     if (here.namespace, here.visibility) != (stored.namespace, stored.visibility):

@@ -18,7 +18,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import Account, WorkKind
 from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
-from composer.repositories.usage import NOT_ERASED, Amount, Figures, LedgerKey, Spent, Standing
+from composer.repositories.usage import NOT_ERASED, Amount, ErasureCount, Figures, LedgerKey, Spent
 from composer.usage.budgets import Budget, Period, first_exceeded
 from composer.usage.prices import Prices
 
@@ -148,19 +148,19 @@ class CallLedger:
             cost=cost or Decimal(0),
         )
 
-    async def begin(self, account: Account) -> Standing:
-        """How the people of a call stand, to be asked for before the call is made and passed to `record`. Where the
-        database does not answer, nobody is named."""
+    async def begin(self, account: Account) -> ErasureCount:
+        """The erasure count of the people of a call: read it before the call and pass it to `record`. None, so that
+        nobody is named, where the database does not answer."""
         if account.user_id is None and account.conversation_id is None:
             return NOT_ERASED
         try:
             async with self._database.statement(account.tenant_id) as tx:
-                return await tx.usage.standing(account.user_id, account.conversation_id)
+                return await tx.usage.erasure_count(account.user_id, account.conversation_id)
         except NexusError as error:
             logger.warning("usage.nobody_named", kind=account.kind.value, error=for_operator(error))
             return None
 
-    async def record(self, account: Account, model: str, figures: Figures, begun: Standing) -> None:
+    async def record(self, account: Account, model: str, figures: Figures, begun: ErasureCount) -> None:
         """Add a call to the ledger; `begun` is what `begin` gave. A failure is logged: what the model gave counts more
         than its record."""
         outcome = (

@@ -61,6 +61,10 @@ SET person_id = CASE WHEN id = :user_id THEN NULL ELSE (SELECT id FROM others OR
 WHERE tenant_id = :tenant_id AND (id = :user_id OR id IN (SELECT id FROM others))
 RETURNING id
 
+-- name: users_opted_out
+-- Say whether one of these users has opted out.
+SELECT coalesce(bool_or(opted_out), false) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
+
 -- name: user_set_opted_out
 -- Record that a person opted out of being stored, or in again, with all users that they are. Returns these, and whether
 -- each had opted out before.

@@ -8,12 +8,9 @@ ON CONFLICT DO NOTHING
 -- Let no other transaction store a reminder of a person until this one ends. `user_id`: the first of their users.
 SELECT pg_advisory_xact_lock(hashtextextended('reminders:' || (:tenant_id::uuid)::text || (:user_id::uuid)::text, 0))
 
--- name: reminders_standing
--- Count the open reminders of a person, and say whether they have opted out.
-SELECT (SELECT count(*) FROM reminders WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open')
-           AS open,
-       coalesce((SELECT bool_or(opted_out) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])), false)
-           AS opted_out
+-- name: reminders_count_open
+-- Count the open reminders of a person.
+SELECT count(*) FROM reminders WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open'
 
 -- name: reminders_open
 -- List the open reminders of a person whose ids begin with some digits, the next one first.

@@ -1,10 +1,10 @@
--- name: usage_standing
--- Get how the people of a call stand, who asks and whose DM or session it is in: how often they were taken out of the
--- ledger, together; NULL when one of them has opted out or has no name left (`blank`), or is unknown. It sets its tenant
--- itself, as api_key_find does.
+-- name: usage_erasure_count
+-- Count how often the people of a call, who asks and whose DM or session it is in, were erased from the ledger, together;
+-- NULL when one of them has opted out or has no name left (`blank`), or is unknown. It sets its tenant itself, as
+-- api_key_find does.
 SELECT CASE WHEN (:user_id::uuid IS NULL OR coalesce(bool_or(person.id = :user_id), false))
                  AND NOT coalesce(bool_or(person.opted_out OR person.name = :blank), false)
-            THEN coalesce(sum(person.usage_erasures), 0)::bigint END AS standing
+            THEN coalesce(sum(person.usage_erasures), 0)::bigint END AS erasures
 FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
 CROSS JOIN LATERAL (
     SELECT u.id, u.name, u.opted_out, u.usage_erasures FROM users AS u
@@ -21,9 +21,9 @@ FROM (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids:
 WHERE u.tenant_id = :tenant_id AND u.id = own.id
 
 -- name: usage_add
--- Add one call to the ledger. Its people are named if they stand as when it began (`begun`, as usage_standing returns it;
--- NULL: they are not named), and nobody opts them out or takes them out of the ledger until that is stored. If they are
--- not, neither is their DM or session. It sets its tenant itself, as api_key_find does.
+-- Add one call to the ledger. Its people are named if none of them was erased from the ledger since it began (`begun`, as
+-- usage_erasure_count returns it; NULL: they are not named), and nobody opts them out or erases them until that is stored.
+-- If they are not named, neither is their DM or session. It sets its tenant itself, as api_key_find does.
 WITH within AS MATERIALIZED (
     SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true)::uuid AS tenant
 ), people AS MATERIALIZED (

@@ -129,7 +129,7 @@ async def test_a_call_of_a_model_takes_one_round_trip_before_it_and_one_after_it
     calls.clear()
     transactions.clear()
     await ledger.record(account, "m", Figures(calls=1), await ledger.begin(account))
-    assert calls == Counter(["usage_standing", "usage_add"])
+    assert calls == Counter(["usage_erasure_count", "usage_add"])
     assert transactions == []
     async with harness.app.database.transaction(here.tenant_id) as tx:
         [row] = await tx.usage.of_everyone(Dimension.PERSON, date.min, date.max, ())
