@@ -31,6 +31,7 @@ DONE: Final = "This command was done before, so nothing was done again."
 TAKEN: Final = (
     "The database was away while I did this command. Another process of mine does it now: wait for its answer."
 )
+OTHER_PROJECT: Final = "the project of this conversation was changed meanwhile"
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
@@ -374,6 +375,8 @@ class Call:
             tx.audit.act_for(self.user, self.conversation.id)
             tx.changes.ask_at(self.now, late=self.late)
             try:
+                if Act.WRITE_PROJECT in self.acts:  # for those who read it there then
+                    await tx.changes.require_unchanged(("project", self.room), OTHER_PROJECT)
                 yield tx
             except TooLate as error:
                 undone = f"`{self.incoming.text}` was interrupted by my restart and not done: {error}."

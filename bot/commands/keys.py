@@ -71,9 +71,10 @@ async def _revoke(call: Call) -> CommandAnswer:
 
 
 async def _login(call: Call) -> CommandAnswer:
+    now = call.app.clock.now()  # a command that a restart interrupted was given earlier
     async with call.changing() as tx:
         code = await make_login_link(
-            tx, call.workspace.tenant, call.user, secrets.token_bytes(SECRET_BYTES), call.now, by=call.user
+            tx, call.workspace.tenant, call.user, secrets.token_bytes(SECRET_BYTES), now, by=call.user
         )
     link = login_url(call.app.settings.web_address, code)
     where = "" if call.app.settings.public_url else f"\n{LOCAL_LINK}"

@@ -76,8 +76,10 @@ async def _opt_in(call: Call) -> CommandAnswer:
 
 async def _link_code(call: Call) -> CommandAnswer:
     code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
+    # From now on: a command that a restart interrupted was given earlier.
+    expires_at = call.app.clock.now() + CODE_LIFETIME
     async with call.changing() as tx:
-        await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LIFETIME)
+        await tx.people.store_link_code(_hash(code), call.user, expires_at)
     minutes = int(CODE_LIFETIME.total_seconds() // 60)
     return CommandAnswer(
         f"Within {minutes} minutes, enter this with your account on the other platform, in a DM with me: {PREFIX} link "

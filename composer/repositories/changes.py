@@ -1,6 +1,7 @@
 """When what a command may replace was last changed: the later of two acts wins, also where the earlier one was
 interrupted and is done late."""
 
+import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -32,6 +33,14 @@ class Changes:
         """State when what this transaction changes was asked for: by default now. `late`: it was interrupted then."""
         self._asked_at, self._late = asked_at, late
 
+    async def require_unchanged(self, subject: Sequence[object], otherwise: str) -> None:
+        """Return if this transaction is not late, or no change of a subject was asked for since. Raises TooLate, with
+        what `otherwise` says."""
+        if self._late and await self._sql.fetch_value(
+            "changes_asked_since", subjects=_ids([subject]), asked_at=self._asked_at
+        ):
+            raise TooLate(otherwise)
+
     async def note(self, *subjects: Sequence[object], loosens: bool = False, even_late: bool = False) -> None:
         """Record a change of each subject, which is named by its parts. `loosens`: more is stored, read or posted after
         it than before. `even_late`: it is done in any case.
@@ -44,7 +53,7 @@ class Changes:
             raise RuntimeError("this database was opened without a clock, so no change can be recorded")
         overtaken = await self._sql.fetch_value(
             "changes_note",
-            subjects=list({derived_id("change", *map(str, parts)) for parts in subjects}),
+            subjects=_ids(subjects),
             asked_at=asked_at,
         )
         late = self._late and not even_late
@@ -52,3 +61,7 @@ class Changes:
             raise TooLate(OVERTAKEN)
         if late and loosens:
             raise TooLate(LOOSENS)
+
+
+def _ids(subjects: Sequence[Sequence[object]]) -> list[uuid.UUID]:
+    return list({derived_id("change", *map(str, parts)) for parts in subjects})

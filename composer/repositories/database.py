@@ -94,7 +94,7 @@ class Transaction:
     own_data = cached_property[OwnData](lambda tx: OwnData(tx._sql))
     own_settings = cached_property[OwnSettings](lambda tx: OwnSettings(tx._sql, tx.audit))
     landmarks = cached_property[Landmarks](lambda tx: Landmarks(tx._sql, tx.changes))
-    login_links = cached_property[LoginLinks](lambda tx: LoginLinks(tx._sql, tx.audit))
+    login_links = cached_property[LoginLinks](lambda tx: LoginLinks(tx._sql, tx.audit, tx.changes))
     openid_logins = cached_property[OpenIdLogins](lambda tx: OpenIdLogins(tx._sql, tx.audit))
     maintenance = cached_property[Maintenance](lambda tx: Maintenance(tx._sql))
     memories = cached_property[Memories](lambda tx: Memories(tx._sql, tx._embedder))

@@ -189,14 +189,15 @@ class Erasure:
         stored once more. Returns how many of each kind were deleted, and the conversations that changed."""
         counts: dict[str, int] = {}
         erased, own = list(messages), frozenset(messages)
+        if items.get("fact"):  # first: who sets a fact notes that before any fact is locked, too
+            rows = await self._sql.fetch("facts_values", ids=list(items["fact"]))
+            values = {current_value(row["namespace"], row["visibility"], row["key"]) for row in rows}
+            await self._changes.note(*values, even_late=True)
         replaced = await self._reinstate(items)
         for kind, ids in items.items():
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))
             counts[kind] = len(rows)
             erased.extend(row["id"] for row in rows)
-            if kind == "fact":
-                values = {current_value(row["namespace"], row["visibility"], row["key"]) for row in rows}
-                await self._changes.note(*values, even_late=True)
         if replaced:
             ids, ends = zip(*replaced, strict=True)
             await self._sql.execute("facts_reinstate", ids=ids, ends=ends)

@@ -9,6 +9,11 @@ WITH noted AS (
 )
 SELECT coalesce(bool_or(asked_at > :asked_at), false) FROM noted
 
+-- name: changes_asked_since
+-- Check whether a change of any of these subjects was asked for after a time.
+SELECT EXISTS (SELECT FROM changes
+               WHERE tenant_id = :tenant_id AND subject = ANY (:subjects::uuid[]) AND asked_at > :asked_at)
+
 -- name: changes_delete_before
 -- Delete the records of old changes, which no interrupted command can be older than.
 DELETE FROM changes WHERE tenant_id = :tenant_id AND asked_at < :before

@@ -14,7 +14,7 @@ DELETE FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RE
 
 -- name: erase_facts
 -- Delete facts.
-DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id, namespace, visibility, key
+DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
 
 -- name: erase_landmarks
 -- Delete landmarks.
@@ -210,6 +210,10 @@ SELECT (SELECT count(*) FROM receipts WHERE tenant_id = :tenant_id)
 -- name: receipt_get
 -- Get a receipt.
 SELECT made_at, key, counts, digests FROM receipts WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: facts_values
+-- Before facts are erased, find the keys that lose a value, and where.
+SELECT DISTINCT namespace, visibility, key FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: facts_replaced
 -- Before facts are erased, find the values that were replaced by them, and until when each will have held then

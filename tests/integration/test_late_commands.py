@@ -1,5 +1,6 @@
 """Commands that are done late, since a restart interrupted them: the later of two acts wins, and none loosens."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,16 @@ from bot.commands.idempotency import adopt_interrupted, begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import Refused
+from composer.memory.forget import forget
 from composer.memory.remember import Author, set_fact
 from composer.model import Incoming, Trust, Visibility
+from composer.repositories.facts import current_value
 from composer.settings import Settings, TenantSettings
 from composer.visibility import AccessTag
 from composer.workspace import room_id
 from jobs.work import JobRun, expire
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -429,6 +433,82 @@ async def test_an_interrupted_command_links_no_accounts(settings: Settings) -> N
         assert "it lets more be stored, read or posted" in await done_late(harness, given)
         answer = await harness.command("anna", f"/nexus link {code[1]} --yes", **DM)
         assert answer.text.startswith("Linked with alice")
+
+
+@pytest.mark.parametrize(
+    "given", ["remember the code is zqorchid", "fact set code zqorchid", "landmark add code zqorchid"]
+)
+@pytest.mark.parametrize("moved", [True, False])
+async def test_what_was_written_for_a_project_is_not_stored_late_for_another(
+    office: AppHarness, settings: Settings, given: str, moved: bool
+) -> None:
+    # README: what is stored for a project is read in that project. The room was moved since; those who read in its
+    # new project were shown it, whom nobody had named when it was confirmed.
+    await office.command("alice", "/nexus project assign apollo --yes", **ROOM)
+    await interrupt(office, "alice", f"{given} --project --yes", **ROOM)
+    if moved:
+        await office.command("alice", "/nexus project assign zeus --yes", **ROOM)
+    (found,) = await adopted(office, settings)
+    answer = await done_late(office, found)
+    assert ("not done: the project of this conversation was changed meanwhile." in answer) is moved
+    await office.app.indexer.catch_up(office.workspace().tenant_id)
+    await office.say("bob", "good morning", room="elsewhere")
+    await office.command("bob", "/nexus project create hera", room="elsewhere")
+    for project in ("apollo", "zeus"):
+        await office.command("alice", f"/nexus project member add {project} bob admin --yes", **ROOM)
+        await office.command("bob", f"/nexus project assign {project} --yes", room="elsewhere")
+        prompt = (await office.compose("bob", "@nexus what is the code?", room="elsewhere")).prompt
+        assert ("zqorchid" in prompt.as_text()) is (project == "apollo" and not moved)
+
+
+async def test_a_login_link_stays_valid_that_was_made_after_an_interrupted_one(
+    office: AppHarness, settings: Settings
+) -> None:
+    # The late one ended it, and had expired itself: its five minutes began when it was asked for.
+    await interrupt(office, "alice", "login", **DM)
+    await office.command("alice", "/nexus login", **DM)
+    before = await execute(settings, "SELECT digest FROM login_links")
+    (given,) = await adopted(office, settings)
+    assert "it was changed meanwhile" in await done_late(office, given)
+    assert await execute(settings, "SELECT digest FROM login_links") == before
+
+
+@pytest.mark.parametrize(("given", "table"), [("login", "login_links"), ("link", "link_codes")])
+async def test_what_an_interrupted_command_shows_is_valid_from_when_it_is_shown(
+    office: AppHarness, settings: Settings, given: str, table: str
+) -> None:
+    await interrupt(office, "alice", given, **DM)
+    (found,) = await adopted(office, settings)
+    office.clock.tick(14 * 60)
+    await done_late(office, found)
+    assert await execute(settings, f"SELECT expires_at FROM {table}") > office.clock.now()
+
+
+async def test_a_fact_may_be_set_while_its_value_is_being_forgotten(office: AppHarness, settings: Settings) -> None:
+    # Each waited for what the other had locked, and the database ended one: nothing was forgotten.
+    await office.command("alice", "/nexus fact set day Friday", **ROOM)
+    at, locked = office.workspace(), asyncio.Event()
+    tag = AccessTag(f"room:{room_id(at, 'board')}", Visibility.PUBLIC, await user_id(settings, "bob"))
+    id = await execute(settings, "SELECT id FROM facts")
+
+    async def set_monday() -> None:
+        async with office.app.database.transaction(at.tenant_id) as tx:
+            await tx.changes.note(current_value(tag.namespace, tag.visibility, "day"))  # as set_fact does first
+            locked.set()
+            await until(erasure_waits)
+            await set_fact(tx, tag, "day", '"Monday"', Author("bob"), "mcp", "request", office.clock.now())
+
+    async def forget_friday() -> None:
+        await locked.wait()
+        async with office.app.database.transaction(at.tenant_id) as tx:
+            await forget(tx, [], [("fact", id)], office.clock.now())
+
+    async def erasure_waits() -> bool:
+        return bool(await execute(settings, "SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+    await asyncio.gather(set_monday(), forget_friday())
+    assert (await office.command("bob", "/nexus fact get day", **ROOM)).text.startswith('day = "Monday"')
+    assert "Friday" not in (await office.command("bob", "/nexus fact history day", **ROOM)).text
 
 
 async def test_changes_are_recorded_for_a_day(office: AppHarness, settings: Settings) -> None:
