@@ -13,11 +13,11 @@ from composer.app import App
 from composer.errors import Unavailable
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
-from composer.repositories.api_requests import REPEATED_FOR
-from composer.repositories.changes import KEPT_FOR
+from composer.repositories.api_requests import REQUEST_RETENTION
+from composer.repositories.changes import CHANGE_RETENTION
 from composer.repositories.database import Transaction
-from composer.repositories.gateway_exchanges import REMEMBERED_FOR
-from composer.repositories.gateway_turns import TURN_LASTS
+from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
+from composer.repositories.gateway_turns import TURN_LIFETIME
 from composer.repositories.oauth_clients import OAuthClients
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import Report
@@ -135,10 +135,10 @@ async def expire(run: JobRun) -> None:
             await tx.connected_apps.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
-            await tx.maintenance.delete_changes_before(run.now - KEPT_FOR)
-            await tx.maintenance.delete_api_requests_before(run.now - REPEATED_FOR)
-            await tx.gateway_turns.delete_before(run.now - TURN_LASTS)
-            await tx.gateway_exchanges.delete_before(run.now - REMEMBERED_FOR)
+            await tx.maintenance.delete_changes_before(run.now - CHANGE_RETENTION)
+            await tx.maintenance.delete_api_requests_before(run.now - REQUEST_RETENTION)
+            await tx.gateway_turns.delete_before(run.now - TURN_LIFETIME)
+            await tx.gateway_exchanges.delete_before(run.now - EXCHANGE_RETENTION)
             current = await tx.conversations.versions(sorted(cached))
         with suppress(Unavailable):  # the next run does it
             await run.app.cache.drop([id for id, version in current.items() if version != cached[id]])

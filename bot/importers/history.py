@@ -271,7 +271,7 @@ class _Part:
     messages: list[MessageEvent] = field(default_factory=list)
     changes: list[Line] = field(default_factory=list)
 
-    def has_room_for(self, event: MessageEvent | MoveEvent) -> bool:
+    def fits(self, event: MessageEvent | MoveEvent) -> bool:
         """Whether an event may be stored with these, at most BATCH_SIZE messages or moves."""
         full = len(self.messages) >= BATCH_SIZE or len(self.moves) >= BATCH_SIZE
         first = next(iter((*self.moves[:1], *self.messages[:1])), event)
@@ -290,12 +290,12 @@ def _parts(lines: Sequence[Line]) -> Iterator[_Part]:
     for line in lines:
         event = line.event
         if isinstance(event, MessageEvent):
-            fits = part.has_room_for(event)
+            fits = part.fits(event)
         elif isinstance(event, MoveEvent):
             first = (event.workspace, event.room_id()) not in joined
             stated = stated or event.private is not None
             ahead = not first and not stated and external(event.user) not in senders
-            fits = part.has_room_for(event) and (ahead or not part.messages)
+            fits = part.fits(event) and (ahead or not part.messages)
         else:
             fits = not part.moves and not part.messages
         if not fits:

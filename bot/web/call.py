@@ -136,7 +136,7 @@ class Call:
         metered.is_counted = True
         if metered.times > 1:
             await self._require_quota(tx, metered.times)
-        await self.app.operations.add(tx, metered.doer, metered.operation, metered.times, metered.tokens)
+        await self.app.operations.add(tx, metered.actor, metered.operation, metered.times, metered.tokens)
 
     def _named(self) -> NamedRequest | None:
         if self.key is None:

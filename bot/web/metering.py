@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from composer.credentials.principal import Principal
 from composer.entries.draft import API
 from composer.repositories.operations import Operation
-from composer.usage.operations import Doer, OperationMeter, digest_of
+from composer.usage.operations import Actor, OperationMeter, request_digest
 
 QUOTA: Final = "X-Nexus-Quota"
 _W, _R, _S, _C, _X = Operation.WRITES, Operation.READS, Operation.SEARCHES, Operation.CHATS, Operation.REMOVALS
@@ -71,9 +71,9 @@ class Metered:
     is_counted: bool = False
 
     @property
-    def doer(self) -> Doer:
+    def actor(self) -> Actor:
         """Who asks."""
-        return Doer(self.principal.tenant_id, self.principal.user, self.principal.vendor or API)
+        return Actor(self.principal.tenant_id, self.principal.user, self.principal.vendor or API)
 
 
 async def admit(request: Request, meter: OperationMeter, principal: Principal) -> None:
@@ -101,7 +101,7 @@ async def count(request: Request, response: Response) -> None:
     if metered is None or metered.is_counted or response.status_code >= 400:
         return
     key = request.headers.get("idempotency-key")
-    count_now(metered, None if key is None else digest_of(metered.principal.id, key, await whole_request(request)))
+    count_now(metered, None if key is None else request_digest(metered.principal.id, key, await whole_request(request)))
 
 
 async def whole_request(request: Request) -> bytes:
@@ -112,7 +112,7 @@ async def whole_request(request: Request) -> bytes:
 
 def count_now(metered: Metered, digest: bytes | None) -> None:
     """Count an operation that has succeeded. `digest` stands for its request, if it may be repeated."""
-    metered.meter.count(metered.doer, metered.operation, metered.tokens, digest)
+    metered.meter.count(metered.actor, metered.operation, metered.tokens, digest)
     if metered.has_found:
         of_hit = None if digest is None else hashlib.sha256(b"hit" + digest).digest()
-        metered.meter.count(metered.doer, Operation.HITS, request=of_hit)
+        metered.meter.count(metered.actor, Operation.HITS, request=of_hit)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.issuing import MAX_NAME_CHARS, lock_by_credential, require_room
+from composer.credentials.issuing import MAX_NAME_CHARS, lock_by_credential, require_key_capacity
 from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, Kind
 from composer.credentials.principal import TOOL_PERMISSIONS, Permission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
@@ -97,7 +97,7 @@ async def connect(
     digest = keys.digest(text)
     found = next((each for each in await connected(tx, principal, asked, now) if each.vendor == vendor), None)
     if found is None:
-        await require_room(tx, users, now)
+        await require_key_capacity(tx, users, now)
         found = _app(principal.user, asked, vendor, digest, now)
         await tx.connected_apps.insert(found)
     await tx.connected_apps.insert_code(

@@ -139,7 +139,7 @@ async def lock_by_credential(tx: Transaction, principal: Principal, now: datetim
     return users
 
 
-async def require_room(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
+async def require_key_capacity(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
     """Return if a person, who has these users, may have one more key. Raises Refused."""
     if await tx.api_keys.count(users, now) >= MAX_KEYS:
         raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
@@ -167,7 +167,7 @@ async def create_key(
         raise BadInput(f"A key expires at a time to come, within {MAX_LIFETIME.days:,} days, or never.")
     permissions = wanted_permissions(request, admin=person.admin)
     users = await lock_keys(tx, person.id)
-    await require_room(tx, users, now)
+    await require_key_capacity(tx, users, now)
     text = keys.make(Kind.KEY, tenant, secret)
     digest = keys.digest(text)
     name = clean_line(request.name, MAX_NAME_CHARS) or request.vendor or "my key"

@@ -13,7 +13,7 @@ from typing import Final
 from composer import visibility
 from composer.entries import keys
 from composer.entries.draft import API, EntryChange, EntryDraft, changed, checked
-from composer.entries.quota import room_for_entries
+from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
 from composer.memory.entry_index import merged
@@ -77,10 +77,10 @@ async def write(
     if not access.is_person:
         await _require_consent(tx, access)
     entry = await _drafted(access, tag, draft, writer, event, now)
-    full = await room_for_entries(tx, writer.plan)
+    quota = await entry_quota(tx, writer.plan)
     existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
     if existing is None:
-        full.require_room()
+        quota.require_capacity()
         await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
     if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
         return await _wait(tx, entry, existing)
@@ -219,11 +219,11 @@ async def restore(
 ) -> Entry:
     """Take an entry out of the trash. Raises as `change`, Conflict where another entry has its key by now, and
     EntriesFull where the tenant's `plan` is for no further entry."""
-    full = await room_for_entries(tx, plan)
+    quota = await entry_quota(tx, plan)
     entry = await _own_under(tx.erasure.block, tx, access, id, now, version)
     if entry.trashed_at is None:
         return entry
-    full.require_room()
+    quota.require_capacity()
     await keys.require_free(tx, access, entry, now)
     return await untrashed(tx, entry, now)
 

@@ -15,7 +15,7 @@ from typing import Final
 from composer import visibility
 from composer.entries.entries import CHANGED_MEANWHILE, Writer, put_values, untrashed
 from composer.entries.import_plan import ImportedEntry, Outcome, Planned, check_document, is_added, plan_import
-from composer.entries.quota import room_for_entries
+from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Outdated, Refused
 from composer.memory import entry_index
 from composer.memory.forget import Receipt
@@ -66,14 +66,14 @@ async def import_entries(
     require_few(len(items))
     chars = sum(len(item.draft.content) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: check_document(items, now))
-    room = await room_for_entries(tx, writer.plan)
+    quota = await entry_quota(tx, writer.plan)
     await tx.entries.lock_keys(access.users)
     planned = await plan_import(tx, access, items, values, writer, now)
-    room.require_room(sum(map(is_added, planned)))
+    quota.require_capacity(sum(map(is_added, planned)))
     if dry_run:
         return Imported([(each.id, each.outcome) for each in planned])
     planned = await _locked(tx, planned, lambda: plan_import(tx, access, items, values, writer, now))
-    room.require_room(sum(map(is_added, planned)))
+    quota.require_capacity(sum(map(is_added, planned)))
     receipts = [await _carry_out(tx, access, each, now) for each in planned]
     found = Imported([(each.id, each.outcome) for each in planned], receipts)
     counts = {str(outcome): count for outcome, count in found.counts.items()}

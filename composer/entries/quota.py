@@ -4,9 +4,9 @@ from composer.repositories.database import Transaction
 from composer.usage.plans import ENTRIES, UNLIMITED, Plan, QuotaState
 
 
-async def room_for_entries(tx: Transaction, plan: Plan | None) -> QuotaState:
-    """How many entries the tenant has, and may have. Where that is limited, no other transaction adds one until this
-    one ends. Call it before any key is locked, and before erasure is blocked."""
+async def entry_quota(tx: Transaction, plan: Plan | None) -> QuotaState:
+    """The quota for entries: how many the tenant has and may have. Where that is limited, no other transaction adds one
+    until this one ends. Call it before any key is locked, and before erasure is blocked."""
     if plan is None or plan.entries is None:
         return UNLIMITED
     await tx.operations.lock()

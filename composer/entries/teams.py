@@ -23,7 +23,7 @@ from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM, EntryAccess, Grants
 
 MAX_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
-INVITED_FOR: Final = timedelta(days=14)
+INVITE_LIFETIME: Final = timedelta(days=14)
 UNKNOWN_USER: Final = "There is no such user."
 UNKNOWN_INVITE: Final = "There is no such invitation."
 
@@ -98,7 +98,7 @@ async def invite(
     if facts.other_role is not None:
         raise BadInput("That person is a member of this team already.")
     id = derived_id("team invite", str(team), str(user), event)
-    await tx.teams.invite(id, team, user, access.user, now, now + INVITED_FOR)
+    await tx.teams.invite(id, team, user, access.user, now, now + INVITE_LIFETIME)
     return id
 
 

@@ -18,7 +18,7 @@ from composer import visibility
 from composer.entries import access as gathering
 from composer.entries.draft import KINDS, EntryDraft, checked
 from composer.entries.entries import entry_id
-from composer.entries.quota import room_for_entries
+from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
 from composer.errors import BudgetUsedUp, EntriesFull, NexusError, NotFound, QuotaUsedUp, for_operator, where_raised
 from composer.memory import entry_index
@@ -29,13 +29,13 @@ from composer.ports.extraction import Extractor, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
-from composer.repositories.gateway_exchanges import Exchange, Whose
+from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_text
 from composer.text.digests import text_digest
 from composer.text.masking import mask
 from composer.text.work import off_loop
-from composer.usage.operations import Doer, OperationMeter
+from composer.usage.operations import Actor, OperationMeter
 from composer.usage.plans import Plan
 from composer.visibility import EntryAccess, Grants
 
@@ -59,8 +59,8 @@ GRANTS: Final = frozenset({Grants.READ_ENTRIES, Grants.WRITE_ENTRIES})
 
 @dataclass(frozen=True, slots=True)
 class LearningRules:
-    """How is learnt: by which `extraction`, with the extractor where a model does it; what the tenant's time zone and
-    plan are; who is told of tenants with new entries."""
+    """How to learn: the kind of `extraction`, with the extractor where a model does it; a tenant's time zone and plan;
+    and `on_stored`, which is called with each tenant that has new entries."""
 
     extraction: Extraction
     extractor: Extractor | None
@@ -103,7 +103,7 @@ class GatewayLearner:
                 return False
             await tx.erasure.block()
             exchange = Exchange(id, said, _end_of(answer), now)
-            return await tx.gateway_exchanges.put(Whose(reader.user, vendor), exchange, asked_at)
+            return await tx.gateway_exchanges.put(ExchangeOwner(reader.user, vendor), exchange, asked_at)
 
     async def run(self) -> None:
         """Learn from every batch that becomes due, until cancelled."""
@@ -123,18 +123,18 @@ class GatewayLearner:
         now = self._clock.now()
         async with self._database.transaction(tenant, snapshot=True) as tx:
             due = await tx.gateway_exchanges.due(now, BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT)
-        return sum(await asyncio.gather(*(self._learn(tenant, whose) for whose in due)))
+        return sum(await asyncio.gather(*(self._learn(tenant, owner) for owner in due)))
 
-    async def _learn(self, tenant: uuid.UUID, whose: Whose) -> int:
+    async def _learn(self, tenant: uuid.UUID, owner: ExchangeOwner) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._database.transaction(tenant) as tx:
-            exchanges = await tx.gateway_exchanges.claim(whose, claim, now, now + CLAIM_DURATION, BATCH_SIZE)
-            name = (await tx.people.names([whose.user])).get(whose.user, "")
+            exchanges = await tx.gateway_exchanges.claim(owner, claim, now, now + CLAIM_DURATION, BATCH_SIZE)
+            name = (await tx.people.names([owner.user])).get(owner.user, "")
         if not exchanges:
             return 0
         try:
-            found = await self._statements(tenant, whose, name, exchanges)
-            stored = await self._store(tenant, whose, name, claim, exchanges, found)
+            found = await self._statements(tenant, owner, name, exchanges)
+            stored = await self._store(tenant, owner, name, claim, exchanges, found)
         except Exception as error:  # of whatever kind: it must not hold up others
             await self._fail(tenant, claim, exchanges, error)
             return 0
@@ -144,17 +144,17 @@ class GatewayLearner:
         return len(exchanges)
 
     async def _statements(
-        self, tenant: uuid.UUID, whose: Whose, name: str, exchanges: Sequence[Exchange]
+        self, tenant: uuid.UUID, owner: ExchangeOwner, name: str, exchanges: Sequence[Exchange]
     ) -> list[tuple[str, str]]:
         """The statements in exchanges: (kind, text) each. The extractor is shown nothing that is known already: the
         tool might not be allowed to read it."""
-        messages = [each for exchange in exchanges for each in _messages(whose, name, exchange)]
+        messages = [each for exchange in exchanges for each in _messages(owner, name, exchange)]
 
         async def nothing(_: Vectors) -> list[tuple[uuid.UUID, str]]:
             return []
 
         if self._rules.extractor is not None:
-            batch = MessageBatch(tenant, None, messages, self._rules.zone(tenant), whose.user)
+            batch = MessageBatch(tenant, None, messages, self._rules.zone(tenant), owner.user)
             try:
                 extracted = await self._rules.extractor.extract(batch, nothing)
                 return [(each.kind, each.text) for each in extracted]
@@ -166,7 +166,7 @@ class GatewayLearner:
     async def _store(
         self,
         tenant: uuid.UUID,
-        whose: Whose,
+        owner: ExchangeOwner,
         name: str,
         claim: uuid.UUID,
         exchanges: Sequence[Exchange],
@@ -176,14 +176,14 @@ class GatewayLearner:
         where an exchange was erased meanwhile, the person does not want it any more, or the plan has no room."""
         now = self._clock.now()
         async with self._database.transaction(tenant) as tx:
-            access = await gathering.writing(tx, tenant, whose.user, whose.vendor, GRANTS)
-            wanted = access.settings.recall and not await tx.people.has_opted_out((whose.user,))
+            access = await gathering.writing(tx, tenant, owner.user, owner.vendor, GRANTS)
+            wanted = access.settings.recall and not await tx.people.has_opted_out((owner.user,))
             entries = _entries(access, name, found, now) if wanted else []
             entries = [each for each in entries if not await _is_known(tx, access, each, now)]
             try:
                 if entries:
                     await self._operations.require(tx, tenant, Operation.WRITES, len(entries))
-                    (await room_for_entries(tx, self._rules.plan(tenant))).require_room(len(entries))
+                    (await entry_quota(tx, self._rules.plan(tenant))).require_capacity(len(entries))
             except (QuotaUsedUp, EntriesFull):
                 entries = []
             await tx.erasure.block()
@@ -192,8 +192,8 @@ class GatewayLearner:
             stored = [each for each in await _new(tx, access, entries) if await entry_index.store(tx, each)]
             await tx.gateway_exchanges.end(claim, now)
             if stored:
-                doer, tokens = Doer(tenant, whose.user, whose.vendor), sum(each.tokens for each in stored)
-                await self._operations.add(tx, doer, Operation.WRITES, len(stored), tokens)
+                actor, tokens = Actor(tenant, owner.user, owner.vendor), sum(each.tokens for each in stored)
+                await self._operations.add(tx, actor, Operation.WRITES, len(stored), tokens)
         return len(stored)
 
     async def _fail(self, tenant: uuid.UUID, claim: uuid.UUID, exchanges: Sequence[Exchange], error: Exception) -> None:
@@ -210,22 +210,22 @@ class GatewayLearner:
                 await tx.gateway_exchanges.fail(claim, now + RETRY_DELAY * 2**attempts)
 
 
-def _messages(whose: Whose, name: str, exchange: Exchange) -> list[Message]:
+def _messages(owner: ExchangeOwner, name: str, exchange: Exchange) -> list[Message]:
     """An exchange as messages: the person's, and what the model answered, which explains it."""
     said = Message(
         id=exchange.id,
         external_id=str(exchange.id),
         seq=1,
         at=exchange.said_at,
-        user_id=whose.user,
+        user_id=owner.user,
         agent_id=None,
         author=name,
         text=exchange.question,
-        namespace=entries_namespace(whose.user),
+        namespace=entries_namespace(owner.user),
         visibility=Visibility.PRIVATE,
         trust=Trust.TOOL,
     )
-    model = derived_id("model of a tool", whose.vendor)
+    model = derived_id("model of a tool", owner.vendor)
     answered = replace(
         said,
         id=derived_id("answer", str(exchange.id)),

@@ -9,7 +9,7 @@ from typing import Final
 from composer.errors import BadInput
 from composer.ports.database import Statements
 
-REPEATED_FOR: Final = timedelta(days=1)  # a repeat that comes later is a new write
+REQUEST_RETENTION: Final = timedelta(days=1)  # a repeat that comes later is a new write
 OTHER_REQUEST: Final = "That idempotency key was used for another request: use a new key for each new request."
 
 
@@ -58,7 +58,7 @@ class ApiRequests:
             digest=request.digest,
             user_id=request.user,
             now=now,
-            before=now - REPEATED_FOR,
+            before=now - REQUEST_RETENTION,
         ):
             return Begun(now)
         row = await self._sql.fetch_one("api_request_get", credential=request.credential, key_digest=request.key_digest)

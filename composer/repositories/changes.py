@@ -11,7 +11,7 @@ from composer.model import derived_id
 from composer.ports.clock import Clock
 from composer.ports.database import Statements
 
-KEPT_FOR: Final = timedelta(days=1)  # far longer than an interrupted command is still done
+CHANGE_RETENTION: Final = timedelta(days=1)  # an interrupted command is given up long before
 OVERTAKEN: Final = "it was changed meanwhile"
 LOOSENS: Final = "it lets more be stored, read or posted"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.ports.database import Statements
 
-REMEMBERED_FOR: Final = timedelta(days=7)  # for which a turn is known to be learnt from
+EXCHANGE_RETENTION: Final = timedelta(days=7)  # of its id: so long an exchange is not stored again
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """Whose exchanges, and by which tool what is learnt from them is written."""
+class ExchangeOwner:
+    """The user of some exchanges, and the tool (`vendor`) as which the entries learnt from them are written."""
 
     user: uuid.UUID
     vendor: str
@@ -36,14 +36,14 @@ class GatewayExchanges:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def put(self, whose: Whose, exchange: Exchange, asked_at: datetime) -> bool:
+    async def put(self, owner: ExchangeOwner, exchange: Exchange, asked_at: datetime) -> bool:
         """Store an exchange, under `erasure.block`; False where it was stored before, or its user has opted out or is
         gone, or has forgotten something since `asked_at`."""
         waits = await self._sql.fetch_value(
             "gateway_exchange_put",
             id=exchange.id,
-            user_id=whose.user,
-            vendor=whose.vendor,
+            user_id=owner.user,
+            vendor=owner.vendor,
             question=exchange.question,
             answer=exchange.answer,
             now=exchange.said_at,
@@ -53,9 +53,9 @@ class GatewayExchanges:
 
     async def due(
         self, now: datetime, batch_size: int, quiet_since: datetime, waiting_since: datetime, limit: int
-    ) -> list[Whose]:
-        """Whose exchanges are due: `batch_size` of them wait, none came since `quiet_since`, or one is from before
-        `waiting_since`; longest waiting first."""
+    ) -> list[ExchangeOwner]:
+        """The owners whose exchanges are due: `batch_size` of them wait, none came since `quiet_since`, or one is from
+        before `waiting_since`; longest waiting first."""
         rows = await self._sql.fetch(
             "gateway_exchanges_due",
             now=now,
@@ -64,14 +64,16 @@ class GatewayExchanges:
             waiting_since=waiting_since,
             limit=limit,
         )
-        return [Whose(row["user_id"], row["vendor"]) for row in rows]
+        return [ExchangeOwner(row["user_id"], row["vendor"]) for row in rows]
 
-    async def claim(self, whose: Whose, claim: uuid.UUID, now: datetime, until: datetime, limit: int) -> list[Exchange]:
+    async def claim(
+        self, owner: ExchangeOwner, claim: uuid.UUID, now: datetime, until: datetime, limit: int
+    ) -> list[Exchange]:
         """Claim the oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
         rows = await self._sql.fetch(
             "gateway_exchanges_claim",
-            user_id=whose.user,
-            vendor=whose.vendor,
+            user_id=owner.user,
+            vendor=owner.vendor,
             claim=claim,
             now=now,
             until=until,

@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.ports.database import Statements
 
-TURN_LASTS: Final = timedelta(hours=6)  # after which a tool loop gets what is recalled then
+TURN_LIFETIME: Final = timedelta(hours=6)  # a tool loop that lasts longer gets what is recalled then
 MAX_TURNS: Final = 200  # of one user; the oldest go
 
 
@@ -54,7 +54,7 @@ class GatewayTurns:
     async def get(self, key: TurnKey, now: datetime) -> Injected | None:
         """What was put into a turn's request; None where that is not known any more."""
         row = await self._sql.fetch_one(
-            "gateway_turn_get", user_id=key.user, vendor=key.vendor, digest=key.digest, since=now - TURN_LASTS
+            "gateway_turn_get", user_id=key.user, vendor=key.vendor, digest=key.digest, since=now - TURN_LIFETIME
         )
         if row is None:
             return None

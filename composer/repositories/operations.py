@@ -7,7 +7,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from composer.ports.database import Statements
-from composer.repositories.api_requests import REPEATED_FOR
+from composer.repositories.api_requests import REQUEST_RETENTION
 from composer.repositories.people import NAMELESS
 from composer.repositories.reminders import Position
 from composer.visibility import Owned
@@ -38,7 +38,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class OperationCount:
     """Operations of one user (or of a tool for them) to add to the totals of a month."""
 
     month: date
@@ -68,7 +68,7 @@ class OperationTotals:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def add(self, added: Sequence[Added]) -> None:
+    async def add(self, added: Sequence[OperationCount]) -> None:
         """Add operations. Who has opted out or was erased is not named; what somebody unknown did is not counted.
         Call it last in a transaction: others that count for the same person wait for its end."""
         await self._sql.execute(
@@ -89,7 +89,7 @@ class OperationTotals:
             digests=list(requests),
             user_ids=list(requests.values()),
             now=now,
-            before=now - REPEATED_FOR,
+            before=now - REQUEST_RETENTION,
         )
         return {bytes(row["key_digest"]) for row in rows}
 

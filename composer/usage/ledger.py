@@ -24,7 +24,7 @@ from composer.usage.prices import Prices
 
 logger = structlog.get_logger()
 
-RESERVED_FOR: Final = timedelta(hours=1)  # that the reservation of a call counts, should its process die before it ends
+RESERVATION_LIFETIME: Final = timedelta(hours=1)  # of a reservation, should its process die before the call ends
 
 _WHEN: Final = {Period.DAY: ("today", "tomorrow"), Period.MONTH: ("this month", "on the first of the next month")}
 
@@ -92,7 +92,7 @@ class CallLedger:
             counted = [*await tx.usage.spent(self._today(tenant)), *await tx.usage.reserved(now)]
             exceeded = first_exceeded(budgets, counted, account.kind, wanted.agent, wanted.amount)
             if exceeded is None:
-                await tx.usage.reserve(reservation, wanted, now + RESERVED_FOR)
+                await tx.usage.reserve(reservation, wanted, now + RESERVATION_LIFETIME)
             return exceeded
 
     async def _release(self, account: Account, reservation: uuid.UUID) -> None:

@@ -20,19 +20,19 @@ from composer.errors import NexusError, for_operator, where_raised
 from composer.ports.clock import Clock
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database, Transaction
-from composer.repositories.operations import Added, Operation
+from composer.repositories.operations import Operation, OperationCount
 from composer.usage.budgets import Period
 from composer.usage.plans import Plan, QuotaState, states
 
 logger = structlog.get_logger()
 
 FLUSH_SECONDS: Final = 1.0
-KNOWN_FOR: Final = timedelta(seconds=1)  # for which the totals of a tenant with quotas are not read again
+TOTALS_TTL: Final = timedelta(seconds=1)  # for which the totals of a tenant with quotas are not read again
 MAX_REQUESTS: Final = 10_000  # with an idempotency key, that wait to be stored; more are counted without looking at it
 
 
 @dataclass(frozen=True, slots=True)
-class Doer:
+class Actor:
     """Who does something over the API: a user, or a tool for them (`vendor`; `api` for the person themselves)."""
 
     tenant_id: uuid.UUID
@@ -40,22 +40,22 @@ class Doer:
     vendor: str
 
 
-def digest_of(credential: uuid.UUID, key: str, request: bytes) -> bytes:
-    """What stands for a request with an idempotency key: the same for its repeats, and for nothing else."""
+def request_digest(credential: uuid.UUID, key: str, request: bytes) -> bytes:
+    """The digest of a request with an idempotency key: the same for its repeats, and for nothing else."""
     return hashlib.sha256(b"\n".join((credential.bytes, key.encode("utf-8", "surrogatepass"), request))).digest()
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Unstored:
     """What one tenant's totals do not have yet: (count, tokens) by month, user, vendor and kind; and what may be a
     repeat, by the digest of its request."""
 
     sums: defaultdict[tuple[date, uuid.UUID, str, Operation], tuple[int, int]] = field(
         default_factory=lambda: defaultdict(lambda: (0, 0))
     )
-    requests: dict[bytes, Added] = field(default_factory=dict)
+    requests: dict[bytes, OperationCount] = field(default_factory=dict)
 
-    def add(self, added: Added) -> None:
+    def add(self, added: OperationCount) -> None:
         """Add operations to the sums."""
         key = (added.month, added.user, added.vendor, added.operation)
         count, tokens = self.sums[key]
@@ -68,7 +68,7 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Totals:
     """The totals of a month, as they were read at a time."""
 
     month: date
@@ -88,9 +88,9 @@ class OperationMeter:
     ) -> None:
         """`zone` and `plan` are those of a tenant."""
         self._database, self._clock, self._zone, self._plan = database, clock, zone, plan
-        self._waiting: defaultdict[uuid.UUID, _Waiting] = defaultdict(_Waiting)
-        self._storing: dict[uuid.UUID, _Waiting] = {}
-        self._known: dict[uuid.UUID, _Known] = {}
+        self._waiting: defaultdict[uuid.UUID, _Unstored] = defaultdict(_Unstored)
+        self._storing: dict[uuid.UUID, _Unstored] = {}
+        self._totals: dict[uuid.UUID, _Totals] = {}
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -107,12 +107,12 @@ class OperationMeter:
         if most is None:
             return None
         month, now = self.month(tenant), self._clock.now()
-        known = self._known.get(tenant)
-        if known is None or known.month != month or not now - KNOWN_FOR < known.at <= now:
+        totals = self._totals.get(tenant)
+        if totals is None or totals.month != month or not now - TOTALS_TTL < totals.at <= now:
             async with self._database.transaction(tenant, snapshot=True) as tx:
-                known = self._known[tenant] = _Known(month, now, await tx.operations.used(month))
+                totals = self._totals[tenant] = _Totals(month, now, await tx.operations.used(month))
         waiting = (each for each in (self._waiting.get(tenant), self._storing.get(tenant)) if each is not None)
-        used = known.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
+        used = totals.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
         return QuotaState(operation.value, used, most, Period.MONTH.end(month))
 
     def seconds_left(self, tenant: uuid.UUID) -> int:
@@ -125,7 +125,7 @@ class OperationMeter:
         """The state of an operation's quota. Raises QuotaUsedUp where nothing of it is left."""
         state = await self.state(tenant, operation)
         if state is not None:
-            state.require_room(seconds=self.seconds_left(tenant))
+            state.require_capacity(seconds=self.seconds_left(tenant))
         return state
 
     async def require(self, tx: Transaction, tenant: uuid.UUID, operation: Operation, times: int = 1) -> None:
@@ -138,13 +138,15 @@ class OperationMeter:
         await tx.operations.lock()
         month = self.month(tenant)
         used = (await tx.operations.used(month)).get(operation, 0)
-        QuotaState(operation.value, used, most, Period.MONTH.end(month)).require_room(times, self.seconds_left(tenant))
+        QuotaState(operation.value, used, most, Period.MONTH.end(month)).require_capacity(
+            times, self.seconds_left(tenant)
+        )
 
-    async def add(self, tx: Transaction, doer: Doer, operation: Operation, times: int = 1, tokens: int = 0) -> None:
+    async def add(self, tx: Transaction, actor: Actor, operation: Operation, times: int = 1, tokens: int = 0) -> None:
         """Count operations at the end of their own transaction."""
-        month = self.month(doer.tenant_id)
-        await tx.operations.add([Added(month, doer.user, doer.vendor, operation, times, tokens)])
-        self._known.pop(doer.tenant_id, None)
+        month = self.month(actor.tenant_id)
+        await tx.operations.add([OperationCount(month, actor.user, actor.vendor, operation, times, tokens)])
+        self._totals.pop(actor.tenant_id, None)
 
     async def quotas(self, tx: Transaction, tenant: uuid.UUID) -> list[QuotaState]:
         """How much of each quota of a tenant's plan is used."""
@@ -166,10 +168,11 @@ class OperationMeter:
             month = self.month(tenant)
             return sum([await tx.operations.put_notices(month, each.quota, each.used, each.most) for each in found])
 
-    def count(self, doer: Doer, operation: Operation, tokens: int = 0, request: bytes | None = None) -> None:
-        """Count an operation, soon. `request` is the `digest_of` one that may be repeated: it counts once in a day."""
-        added = Added(self.month(doer.tenant_id), doer.user, doer.vendor, operation, tokens=tokens)
-        waiting = self._waiting[doer.tenant_id]
+    def count(self, actor: Actor, operation: Operation, tokens: int = 0, request: bytes | None = None) -> None:
+        """Count an operation; it is stored soon. `request` is the `request_digest` of one that may be repeated, and
+        that counts once in a day."""
+        added = OperationCount(self.month(actor.tenant_id), actor.user, actor.vendor, operation, tokens=tokens)
+        waiting = self._waiting[actor.tenant_id]
         if request is not None and len(waiting.requests) < MAX_REQUESTS:
             waiting.requests[request] = added
         else:
@@ -186,12 +189,12 @@ class OperationMeter:
                     await self._store(tenant, self._storing[tenant])
                 except NexusError as error:
                     logger.warning("operations.postponed", tenant=str(tenant), error=for_operator(error))
-                    self._take_back(tenant)
+                    self._requeue(tenant)
                 except Exception as error:  # it would fail again; the others go on
                     logger.error("operations.lost", tenant=str(tenant), **where_raised(error))
                 finally:
                     self._storing.pop(tenant, None)
-                    self._known.pop(tenant, None)
+                    self._totals.pop(tenant, None)
 
     async def close(self) -> None:
         """Store what was counted, and stop."""
@@ -210,10 +213,10 @@ class OperationMeter:
             await self.settle()
         self._task = None
 
-    async def _store(self, tenant: uuid.UUID, waiting: _Waiting) -> None:
+    async def _store(self, tenant: uuid.UUID, waiting: _Unstored) -> None:
         """Store a tenant's operations. An erasure goes before, or finds whom they name."""
         async with self._database.transaction(tenant) as tx:
-            rows = [Added(*key, count=count, tokens=tokens) for key, (count, tokens) in waiting.sums.items()]
+            rows = [OperationCount(*key, count=count, tokens=tokens) for key, (count, tokens) in waiting.sums.items()]
             if waiting.requests:  # before erasure is blocked: it locks users, as an erasure does before its own lock
                 users = {digest: each.user for digest, each in waiting.requests.items()}
                 new = await tx.operations.note_requests(users, self._clock.now())
@@ -222,9 +225,9 @@ class OperationMeter:
             if rows:
                 await tx.operations.add(rows)
 
-    def _take_back(self, tenant: uuid.UUID) -> None:
+    def _requeue(self, tenant: uuid.UUID) -> None:
         """Let what was not stored wait again."""
         failed, waiting = self._storing[tenant], self._waiting[tenant]
         for key, (count, tokens) in failed.sums.items():
-            waiting.add(Added(*key, count=count, tokens=tokens))
+            waiting.add(OperationCount(*key, count=count, tokens=tokens))
         waiting.requests = failed.requests | waiting.requests

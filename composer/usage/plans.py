@@ -46,8 +46,9 @@ class QuotaState:
         when = "" if self.begins_again is None else " of this month"
         return f"{self.used:,} of {self.most:,} {self.quota}{when}"
 
-    def require_room(self, times: int = 1, seconds: int = 0) -> None:
-        """Return if so many are left. `seconds` until it begins again. Raises QuotaUsedUp, or EntriesFull."""
+    def require_capacity(self, times: int = 1, seconds: int = 0) -> None:
+        """Return if so many (`times`) more fit. `seconds`: how long until the quota begins again. Raises QuotaUsedUp,
+        or EntriesFull."""
         if self.used + times <= self.most:
             return
         if self.begins_again is None:

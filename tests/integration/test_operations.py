@@ -20,7 +20,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation, OperationTotals
 from composer.repositories.usage import NOBODY
 from composer.settings import AgentSettings, Settings
-from composer.usage.operations import Doer
+from composer.usage.operations import Actor
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
@@ -165,7 +165,7 @@ async def test_what_was_counted_is_stored_soon_without_being_asked_for(harness: 
     found, tenant = await person(harness, "alice"), harness.workspace().tenant_id
     for _ in range(2):  # the second batch is begun after the first has ended
         before = await stored(harness)
-        harness.app.operations.count(Doer(tenant, found.id, "claude"), Operation.READS)
+        harness.app.operations.count(Actor(tenant, found.id, "claude"), Operation.READS)
         await until(lambda before=before: _is_more(harness, before))  # type: ignore[misc]
 
 
@@ -183,9 +183,9 @@ async def test_what_the_database_does_not_take_is_stored_later(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = await person(harness, "alice")
-    doer, meter = Doer(harness.workspace().tenant_id, found.id, "claude"), harness.app.operations
-    meter.count(doer, Operation.READS)
-    meter.count(doer, Operation.SEARCHES, 5, b"digest")
+    actor, meter = Actor(harness.workspace().tenant_id, found.id, "claude"), harness.app.operations
+    meter.count(actor, Operation.READS)
+    meter.count(actor, Operation.SEARCHES, 5, b"digest")
 
     async def away(tx: Transaction, *args: Any) -> None:
         raise Unavailable("The database is away.")
@@ -193,8 +193,8 @@ async def test_what_the_database_does_not_take_is_stored_later(
     with monkeypatch.context() as patched:
         patched.setattr(OperationTotals, "add", away)
         await meter.settle()
-    meter.count(doer, Operation.READS)
-    meter.count(doer, Operation.SEARCHES, 5, b"digest")
+    meter.count(actor, Operation.READS)
+    meter.count(actor, Operation.SEARCHES, 5, b"digest")
     assert await counted(harness) == {("claude", "reads"): 2, ("claude", "searches"): 1}
 
 

@@ -23,7 +23,7 @@ from composer.repositories.usage import Amount, Spent
 from composer.settings import BudgetSettings, PriceSettings, Settings
 from composer.stores.tokens import tokenizer_for
 from composer.usage.budgets import Budget, Period
-from composer.usage.ledger import RESERVED_FOR, CallLedger, UsageRules
+from composer.usage.ledger import RESERVATION_LIFETIME, CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.prices import Prices
 from tests.integration.test_usage import DM, PRICES, ROOM, Paid, make_admin, paid
@@ -215,14 +215,14 @@ async def test_a_reservation_of_a_process_that_died_expires(harness: AppHarness)
     processes, tenant = Processes(harness, tokens=2_500), harness.workspace().tenant_id
     processes.open.set()
     async with harness.app.database.transaction(tenant) as tx:
-        until = harness.clock.now() + RESERVED_FOR
+        until = harness.clock.now() + RESERVATION_LIFETIME
         await tx.usage.reserve(tenant, Spent(True, WorkKind.SUMMARY, "nexus", Amount(2_000)), until)
     with pytest.raises(BudgetUsedUp):
         await processes.ask()
-    harness.clock.tick(RESERVED_FOR.total_seconds())
+    harness.clock.tick(RESERVATION_LIFETIME.total_seconds())
     assert await processes.ask() == "yes"
     async with harness.app.database.transaction(tenant) as tx:
-        assert await tx.usage.reserved(until - RESERVED_FOR) == [], "it is deleted"
+        assert await tx.usage.reserved(until - RESERVATION_LIFETIME) == [], "it is deleted"
 
 
 async def test_a_call_that_is_given_up_gives_its_reservation_back(harness: AppHarness) -> None:
