@@ -51,11 +51,11 @@ async def web_session_of(request: Request, app: App) -> Principal | None:
     return None if found is None or found.source is not Source.WEB_SESSION else found
 
 
-def still_stands_for(
+def credential_check(
     request: Request, app: App, principal: Principal, permission: str | None = None
 ) -> Callable[[], Awaitable[bool]]:
-    """What says, each time that it is called, whether the credentials of a request in progress still stand for the same
-    person or tool, and give a permission. While the database does not answer, they do."""
+    """A function that says whether the credentials of a request in progress still stand for the same person or tool,
+    and give a permission. While the database does not answer, they do."""
 
     async def stands() -> bool:
         try:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from composer.gateway.requests import Api, count_of
+from composer.gateway.requests import Api, parse_count
 from composer.model import Usage
 
 MAX_HEAD_BYTES: Final = 2 * 2**20  # of a copy; of a longer answer the middle is left out
@@ -23,7 +23,7 @@ _LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an answer says. `usage` None: it does not say what it used. `is_whole`: the model ended it of itself, and
+    """An answer of a model. `usage` None: it does not say what it used. `is_whole`: the model ended it by itself and
     calls no function, so the turn ends with it."""
 
     text: str = ""
@@ -53,7 +53,7 @@ class AnswerCopy:
             self._cut = True
 
     def read(self, api: Api, *, events: bool) -> Answer:
-        """What it says; nothing of it where it is not what the API sends."""
+        """Read the answer; an empty one where the body is not what the API sends."""
         head, tail = b"".join(self._head), b"".join(self._tail)
         if events:
             found = _Reader(api)
@@ -69,7 +69,7 @@ class AnswerCopy:
 
 
 class UsageFilter:
-    """Leaves the event that only says what a stream used out of it. Every other byte is passed on, event by event."""
+    """Leaves out of a stream the event that holds its usage alone. Every other byte is passed on, event by event."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -77,7 +77,7 @@ class UsageFilter:
         self._passing = False  # an event that is too long to be that one
 
     def feed(self, piece: bytes) -> bytes:
-        """What to pass on, now that a piece has come."""
+        """What to pass on after the next piece."""
         self._held += piece
         out: list[bytes] = []
         while (end := _END.search(self._held, self._searched)) is not None:
@@ -93,19 +93,19 @@ class UsageFilter:
         return b"".join(out)
 
     def rest(self) -> bytes:
-        """What is left at the end of the stream."""
+        """What to pass on at the end of the stream."""
         rest, self._held, self._searched = self._held, b"", 0
         return b"" if not self._passing and _says_usage_alone(rest) else rest
 
 
 def usage_of(value: object) -> Usage | None:
-    """What an answer says that it used, in the words of either API."""
+    """The usage that an answer names, in the format of either API; None without one."""
     if not isinstance(value, Mapping):
         return None
-    prompt = count_of(value.get("prompt_tokens", value.get("input_tokens")))
-    completion = count_of(value.get("completion_tokens", value.get("output_tokens")))
+    prompt = parse_count(value.get("prompt_tokens", value.get("input_tokens")))
+    completion = parse_count(value.get("completion_tokens", value.get("output_tokens")))
     details = value.get("prompt_tokens_details", value.get("input_tokens_details"))
-    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    cached = parse_count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     if prompt is None and completion is None:
         return None
     return Usage(prompt or 0, completion or 0, cached or 0)

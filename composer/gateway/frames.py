@@ -29,15 +29,15 @@ END_OF_STANDING: Final = "[END OF MEMORY]"
 END_OF_RECALL: Final = "[END OF RECALL]"
 
 
-def standing_text(facts: Sequence[str], landmarks: Sequence[str], notes: Sequence[str]) -> str:
-    """What holds whatever is asked; empty without a line."""
+def standing_block(facts: Sequence[str], landmarks: Sequence[str], notes: Sequence[str]) -> str:
+    """The block of the standing part; empty without a line."""
     named = (("[FACTS]", facts), ("[DECISIONS]", landmarks), ("[NOTES]", notes))
     blocks = ["\n".join((name, *lines)) for name, lines in named if lines]
     return "\n".join((STANDING, *blocks, END_OF_STANDING)) if blocks else ""
 
 
-def recalled_text(lines: Sequence[str]) -> str:
-    """What a question recalled; empty without a line."""
+def recall_block(lines: Sequence[str]) -> str:
+    """The block of what a question recalled; empty without a line."""
     return "\n".join((RECALLED, *lines, END_OF_RECALL)) if lines else ""
 
 

@@ -58,8 +58,8 @@ class Edit:
     text: str
 
 
-def decoded(body: bytes) -> str:
-    """The text of a body. Raises BadInput."""
+def decode(body: bytes) -> str:
+    """Decode a body. Raises BadInput for what is not UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:
@@ -67,7 +67,7 @@ def decoded(body: bytes) -> str:
 
 
 def require_few_values(text: str) -> None:
-    """Return if a JSON text has at most some MAX_VALUES values; what is no JSON is not told apart. Raises BadInput."""
+    """Return if a JSON text has at most about MAX_VALUES values; it may not be valid JSON. Raises BadInput."""
     if sum(text.count(mark) for mark in _MARKS) <= MAX_VALUES:
         return
     marks = strings = 0  # in a longer text they may stand in strings
@@ -113,8 +113,8 @@ def elements(text: str, start: int) -> list[Part]:
     return found
 
 
-def applied(text: str, edits: Iterable[Edit]) -> str:
-    """A text with edits that do not overlap; those at one place in their order."""
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Apply edits that do not overlap, those at one place in their order."""
     pieces, at = list[str](), 0
     for edit in sorted(edits, key=lambda edit: edit.start):
         pieces += (text[at : edit.start], edit.text)
@@ -123,20 +123,20 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
 
 
 def add_member(text: str, start: int, name: str, value: str, found: Sequence[Part]) -> Edit:
-    """Add a member to the front of the object that begins at `start`, and has the members `found`."""
+    """The edit that adds a member to the front of the object that begins at `start` and has the members `found`."""
     at = _skip(text, start) + 1
     return Edit(at, at, f"{json.dumps(name)}:{value}{',' if found else ''}")
 
 
 def insert_element(array: Part, found: Sequence[Part], place: int, value: str) -> Edit:
-    """Insert a value before the element of that place, or at the end."""
+    """The edit that inserts a value before the element at `place`, or at the end."""
     if place < len(found):
         return Edit(found[place].start, found[place].start, f"{value},")
     at = array.end - 1
     return Edit(at, at, f",{value}" if found else value)
 
 
-def quoted(text: str) -> str:
+def to_json(text: str) -> str:
     """A text as JSON."""
     return json.dumps(text, ensure_ascii=False)
 

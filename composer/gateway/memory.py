@@ -1,7 +1,8 @@
-"""What is put into a request of a person's tool: of what the same credential may read over the API, and no more.
+"""The memory that is put into a request of a person's tool: only what the same credential may read over the API.
 
-Two parts: what holds whatever is asked (facts, decisions, standing notes of the person's own), the same until it
-changes; and what the question recalls. Together they have the tokens that the person has set.
+It has two parts. The standing part holds whatever is asked: facts, decisions, and notes of the person's own of some
+kinds; it is the same until one of them changes. The recalled part is what fits the question. Together they have at most
+the tokens that the person has set.
 """
 
 import uuid
@@ -28,11 +29,11 @@ from composer.gateway.frames import (
     STANDING,
     entry_line,
     exact_line,
-    recalled_text,
-    standing_text,
+    recall_block,
+    standing_block,
     tokens_of_text,
 )
-from composer.gateway.turns import Turn
+from composer.gateway.turns import GatewayTurn
 from composer.layers import structured
 from composer.memory.index import without_mentions
 from composer.ports.clock import Clock
@@ -48,18 +49,18 @@ from composer.visibility import EntryAccess
 
 STANDING_KINDS: Final = ("preference", "habit", "procedural")  # of entries that hold whatever is asked
 MAX_STANDING: Final = 50  # entries
-STANDING_SHARE: Final = 2  # the stable part has at most this part of the tokens
+STANDING_SHARE: Final = 2  # the standing part has at most this part of the tokens
 _HEADINGS: Final = 40  # tokens, more than the lines that name blocks and end frames have
 _FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + _HEADINGS
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What to put into a request. `has_found`: the question recalled something; `searched`: it was looked for now.
-    `refused`: its person has switched recall off. `begun_at`: when the turn began, where an earlier request of it is
-    known."""
+class TurnMemory:
+    """The memory for a request of a turn. `entries`: how many items it has. `searched`: the question was searched for
+    now; `has_found`: with a result. `refused`: the person has switched recall off. `begun_at`: when the turn began,
+    where an earlier request of it is known."""
 
-    stable: str = ""
+    standing: str = ""
     recalled: str = ""
     entries: int = 0
     searched: bool = False
@@ -70,7 +71,7 @@ class Memory:
     @property
     def tokens(self) -> int:
         """An estimate of all of it."""
-        return tokens_of_text(self.stable) + tokens_of_text(self.recalled)
+        return tokens_of_text(self.standing) + tokens_of_text(self.recalled)
 
     @property
     def header(self) -> str:
@@ -90,7 +91,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """The stable part as it can be read now. `notes` newest first."""
+    """The standing part as it can be read now. `notes` newest first."""
 
     budget: int
     facts: Sequence[_Line] = ()
@@ -119,23 +120,25 @@ class _Standing:
 
 
 class GatewayMemory:
-    """Reads memory for requests. It keeps nothing but the ids of what a turn was given."""
+    """Reads memory for requests. It stores nothing but the ids of what a turn was given."""
 
     def __init__(self, database: Database, search: EntrySearch, clock: Clock) -> None:
         self._database, self._search, self._clock = database, search, clock
 
-    async def for_turn(self, reader: EntryReader, turn: Turn, *, keep: bool, search: bool = True) -> Memory:
-        """What to put into a request of a turn. `keep`: functions are offered, so that further requests of the turn may
-        come. `search` False: only what needs no search. Nothing where the person has switched recall off. Raises
-        NotFound for a user who does not exist, and Unavailable."""
+    async def for_turn(
+        self, reader: EntryReader, turn: GatewayTurn, *, record: bool, search: bool = True
+    ) -> TurnMemory:
+        """The memory for a request of a turn; nothing where the person has switched recall off. `record`: store what
+        was given, since functions are offered and further requests of the turn may come. `search` False: only the
+        standing part. Raises NotFound for a user who does not exist, and Unavailable."""
         key = TurnKey(reader.user, reader.vendor, turn.digest)
         try:
             found = await self._standing(reader, None if turn.is_new else key)
             if found.injected is not None:
                 return await self._again(found, turn)
-            return await self._first(reader, turn, found, key if keep else None, search=search)
+            return await self._first(reader, turn, found, key if record else None, search=search)
         except Refused:
-            return Memory(refused=True)
+            return TurnMemory(refused=True)
 
     async def _standing(self, reader: EntryReader, key: TurnKey | None) -> _Standing:
         now = self._clock.now()
@@ -158,37 +161,37 @@ class GatewayMemory:
             again,
         )
 
-    async def _again(self, found: _Standing, turn: Turn) -> Memory:
+    async def _again(self, found: _Standing, turn: GatewayTurn) -> TurnMemory:
         """What the turn's first request was given, without what may not be read any more."""
         assert found.injected is not None, "the turn is known"
         facts, landmarks, notes = found.fitting(frozenset(found.injected.standing))
         wanted = query_terms(without_mentions(_question(turn.text)), ())
         chars = sum(len(entry.values.text) for entry in found.again)
         lines = await off_loop(chars, lambda: [entry_line(each, _shown(each, wanted)) for each in found.again])
-        stable = standing_text(_texts(facts), _texts(landmarks), _texts(notes))
+        standing = standing_block(_texts(facts), _texts(landmarks), _texts(notes))
         count = len(facts) + len(landmarks) + len(notes) + len(lines)
-        return Memory(stable, recalled_text(lines), count, begun_at=found.injected.at)
+        return TurnMemory(standing, recall_block(lines), count, begun_at=found.injected.at)
 
     async def _first(
-        self, reader: EntryReader, turn: Turn, found: _Standing, keep: TurnKey | None, *, search: bool
-    ) -> Memory:
+        self, reader: EntryReader, turn: GatewayTurn, found: _Standing, keep: TurnKey | None, *, search: bool
+    ) -> TurnMemory:
         facts, landmarks, notes = found.fitting(None)
-        stable = standing_text(_texts(facts), _texts(landmarks), _texts(notes))
+        standing = standing_block(_texts(facts), _texts(landmarks), _texts(notes))
         shown = [line.id for line in (*facts, *landmarks, *notes)]
-        recalled = await self._recalled(reader, turn, found, stable, shown) if search else []
+        recalled = await self._recalled(reader, turn, found, standing, shown) if search else []
         if keep is not None:
             injected = Injected(tuple(shown), tuple(line.id for line in recalled))
             async with self._database.transaction(reader.tenant_id) as tx:
                 await tx.erasure.block()
                 await tx.gateway_turns.put(keep, injected, self._clock.now())
-        return Memory(stable, recalled_text(_texts(recalled)), len(shown) + len(recalled), search, bool(recalled))
+        return TurnMemory(standing, recall_block(_texts(recalled)), len(shown) + len(recalled), search, bool(recalled))
 
     async def _recalled(
-        self, reader: EntryReader, turn: Turn, found: _Standing, stable: str, shown: Sequence[uuid.UUID]
+        self, reader: EntryReader, turn: GatewayTurn, found: _Standing, standing: str, shown: Sequence[uuid.UUID]
     ) -> list[_Line]:
         """The entries that fit the question, best first. One that is too long for what is left of the tokens is left
         out."""
-        question, left = _question(turn.text), found.budget - tokens_of_text(stable) - _FRAMES
+        question, left = _question(turn.text), found.budget - tokens_of_text(standing) - _FRAMES
         if not question or left <= 0:
             return []
         wanted = EntryQuestion(question, min(DEFAULT_LIMIT + len(shown), MAX_LIMIT), MAX_TOKENS, exact=False)

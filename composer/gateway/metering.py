@@ -1,4 +1,4 @@
-"""The meter of the gateway: what people's tools ask models for is held within budgets and recorded."""
+"""The meter of the gateway: keeps what people's tools ask models for within budgets, and records it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -19,70 +19,71 @@ REPLY_TOKENS: Final = 4_096  # of the longest answer, where a request does not s
 
 
 @dataclass(slots=True)
-class Passage:
-    """One request while it is answered. `copy` is that of the answer's body, which are `events` if so said; `failed`
-    until an answer has come; `waits` while the upstream works on one: who leaves then has its prompt counted."""
+class GatewayCall:
+    """One request to a model while it is answered. `copy` is a copy of the answer's body, which is made of events if
+    `is_stream`. `failed` until an answer has come. `is_waiting` while the upstream works on one: if the client leaves
+    then, the prompt is counted."""
 
     request: GatewayRequest
     copy: AnswerCopy = field(default_factory=AnswerCopy)
-    events: bool = False
+    is_stream: bool = False
     failed: bool = True
-    waits: bool = False
-    sent: str = ""  # what was put into the request, to count its tokens
+    is_waiting: bool = False
+    injected: str = ""  # the memory that was put into the request, to count its tokens
     answer: Answer = field(default_factory=Answer)  # what it says, once it has ended
 
     async def read(self) -> Answer:
         """What the answer says, as far as it has come."""
-        return await asyncio.to_thread(partial(self.copy.read, self.request.api, events=self.events))
+        return await asyncio.to_thread(partial(self.copy.read, self.request.api, events=self.is_stream))
 
 
 class GatewayMeter:
-    """Holds requests within budgets, and records what they used."""
+    """Keeps requests within budgets, and records what they used."""
 
     def __init__(self, ledger: CallLedger, tokenizer: Callable[[str], Tokenizer]) -> None:
         """`tokenizer` gives the tokenizer of a model by its name."""
         self._ledger, self._tokenizer = ledger, tokenizer
 
     @asynccontextmanager
-    async def passage(self, account: Account, passage: Passage) -> AsyncGenerator[None, None]:
-        """Count what a request may use while it is answered, and record what it used, however that ends. An answer
-        that does not say what it used is counted by us. Raises BudgetUsedUp."""
-        model = passage.request.model
-        async with self._ledger.reserved(account, model, partial(self._most, passage)):
+    async def metered(self, account: Account, call: GatewayCall) -> AsyncGenerator[None, None]:
+        """Reserve what a request may use while it is answered, and record what it used, however that ends. The tokens
+        of an answer without usage are counted by us. Raises BudgetUsedUp."""
+        model = call.request.model
+        async with self._ledger.reserved(account, model, partial(self._max_usage, call)):
             begun = await self._ledger.begin(account)
             try:
                 yield
             finally:
-                recording = asyncio.create_task(self._record(account, passage, begun))
-                await _finished(recording)
+                recording = asyncio.create_task(self._record(account, call, begun))
+                await _finish(recording)
 
-    async def _record(self, account: Account, passage: Passage, begun: ErasureCount) -> None:
-        answer = passage.answer = Answer() if passage.failed else await passage.read()
+    async def _record(self, account: Account, call: GatewayCall, begun: ErasureCount) -> None:
+        answer = call.answer = Answer() if call.failed else await call.read()
         usage, estimated = answer.usage or Usage(), False
-        if passage.waits or (not passage.failed and answer.usage is None):
-            usage, estimated = Usage(await self._prompt(passage), await self._count(passage, answer.text)), True
-        figures = self._ledger.figures(passage.request.model, usage, failed=passage.failed, estimated=estimated)
-        await self._ledger.record(account, passage.request.model, figures, begun)
+        if call.is_waiting or (not call.failed and answer.usage is None):
+            usage, estimated = Usage(await self._prompt(call), await self._count(call, answer.text)), True
+        figures = self._ledger.figures(call.request.model, usage, failed=call.failed, estimated=estimated)
+        await self._ledger.record(account, call.request.model, figures, begun)
 
-    async def _most(self, passage: Passage) -> Amount:
-        request = passage.request
+    async def _max_usage(self, call: GatewayCall) -> Amount:
+        request = call.request
         reply = 0 if request.api is Api.EMBEDDINGS else REPLY_TOKENS
-        usage = Usage(await self._prompt(passage), reply if request.reply_tokens is None else request.reply_tokens)
+        usage = Usage(await self._prompt(call), reply if request.reply_tokens is None else request.reply_tokens)
         cost = self._ledger.cost(request.model, usage)
         return Amount(usage.prompt_tokens + usage.completion_tokens, cost)
 
-    async def _prompt(self, passage: Passage) -> int:
-        request, count = passage.request, self._tokenizer(passage.request.model).count
-        chars = (len(request.text) + len(passage.sent)) // COUNTED_PER_READ
-        return await off_loop(chars, lambda: count("\n".join((*request.words, passage.sent)))) + TOKENS_PER_PROMPT
+    async def _prompt(self, call: GatewayCall) -> int:
+        request, count = call.request, self._tokenizer(call.request.model).count
+        chars = (len(request.text) + len(call.injected)) // COUNTED_PER_READ
+        return await off_loop(chars, lambda: count("\n".join((*request.texts, call.injected)))) + TOKENS_PER_PROMPT
 
-    async def _count(self, passage: Passage, text: str) -> int:
-        count = self._tokenizer(passage.request.model).count
+    async def _count(self, call: GatewayCall, text: str) -> int:
+        count = self._tokenizer(call.request.model).count
         return await off_loop(len(text) // COUNTED_PER_READ, partial(count, text))
 
 
-async def _finished(task: "asyncio.Task[None]") -> None:
-    """Wait for a task that must end, also where who waits is cancelled meanwhile."""
+async def _finish(task: "asyncio.Task[None]") -> None:
+    """Wait for a task to end, also when the caller is cancelled meanwhile; then raise CancelledError."""
     cancelled = False
     while not task.done():
         try:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from composer.errors import BadInput
-from composer.gateway.json_text import Edit, Part, add_member, decoded, elements, members, require_few_values
+from composer.gateway.json_text import Edit, Part, add_member, decode, elements, members, require_few_values
 from composer.text.cleaning import is_storable
 
 MAX_MODEL_CHARS: Final = 200
@@ -21,21 +21,21 @@ _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Api(StrEnum):
-    """What is asked for, by its path below the upstream's URL."""
+    """The kind of a request, by its path below the upstream's URL."""
 
     CHAT = "chat/completions"
     RESPONSES = "responses"
     EMBEDDINGS = "embeddings"
 
     @property
-    def said(self) -> str:
-        """The name of the member that holds what is said."""
+    def input_name(self) -> str:
+        """The name of the member that holds the messages, the input or the texts."""
         return "messages" if self is Api.CHAT else "input"
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRequest:
-    """A request with its text. `members` are those of its object; what is read of them is there once."""
+    """A request with its text. `members` are those of its JSON object; each that Nexus reads is there once at most."""
 
     api: Api
     text: str
@@ -68,19 +68,19 @@ class GatewayRequest:
         return None if found is None else found * max(1, self._largest(("n",)) or 1)
 
     def _largest(self, names: Sequence[str]) -> int | None:
-        counts = [count_of(each.value) for each in self.members if each.name.casefold() in names]
+        counts = [parse_count(each.value) for each in self.members if each.name.casefold() in names]
         return max((count for count in counts if count is not None), default=None)
 
     @property
-    def words(self) -> Iterator[str]:
+    def texts(self) -> Iterator[str]:
         """Every text that the model reads, to count its tokens; no images and files."""
-        for name in ("instructions", self.api.said, "tools", "functions", "response_format", "text"):
+        for name in ("instructions", self.api.input_name, "tools", "functions", "response_format", "text"):
             yield from _texts(self.value(name))
 
 
-def parsed(api: Api, body: bytes) -> GatewayRequest:
-    """A request by its body. Raises BadInput with one sentence."""
-    text = decoded(body)
+def parse_request(api: Api, body: bytes) -> GatewayRequest:
+    """Parse the body of a request. Raises BadInput with one sentence."""
+    text = decode(body)
     require_few_values(text)
     found = members(text)
     names = [each.name.casefold() for each in found]
@@ -95,7 +95,8 @@ def parsed(api: Api, body: bytes) -> GatewayRequest:
 
 
 def usage_edits(request: GatewayRequest) -> list[Edit]:
-    """What makes a stream end with what it used; nothing where its sender asked for that, or it is no such stream."""
+    """The edits that make a stream end with its usage; none where its sender asked for that, or it is no such
+    stream."""
     if request.api is not Api.CHAT or not request.streams:
         return []
     options, wanted = request.part("stream_options"), f'{{"{USAGE}":true}}'
@@ -110,13 +111,13 @@ def usage_edits(request: GatewayRequest) -> list[Edit]:
     return given or [add_member(request.text, options.start, USAGE, "true", within)]
 
 
-def said_in(request: GatewayRequest) -> list[Part]:
-    """What is said, in order: the messages, or the items of the input. One text is none."""
-    said = request.part(request.api.said)
+def input_items(request: GatewayRequest) -> list[Part]:
+    """The messages, or the items of the input, in order; none where the input is one text."""
+    said = request.part(request.api.input_name)
     return [] if said is None or not isinstance(said.value, list) else elements(request.text, said.start)
 
 
-def count_of(value: object) -> int | None:
+def parse_count(value: object) -> int | None:
     """A number from 0 on that is written in a request or an answer, rounded up, since servers take 1e3 too; None for
     anything else."""
     text = str(value) if isinstance(value, str) or type(value) is int else ""

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from composer.gateway.json_text import Edit, Part, elements, insert_element, members, quoted
-from composer.gateway.requests import Api, GatewayRequest, is_text, said_in
+from composer.gateway.json_text import Edit, Part, elements, insert_element, members, to_json
+from composer.gateway.requests import Api, GatewayRequest, input_items, is_text
 from composer.settings import MemoryRole
 
 _TEXTS: Final = ("text", "input_text")
@@ -28,48 +28,52 @@ _OF_USER: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class GatewayTurn:
     """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
-    request ends in it. `digest` stands for what was said up to it, without system texts. `is_users_alone`: the request
-    has nothing but messages of the user, so that its answer can repeat no system text, earlier answer or result."""
+    request ends in it. `digest` stands for what was said up to it, without system texts. `has_only_user_messages`: the
+    request has nothing but messages of the user, so that its answer can repeat no system text, earlier answer or
+    result."""
 
     question: int
     text: str
     is_new: bool
     digest: bytes
-    is_users_alone: bool = False
+    has_only_user_messages: bool = False
 
 
-def turn_of(request: GatewayRequest) -> Turn | None:
+def find_turn(request: GatewayRequest) -> GatewayTurn | None:
     """The turn of a request; None where the user says nothing in it."""
-    said, chained = request.part(request.api.said), [str(request.value(name)) for name in _CHAINED]
+    said, chained = request.part(request.api.input_name), [str(request.value(name)) for name in _CHAINED]
     if said is None or request.api is Api.EMBEDDINGS:
         return None
     if request.api is Api.RESPONSES and is_text(said.value):
         digest = _digest(request, chained, [request.text[said.start : said.end]])
-        return Turn(0, said.value, True, digest, _is_plain(request))
-    items = said_in(request)
+        return GatewayTurn(0, said.value, True, digest, _is_plain(request))
+    items = input_items(request)
     found = [place for place, item in enumerate(items) if _role(item.value) == "user"]
     if not found:
         return None
     before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
     digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
     alone = len(found) == len(items) and _is_plain(request)
-    return Turn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest, alone)
+    return GatewayTurn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest, alone)
 
 
-def placed(request: GatewayRequest, turn: Turn, stable: str, recalled: str, role: MemoryRole) -> list[Edit]:
-    """Put memory into a request: what is `stable` behind the client's own system text, and what was `recalled` right
-    before the user's last message, never between calls of functions and their results. An empty text is left out."""
-    said = request.part(request.api.said)
+def memory_edits(
+    request: GatewayRequest, turn: GatewayTurn, standing: str, recalled: str, role: MemoryRole
+) -> list[Edit]:
+    """The edits that put memory into a request: the `standing` part behind the client's own system text, the `recalled`
+    part right before the user's last message, never between calls of functions and their results. An empty part is left
+    out."""
+    said = request.part(request.api.input_name)
     assert said is not None, "there is a turn in it"
     if request.api is Api.RESPONSES:
-        return _placed_in_input(request, said, turn, stable, recalled, role)
-    items = said_in(request)
+        return _responses_edits(request, said, turn, standing, recalled, role)
+    items = input_items(request)
     lead = next((n for n, item in enumerate(items) if _role(item.value) not in _SYSTEM), len(items))
     edits: list[Edit] = []
-    if stable:
-        edits += _stable_edits(request.text, said, items, lead, stable, role)
+    if standing:
+        edits += _standing_edits(request.text, said, items, lead, standing, role)
     if recalled:
         merged = _in_front(request.text, items[turn.question], recalled) if role == "user" else None
         of_recall = "developer" if role == "developer" else "user"
@@ -92,30 +96,32 @@ def _is_plain(request: GatewayRequest) -> bool:
     return all(each.name in _OF_USER for each in request.members if each.value)
 
 
-def _stable_edits(text: str, said: Part, items: Sequence[Part], lead: int, stable: str, role: MemoryRole) -> list[Edit]:
+def _standing_edits(
+    text: str, said: Part, items: Sequence[Part], lead: int, standing: str, role: MemoryRole
+) -> list[Edit]:
     if role == "system":
-        merged = _behind(text, items[lead - 1], stable) if lead else None
-        return [merged or insert_element(said, items, lead, _message("system", stable))]
+        merged = _behind(text, items[lead - 1], standing) if lead else None
+        return [merged or insert_element(said, items, lead, _message("system", standing))]
     if role == "developer":
-        return [insert_element(said, items, lead, _message("developer", stable))]
+        return [insert_element(said, items, lead, _message("developer", standing))]
     first = items[lead] if lead < len(items) and _role(items[lead].value) == "user" else None
-    merged = None if first is None else _in_front(text, first, stable)
-    return [merged or insert_element(said, items, lead, _message("user", stable))]
+    merged = None if first is None else _in_front(text, first, standing)
+    return [merged or insert_element(said, items, lead, _message("user", standing))]
 
 
-def _placed_in_input(
-    request: GatewayRequest, said: Part, turn: Turn, stable: str, recalled: str, role: MemoryRole
+def _responses_edits(
+    request: GatewayRequest, said: Part, turn: GatewayTurn, standing: str, recalled: str, role: MemoryRole
 ) -> list[Edit]:
     of_memory = "user" if role == "user" else "developer"
     if any(request.value(name) is not None for name in _CHAINED):
-        stable = ""  # the server keeps it with what was said before
-    put = [_message(of_memory, text) for text in (stable, recalled)]
+        standing = ""  # the server keeps it with what was said before
+    put = [_message(of_memory, text) for text in (standing, recalled)]
     if is_text(said.value):
         given = request.text[said.start : said.end]
-        shown = [each for each, text in zip(put, (stable, recalled), strict=True) if text]
+        shown = [each for each, text in zip(put, (standing, recalled), strict=True) if text]
         return [Edit(said.start, said.end, f'[{",".join(shown)},{{"role":"user","content":{given}}}]')] if shown else []
-    items = said_in(request)
-    edits = [insert_element(said, items, 0, put[0])] if stable else []
+    items = input_items(request)
+    edits = [insert_element(said, items, 0, put[0])] if standing else []
     return edits + ([insert_element(said, items, _before(items, turn.question), put[1])] if recalled else [])
 
 
@@ -155,7 +161,7 @@ def _role(item: Any) -> str | None:
 
 
 def _message(role: str, text: str) -> str:
-    return f'{{"role":"{role}","content":{quoted(text)}}}'
+    return f'{{"role":"{role}","content":{to_json(text)}}}'
 
 
 def _behind(text: str, item: Part, added: str) -> Edit | None:
@@ -164,7 +170,7 @@ def _behind(text: str, item: Part, added: str) -> Edit | None:
     if content is None:
         return None
     if is_text(content.value):
-        return Edit(content.end - 1, content.end - 1, quoted(f"\n\n{added}" if content.value else added)[1:-1])
+        return Edit(content.end - 1, content.end - 1, to_json(f"\n\n{added}" if content.value else added)[1:-1])
     parts = elements(text, content.start)
     return insert_element(content, parts, len(parts), _part(added))
 
@@ -175,7 +181,7 @@ def _in_front(text: str, item: Part, added: str) -> Edit | None:
     if content is None or content.value == []:
         return None
     if is_text(content.value):
-        return Edit(content.start + 1, content.start + 1, quoted(f"{added}\n\n")[1:-1])
+        return Edit(content.start + 1, content.start + 1, to_json(f"{added}\n\n")[1:-1])
     return insert_element(content, elements(text, content.start), 0, _part(added))
 
 
@@ -185,7 +191,7 @@ def _content(text: str, item: Part) -> Part | None:
 
 
 def _part(text: str) -> str:
-    return f'{{"type":"text","text":{quoted(text)}}}'
+    return f'{{"type":"text","text":{to_json(text)}}}'
 
 
 def _digest(request: GatewayRequest, chained: Sequence[str], said: Sequence[str]) -> bytes:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from composer.errors import BadInput
 from composer.gateway.answers import AnswerCopy, UsageFilter
-from composer.gateway.json_text import MAX_VALUES, applied, members
-from composer.gateway.requests import Api, parsed, usage_edits
-from composer.gateway.turns import placed, turn_of
+from composer.gateway.json_text import MAX_VALUES, apply_edits, members
+from composer.gateway.requests import Api, parse_request, usage_edits
+from composer.gateway.turns import find_turn, memory_edits
 from composer.model import Usage
 from composer.settings import MemoryRole
 
@@ -29,16 +29,16 @@ def with_memory(
     messages: Any,
     role: MemoryRole = "system",
     api: Api = Api.CHAT,
-    stable: str = STABLE,
+    standing: str = STABLE,
     recalled: str = RECALLED,
     **more: Any,
 ) -> Any:
     """What is said once memory was put in."""
-    body = json.dumps({"model": "m", api.said: messages, **more}, ensure_ascii=False).encode()
-    request = parsed(api, body)
-    turn = turn_of(request)
+    body = json.dumps({"model": "m", api.input_name: messages, **more}, ensure_ascii=False).encode()
+    request = parse_request(api, body)
+    turn = find_turn(request)
     assert turn is not None
-    return json.loads(applied(request.text, placed(request, turn, stable, recalled, role)))[api.said]
+    return json.loads(apply_edits(request.text, memory_edits(request, turn, standing, recalled, role)))[api.input_name]
 
 
 def user(text: str) -> dict[str, Any]:
@@ -117,12 +117,12 @@ def test_input_of_the_responses_api_gets_developer_items() -> None:
     assert with_memory(items, api=Api.RESPONSES) == [*memory, *items]
     chained = with_memory([user("hi")], api=Api.RESPONSES, previous_response_id="resp_1")
     assert chained == [memory[1], user("hi")], "the server keeps the rest with what was said before"
-    assert with_memory("hi", api=Api.RESPONSES, stable="", recalled="") == "hi"
+    assert with_memory("hi", api=Api.RESPONSES, standing="", recalled="") == "hi"
 
 
 def test_a_turn_is_the_same_while_functions_are_called() -> None:
     def turn(*messages: dict[str, Any]) -> Any:
-        return turn_of(parsed(Api.CHAT, json.dumps({"model": "m", "messages": messages}).encode()))
+        return find_turn(parse_request(Api.CHAT, json.dumps({"model": "m", "messages": messages}).encode()))
 
     first, again = turn(user("a")), turn(user("a"), CALL, RESULT)
     assert (first.is_new, again.is_new, first.digest == again.digest) == (True, False, True)
@@ -141,10 +141,10 @@ def test_everything_but_what_is_said_stays_as_it_was(others: dict[str, Any], sai
     others = {k: v for k, v in others.items() if k.casefold() not in {"model", "messages", "stream", "stream_options"}}
     body = {**others, "model": "m", "messages": [user(text) for text in said], "stream": True}
     text = json.dumps(body, ensure_ascii=True)
-    request = parsed(Api.CHAT, text.encode())
-    turn = turn_of(request)
+    request = parse_request(Api.CHAT, text.encode())
+    turn = find_turn(request)
     assert turn is not None
-    sent = applied(request.text, [*usage_edits(request), *placed(request, turn, STABLE, RECALLED, "system")])
+    sent = apply_edits(request.text, [*usage_edits(request), *memory_edits(request, turn, STABLE, RECALLED, "system")])
     read = json.loads(sent)
     assert read.pop("stream_options") == {"include_usage": True}
     assert [each for each in read.pop("messages") if each["content"] not in (STABLE, RECALLED)] == body.pop("messages")
@@ -161,7 +161,7 @@ def test_what_is_read_may_be_there_once(twice: str) -> None:
     first = twice.casefold()
     body = f'{{"model":"m","{first}":[],"{twice}":[]}}'
     with pytest.raises(BadInput, match="twice"):
-        parsed(Api.CHAT, body.encode())
+        parse_request(Api.CHAT, body.encode())
 
 
 USAGE_EVENT: Final = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n'
@@ -199,21 +199,21 @@ def test_a_long_event_passes_before_its_end_and_what_is_cut_is_not_whole() -> No
 def test_more_values_than_a_process_can_hold_are_refused_before_they_are_read(unit: str) -> None:
     many = unit * (MAX_VALUES + 1)
     with pytest.raises(BadInput, match="too many values: 400,000 are taken here"):
-        parsed(Api.CHAT, f'{{"model":"m","messages":[{many}0]}}'.encode())
+        parse_request(Api.CHAT, f'{{"model":"m","messages":[{many}0]}}'.encode())
 
 
 @pytest.mark.parametrize("unit", [",", "[{", '\\",', "\\\\,", "\\u002c,["])
 def test_marks_in_a_text_are_no_values(unit: str) -> None:
     text = unit * (MAX_VALUES + 1)
-    request = parsed(Api.CHAT, f'{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}'.encode())
-    turn = turn_of(request)
+    request = parse_request(Api.CHAT, f'{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}'.encode())
+    turn = find_turn(request)
     assert turn is not None
     assert turn.text == json.loads(f'"{text}"')
 
 
 def test_a_text_without_an_end_is_read_once() -> None:
     with pytest.raises(BadInput, match="not valid JSON"):
-        parsed(Api.CHAT, b'{"model":"m","messages":"' + b'\\",' * (MAX_VALUES + 1))
+        parse_request(Api.CHAT, b'{"model":"m","messages":"' + b'\\",' * (MAX_VALUES + 1))
 
 
 @pytest.mark.parametrize(
@@ -233,4 +233,4 @@ def test_a_text_without_an_end_is_read_once() -> None:
     ],
 )
 def test_of_several_limits_the_largest_counts(limits: str, most: int | None) -> None:
-    assert parsed(Api.CHAT, f'{{"model":"m",{limits}}}'.encode()).reply_tokens == most
+    assert parse_request(Api.CHAT, f'{{"model":"m",{limits}}}'.encode()).reply_tokens == most

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from fastapi import Request, Response
 
-from bot.web.credentials import CHALLENGE, bearer_of, still_stands_for
+from bot.web.credentials import CHALLENGE, bearer_of, credential_check
 from bot.web.event_stream import LOOK_SECONDS
 from bot.web.gateway.caller import Caller
 from bot.web.gateway.errors import UNKNOWN_MODEL
@@ -22,11 +22,11 @@ from bot.web.problems import RequestRefused
 from composer.app import App
 from composer.entries.search import EntryReader
 from composer.errors import BadInput, NexusError, QuotaUsedUp, for_operator
-from composer.gateway.json_text import Edit, applied
-from composer.gateway.memory import Memory
-from composer.gateway.metering import Passage
-from composer.gateway.requests import Api, GatewayRequest, parsed, usage_edits
-from composer.gateway.turns import Turn, placed, turn_of
+from composer.gateway.json_text import Edit, apply_edits
+from composer.gateway.memory import TurnMemory
+from composer.gateway.metering import GatewayCall
+from composer.gateway.requests import Api, GatewayRequest, parse_request, usage_edits
+from composer.gateway.turns import GatewayTurn, find_turn, memory_edits
 from composer.ports.models import Account, WorkKind
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_line
@@ -39,19 +39,19 @@ MEMORY: Final = b"x-nexus-memory"
 
 
 @dataclass(frozen=True, slots=True)
-class _Put:
-    """What goes into a request: the `memory` by `edits`. `memory` None: nobody's, or not wanted. From the `turn` is
-    learnt for the `reader`, once it was answered."""
+class _Injection:
+    """The memory that goes into a request, by `edits`. `memory` None: nobody's, or not wanted. Once the request was
+    answered, the `turn` is learnt from, for the `reader`."""
 
-    memory: Memory | None = None
+    memory: TurnMemory | None = None
     edits: Sequence[Edit] = ()
     reader: EntryReader | None = None
-    turn: Turn | None = None
+    turn: GatewayTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """A request that was let in, which came `at` a time."""
+class _Admitted:
+    """A request that was admitted. It came `at` a time; `asked` is its body."""
 
     at: datetime
     request: Request
@@ -78,88 +78,89 @@ class Gateway:
         loop = asyncio.get_running_loop()
         at, begun = self._app.clock.now(), loop.time()
         body = await request.body()
-        if loop.time() - begun >= LOOK_SECONDS and not await _stands(self._app, request, caller)():
+        if loop.time() - begun >= LOOK_SECONDS and not await _credential_check(self._app, request, caller)():
             raise RequestRefused(401, headers=CHALLENGE)
         try:
-            asked = await off_loop(len(body) // COUNTED_PER_READ, lambda: parsed(api, body))
+            asked = await off_loop(len(body) // COUNTED_PER_READ, lambda: parse_request(api, body))
         except BadInput as error:
             raise RequestRefused(400, str(error)) from None
         if not caller.upstream.allows(asked.model):
             name = clean_line(asked.model, 100)
             sentence = f"The model '{name}' can't be asked here; GET /v1/models lists those that can."
             raise RequestRefused(404, sentence, code=UNKNOWN_MODEL)
-        taken = _Taken(at, request, caller, asked)
-        memory = await self._memory(taken)
-        return await self._relay(taken, memory)
+        admitted = _Admitted(at, request, caller, asked)
+        memory = await self._memory(admitted)
+        return await self._relay(admitted, memory)
 
-    async def _memory(self, taken: _Taken) -> _Put:
-        """What to put into a request."""
-        principal, asked, app = taken.caller.principal, taken.asked, self._app
-        wanted = taken.request.headers.get("x-nexus-memory", "").strip().lower() != OFF
-        turn = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: turn_of(asked)) if wanted else None
+    async def _memory(self, admitted: _Admitted) -> _Injection:
+        """The memory to put into a request."""
+        principal, asked, app = admitted.caller.principal, admitted.asked, self._app
+        wanted = admitted.request.headers.get("x-nexus-memory", "").strip().lower() != OFF
+        turn = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: find_turn(asked)) if wanted else None
         if principal is None or not wanted or asked.api is Api.EMBEDDINGS:
-            return _Put()
+            return _Injection()
         if turn is None:
-            return _Put(Memory())
+            return _Injection(TurnMemory())
         reader = EntryReader(principal.tenant_id, principal.user, principal.reads_as, principal.permissions)
-        keep = bool(asked.value("tools") or asked.value("functions"))
+        record = bool(asked.value("tools") or asked.value("functions"))
         searches = Metered(app.operations, principal, Operation.SEARCHES)
         try:
             await app.operations.admit(principal.tenant_id, Operation.SEARCHES)
             may_search = True
         except QuotaUsedUp:
             may_search = False
-        memory = await app.gateway_memory.for_turn(reader, turn, keep=keep, search=may_search)
+        memory = await app.gateway_memory.for_turn(reader, turn, record=record, search=may_search)
         if memory.refused:  # nothing is learnt from this request either, whatever holds at its end
-            return _Put(memory)
+            return _Injection(memory)
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
-        role = taken.caller.upstream.role_for(asked.model)
-        work = partial(placed, asked, turn, memory.stable, memory.recalled, role)
-        return _Put(memory, await off_loop(len(asked.text) // COUNTED_PER_READ, work), reader, turn)
+        role = admitted.caller.upstream.role_for(asked.model)
+        work = partial(memory_edits, asked, turn, memory.standing, memory.recalled, role)
+        return _Injection(memory, await off_loop(len(asked.text) // COUNTED_PER_READ, work), reader, turn)
 
-    async def _relay(self, taken: _Taken, put: _Put) -> Relay:
-        asked, caller, request = taken.asked, taken.caller, taken.request
-        memory = put.memory
-        bodies = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: _bodies(asked, put.edits))
+    async def _relay(self, admitted: _Admitted, injection: _Injection) -> Relay:
+        asked, caller, request = admitted.asked, admitted.caller, admitted.request
+        memory = injection.memory
+        bodies = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: _bodies(asked, injection.edits))
         outgoing = Outgoing(asked.api, request.headers.raw, *bodies, bearer_of(request) or "")
         user = None if caller.principal is None else caller.principal.user
-        account, passage = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), Passage(asked)
-        passage.sent = "" if memory is None else f"{memory.stable}{memory.recalled}"
+        account, call = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), GatewayCall(asked)
+        call.injected = "" if memory is None else f"{memory.standing}{memory.recalled}"
         header = OFF if memory is None else memory.header
-        stands = _stands(self._app, request, caller)
+        is_valid = _credential_check(self._app, request, caller)
         return Relay(
             self.upstreams,
             caller.upstream,
             outgoing,
-            passage,
-            metered=self._app.gateway_meter.passage(account, passage),
-            stands=stands,
+            call,
+            metered=self._app.gateway_meter.metered(account, call),
+            is_valid=is_valid,
             extra=[(MEMORY, header.encode())],
-            ended=self._ended(taken, put, stands),
+            ended=self._ended(admitted, injection, is_valid),
         )
 
     def _ended(
-        self, taken: _Taken, put: _Put, stands: Callable[[], Awaitable[bool]]
-    ) -> Callable[[int, Passage], Awaitable[None]]:
-        """What is done once a request was answered, and not before: it is counted as an operation, and learnt from, if
-        its credential is still valid then."""
-        metered = metered_of(taken.request)
+        self, admitted: _Admitted, injection: _Injection, is_valid: Callable[[], Awaitable[bool]]
+    ) -> Callable[[int, GatewayCall], Awaitable[None]]:
+        """A function to call once a request was answered: it counts the request as an operation, and stores it to be
+        learnt from if its credential is still valid."""
+        reader, turn, memory = injection.reader, injection.turn, injection.memory
+        asked_at = (None if memory is None else memory.begun_at) or admitted.at
+        metered = metered_of(admitted.request)
         if metered is not None:
             metered.is_counted = True
 
-        async def ended(status: int, passage: Passage) -> None:
+        async def ended(status: int, call: GatewayCall) -> None:
             if metered is not None and status < 400:
                 count_now(metered, None)
-            if put.reader is not None and put.turn is not None and passage.answer.is_whole and await stands():
-                is_own = put.turn.is_users_alone and not passage.sent  # else it may repeat memory or others' texts
-                asked_at = (None if put.memory is None else put.memory.begun_at) or taken.at
-                await self._note(put.reader, put.turn, passage.answer.text if is_own else "", asked_at)
+            if reader is not None and turn is not None and call.answer.is_whole and await is_valid():
+                is_own = turn.has_only_user_messages and not call.injected  # else it may repeat memory or others' texts
+                await self._note(reader, turn, call.answer.text if is_own else "", asked_at)
 
         return ended
 
-    async def _note(self, reader: EntryReader, turn: Turn, answer: str, asked_at: datetime) -> None:
+    async def _note(self, reader: EntryReader, turn: GatewayTurn, answer: str, asked_at: datetime) -> None:
         try:
             await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer, asked_at)
         except NexusError as error:
@@ -167,14 +168,15 @@ class Gateway:
 
 
 def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes | None]:
-    """A request with what goes into it; and without what asks for the use of a stream, where that is ours."""
+    """The body of a request with memory in it; and the same body without the question for the usage of a stream, where
+    we have added that question."""
     usage = usage_edits(asked)
-    without = applied(asked.text, edits).encode() if usage else None
-    return applied(asked.text, [*usage, *edits]).encode(), without
+    without = apply_edits(asked.text, edits).encode() if usage else None
+    return apply_edits(asked.text, [*usage, *edits]).encode(), without
 
 
-def _stands(app: App, request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
-    """What says whether the credential of a request is still valid. A key of the settings is as long as they are."""
+def _credential_check(app: App, request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
+    """A function that says whether the credential of a request is still valid. A key of the settings always is."""
     principal = caller.principal
     if principal is None:
 
@@ -182,4 +184,4 @@ def _stands(app: App, request: Request, caller: Caller) -> Callable[[], Awaitabl
             return True
 
         return always
-    return still_stands_for(request, app, principal, "gateway")
+    return credential_check(request, app, principal, "gateway")

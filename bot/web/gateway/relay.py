@@ -17,7 +17,7 @@ from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_wh
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
 from composer.gateway.answers import UsageFilter
-from composer.gateway.metering import Passage
+from composer.gateway.metering import GatewayCall
 from composer.settings import Upstream
 from composer.signals import end_tasks
 
@@ -51,18 +51,18 @@ class Relay(Response):
         upstreams: Upstreams,
         upstream: Upstream,
         outgoing: Outgoing,
-        passage: Passage,
+        call: GatewayCall,
         *,
         metered: AbstractAsyncContextManager[None],
-        stands: Callable[[], Awaitable[bool]],
+        is_valid: Callable[[], Awaitable[bool]],
         extra: Sequence[tuple[bytes, bytes]] = (),
-        ended: Callable[[int, Passage], Awaitable[None]] | None = None,
+        ended: Callable[[int, GatewayCall], Awaitable[None]] | None = None,
     ) -> None:
-        """`metered` surrounds the request; `stands` says whether the credential is still valid; `extra` are headers of
-        the answer; `ended` is called with the status once the answer has been passed back whole."""
+        """`metered` surrounds the request; `is_valid` says whether the credential is still valid; `extra` are headers
+        of the answer; `ended` is called with the status once the answer has been passed back whole."""
         super().__init__()
-        self._upstreams, self._upstream, self._outgoing, self._passage = upstreams, upstream, outgoing, passage
-        self._metered, self._stands, self._extra, self._ended = metered, stands, extra, ended
+        self._upstreams, self._upstream, self._outgoing, self._call = upstreams, upstream, outgoing, call
+        self._metered, self._is_valid, self._extra, self._ended = metered, is_valid, extra, ended
         self._begun = self._passed = False
         self._refusal: bytes | None = None  # the body of an error that was read before it is passed back
 
@@ -70,7 +70,7 @@ class Relay(Response):
         """Ask the upstream, and pass its answer back."""
         passing = asyncio.create_task(self._pass(send))
         gone = asyncio.create_task(_has_left(receive))
-        ended = asyncio.create_task(_has_ended(self._stands))
+        ended = asyncio.create_task(_has_ended(self._is_valid))
         try:
             await asyncio.wait((passing, gone, ended), return_when=asyncio.FIRST_COMPLETED)
             if self._passed:  # what is left is to write down what came of it
@@ -93,7 +93,7 @@ class Relay(Response):
             finally:
                 await answer.aclose()
         if self._ended is not None:
-            await self._ended(answer.status_code, self._passage)
+            await self._ended(answer.status_code, self._call)
 
     async def _asked(self) -> httpx2.Response:
         """The upstream's answer, of which the head has come. Raises RequestRefused."""
@@ -115,13 +115,13 @@ class Relay(Response):
     async def _sent(self, body: bytes) -> httpx2.Response:
         sent = self._outgoing
         request = self._upstreams.request(self._upstream, "POST", sent.path, sent.headers, body, sent.hidden)
-        self._passage.waits = True
+        self._call.is_waiting = True
         try:
             answer = await self._upstreams.client(self._upstream).send(request, stream=True)
         except httpx2.HTTPError as error:
-            self._passage.waits = isinstance(error, httpx2.ReadTimeout)
+            self._call.is_waiting = isinstance(error, httpx2.ReadTimeout)
             raise
-        self._passage.waits = False
+        self._call.is_waiting = False
         return answer
 
     async def _passed_back(self, answer: httpx2.Response, send: Send) -> None:
@@ -136,13 +136,13 @@ class Relay(Response):
             self._passed = True
             await send({"type": "http.response.body", "body": body})
             return
-        self._passage.failed = False
+        self._call.failed = False
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self._passage.events = kind == EVENT_STREAM
-        dropped = UsageFilter() if self._passage.events and self._outgoing.without_usage is not None else None
+        self._call.is_stream = kind == EVENT_STREAM
+        dropped = UsageFilter() if self._call.is_stream and self._outgoing.without_usage is not None else None
         try:
             async for piece in answer.aiter_bytes():
-                self._passage.copy.add(piece)
+                self._call.copy.add(piece)
                 shown = piece if dropped is None else dropped.feed(piece)
                 if shown:
                     await send({"type": "http.response.body", "body": shown, "more_body": True})
@@ -174,9 +174,9 @@ async def _has_left(receive: Receive) -> None:
         pass
 
 
-async def _has_ended(stands: Callable[[], Awaitable[bool]]) -> None:
+async def _has_ended(is_valid: Callable[[], Awaitable[bool]]) -> None:
     """Return once the credential is not valid any more."""
     valid = True
     while valid:
         await asyncio.sleep(LOOK_SECONDS)
-        valid = await stands()
+        valid = await is_valid()

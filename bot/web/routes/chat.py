@@ -11,7 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
-from bot.web.credentials import still_stands_for
+from bot.web.credentials import credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
 from bot.web.metering import metered_of
@@ -162,10 +162,10 @@ async def chat(
     asked = await nexus.sessions.ask(owner, said)
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not asked.new
-    stands = still_stands_for(request, nexus.app, principal, Permission.CHAT)
+    is_valid = credential_check(request, nexus.app, principal, Permission.CHAT)
     if wants_events(request, asked=message.stream):
-        return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
-    ended = [heard async for heard in nexus.sessions.follow(asked, stands)][-1]
+        return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
+    ended = [heard async for heard in nexus.sessions.follow(asked, is_valid)][-1]
     if ended.kind is EventKind.REVOKED:
         raise RequestRefused(401, REVOKED, {"WWW-Authenticate": "Bearer"})
     return _json(_ended(asked, ended))
@@ -234,9 +234,9 @@ async def _owner(nexus: Served, principal: Principal) -> SessionOwner:
     return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
 
 
-async def _stream(nexus: Served, asked: Asked, stands: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+async def _stream(nexus: Served, asked: Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
     """An answer as server-sent events."""
-    async for heard in nexus.sessions.follow(asked, stands):
+    async for heard in nexus.sessions.follow(asked, is_valid):
         match heard.kind:
             case EventKind.START:
                 yield event("start", to_json(_begun(asked)))

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from bot.web.call import Calling
-from bot.web.credentials import still_stands_for
+from bot.web.credentials import credential_check
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
 from bot.web.principal import KeyedRoute
@@ -59,13 +59,13 @@ async def export_entries(
     is read while it is sent: what is forgotten meanwhile is not in it."""
     async with call.writing(project) as (tx, access):
         ids = await begin_export(tx, access)
-    stands = still_stands_for(request, call.app, call.principal)
+    is_valid = credential_check(request, call.app, call.principal)
 
     async def document() -> AsyncGenerator[bytes, None]:
         yield to_json(document_head(call.now))[:-1] + b',"entries":['
         first = True
         for start in range(0, len(ids), PAGE):
-            if not await stands():
+            if not await is_valid():
                 raise CredentialEnded
             async with call.reading(project) as (tx, access):
                 found = await read_page(tx, access, ids[start : start + PAGE])

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, FailFast
 from pydantic_core import to_json
 
 from bot.web.call import InProject
-from bot.web.credentials import CHALLENGE, still_stands_for
+from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
@@ -154,13 +154,13 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
         metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
-    stands = still_stands_for(request, nexus.app, principal)
+    is_valid = credential_check(request, nexus.app, principal)
     if wants_events(request, asked=body.stream):
-        return StreamingResponse(_stream(nexus, asked, stands), media_type=EVENT_STREAM)
+        return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
     text, usage = "", _Used()
     if asked.prompt is not None:
         try:
-            async for part in _parts(nexus, asked, asked.prompt, stands):
+            async for part in _parts(nexus, asked, asked.prompt, is_valid):
                 text += usage.add(part)
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
@@ -221,13 +221,13 @@ async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
     return _Asked(reader, agent, found, prompt)
 
 
-async def _stream(nexus: Served, asked: _Asked, stands: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+async def _stream(nexus: Served, asked: _Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
     """What was found, and the answer, as server-sent events."""
     yield event("start", to_json(_result(asked, None, _Used())))
     text, usage = "", _Used()
     try:
         if asked.prompt is not None:
-            async for part in _parts(nexus, asked, asked.prompt, stands):
+            async for part in _parts(nexus, asked, asked.prompt, is_valid):
                 if part is None:
                     yield HEARTBEAT
                     continue
@@ -243,7 +243,7 @@ async def _stream(nexus: Served, asked: _Asked, stands: Callable[[], Awaitable[b
 
 
 async def _parts(
-    nexus: Served, asked: _Asked, prompt: Prompt, stands: Callable[[], Awaitable[bool]]
+    nexus: Served, asked: _Asked, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[AnswerPart | None, None]:
     """The parts of an answer, as `watched` gives them. Raises Conflict as soon as something of what was found was
     changed, or may not be read any more."""
@@ -253,7 +253,7 @@ async def _parts(
         nonlocal is_taken
         with suppress(Unavailable):  # it is looked at again
             is_taken = not await app.entry_search.still_readable(asked.reader, asked.found)
-        return not is_taken and await stands()
+        return not is_taken and await is_valid()
 
     try:
         async for part in watched(app.entry_answerer.answer(asked.agent, asked.reader, prompt), holds):
