@@ -28,7 +28,7 @@ from composer.server_urls import ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
 from composer.stores.restore import load, row_counts
-from composer.stores.schema import apply_migrations, prepare_role
+from composer.stores.schema import prepare_role
 from composer.stores.statements import PostgresStatements
 from composer.text.counts import counted
 from sql.loader import migrations, queries
@@ -119,7 +119,8 @@ class DatabaseBackup:
             path.unlink(missing_ok=True)
 
     async def restore(self, path: Path, *, trust: bool = False) -> Manifest:
-        """Fill an empty database from a backup, all or nothing, and compare it with the manifest.
+        """Fill an empty database from a backup, of this Nexus or an older one, all or nothing, and compare it with the
+        manifest.
 
         `trust`: also from a backup that is not signed with a key of this installation. Raises BadInput (no backup, or
         a damaged one), Refused (not ours, or the database is not empty), Misconfigured (the backup is of a newer
@@ -138,7 +139,6 @@ class DatabaseBackup:
             await self._require_empty(connection)
             async with connection.transaction(), self._decoded(path) as rows:
                 await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
-        await apply_migrations(self._url)
         async with self._connected() as connection:
             await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
             await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map

@@ -98,10 +98,11 @@ async def load(
     schema: int,
     check: Callable[[Mapping[str, int]], None],
 ) -> None:
-    """Replace our empty tables by those of this schema version, with the rows of a decoded dump.
+    """Replace our empty tables by those of this schema version, with the rows of a decoded dump; then bring them up to
+    the newest version, and make void what must not outlive a restore.
 
-    Call it in a transaction, as the owner. `check` is called with the numbers of rows by table, and may raise. Raises
-    BadInput for rows that do not fit.
+    Call it in a transaction, as the owner. `check` is called with the numbers of rows by table, as the dump has them,
+    and may raise. Raises BadInput for rows that do not fit.
     """
     await connection.execute(DROP_OWN_OBJECTS)
     await create_ledger(connection)
@@ -113,8 +114,7 @@ async def load(
     indexes = await connection.fetch(queries()["indexes"].sql)  # made after the rows: faster than row by row
     await _execute(connection, [f"DROP INDEX {index['name']}" for index in indexes])
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE TRIGGER USER' for name in tables])
-    bound = [row["name"] for row in await connection.fetch(queries()["tables_with_row_security"].sql)]
-    await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE ROW LEVEL SECURITY' for name in bound])
+    bound = await _without_row_security(connection)
     await _copy(connection, DumpReader(stream), frozenset(tables))
     try:
         await _execute(connection, [index["definition"] for index in indexes])
@@ -128,10 +128,25 @@ async def load(
     except asyncpg.ForeignKeyViolationError as error:
         raise BadInput("This backup is damaged: its rows refer to rows that it lacks.") from error
     check(await row_counts(connection))
+    await _with_row_security(connection, bound)
+    await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE TRIGGER USER' for name in tables])
+    for step in migrations()[schema:]:
+        await apply(connection, step)
+    bound = await _without_row_security(connection)
     await connection.execute(queries()["invalidate_cached_views"].sql)
     await connection.execute(queries()["sign_ins_end_all"].sql)
+    await _with_row_security(connection, bound)
+
+
+async def _without_row_security(connection: asyncpg.Connection) -> list[str]:
+    """Let the owner see the rows of all tenants, and return the names of the tables for `_with_row_security`."""
+    bound = [row["name"] for row in await connection.fetch(queries()["tables_with_row_security"].sql)]
+    await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE ROW LEVEL SECURITY' for name in bound])
+    return bound
+
+
+async def _with_row_security(connection: asyncpg.Connection, bound: list[str]) -> None:
     await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE ROW LEVEL SECURITY' for name in bound])
-    await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE TRIGGER USER' for name in tables])
 
 
 async def _copy(connection: asyncpg.Connection, reader: DumpReader, tables: frozenset[str]) -> None:

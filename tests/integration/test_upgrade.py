@@ -1,6 +1,8 @@
 """A database filled by an older Nexus is migrated to the newest schema, and keeps all of its data."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,8 +12,10 @@ from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
 from composer.settings import Settings
 from composer.stores import schema
+from composer.stores.audit_keys import AuditKeyRing
+from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
-from composer.stores.schema import apply_migrations
+from composer.stores.schema import apply_migrations, pending_migrations
 from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
 from sql.loader import migrations
 from tests.support.databases import database_url, run_sql
@@ -66,30 +70,66 @@ def rows_of_0006() -> str:
 
 
 @pytest.fixture(params=["superuser", "bound"])
-async def old_url(
-    request: pytest.FixtureRequest, servers: Servers, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[str]:
-    """A filled database of schema 0006, of a superuser or of a user whom row-level security binds too."""
-    owner = "postgres" if request.param == "superuser" else "tenant"
-    if owner == "tenant":
-        make = "CREATE ROLE tenant LOGIN NOSUPERUSER NOBYPASSRLS CREATEROLE; GRANT nexus_service TO tenant"
-        await run_sql(servers.database_url, make)
-    await run_sql(servers.database_url, f"CREATE DATABASE old OWNER {owner}")
-    await run_sql(database_url(servers.database_url, "old"), "CREATE EXTENSION vector")
-    url = urlsplit(servers.database_url)._replace(netloc=f"{owner}@", path="/old").geturl()
+async def owner(request: pytest.FixtureRequest, servers: Servers) -> AsyncIterator[str]:
+    """An owner of databases: a superuser, or a user whom row-level security binds too."""
+    if request.param == "superuser":
+        yield "postgres"
+        return
+    make = "CREATE ROLE tenant LOGIN NOSUPERUSER NOBYPASSRLS CREATEROLE; GRANT nexus_service TO tenant"
+    await run_sql(servers.database_url, make)
+    yield "tenant"
+    await run_sql(servers.database_url, "DROP ROLE tenant")
+
+
+@asynccontextmanager
+async def own_database(servers: Servers, name: str, owner: str) -> AsyncIterator[str]:
+    await run_sql(servers.database_url, f"CREATE DATABASE {name} OWNER {owner}")
+    await run_sql(database_url(servers.database_url, name), "CREATE EXTENSION vector")
+    try:
+        yield urlsplit(servers.database_url)._replace(netloc=f"{owner}@", path=f"/{name}").geturl()
+    finally:
+        await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def fill(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill a database as a Nexus of schema 0006 did."""
     with monkeypatch.context() as then:
         then.setattr(schema, "migrations", lambda: migrations()[:6])
         await apply_migrations(url)
     await run_sql(url, rows_of_0006())
-    yield url
-    await run_sql(servers.database_url, "DROP DATABASE old WITH (FORCE)")
-    if owner == "tenant":
-        await run_sql(servers.database_url, "DROP ROLE tenant")
+
+
+async def test_a_backup_of_an_older_nexus_is_restored_with_the_newest_schema(
+    servers: Servers, owner: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It ended in an error of the database: what a restore does to the rows named tables that came later.
+    keys = AuditKeyRing.load(settings)
+    async with own_database(servers, "old", "postgres") as url:
+        await fill(url, monkeypatch)
+        manifest = await DatabaseBackup(url, keys).write(tmp_path / "old.backup", START)
+    assert manifest.schema == 6
+    async with own_database(servers, "restored", owner) as url:
+        assert await DatabaseBackup(url, keys).restore(tmp_path / "old.backup") == manifest
+        assert await pending_migrations(url) == []
+        here = settings.model_copy(update={"database_url": url})
+        async with open_harness(here, embedder=HashedWords()) as harness:
+            await harness.app.indexer.catch_up(HERE.tenant_id)
+            assert "quokka7" in (await harness.command("alice", "/nexus recall vault", room="general")).text
+            async with harness.app.database.transaction(HERE.tenant_id) as tx:
+                stored = await tx.conversations.get(GENERAL)
+        assert stored is not None
+        assert stored.version > 1_000_000_000  # no view that was cached before it is used
 
 
 async def test_data_of_an_older_nexus_is_read_and_nothing_is_done_a_second_time(
-    old_url: str, settings: Settings
+    servers: Servers, owner: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async with own_database(servers, "old", owner) as old_url:
+        await fill(old_url, monkeypatch)
+        await read_as_before(old_url, settings)
+
+
+async def read_as_before(old_url: str, settings: Settings) -> None:
     assert len(await apply_migrations(old_url)) == len(migrations()) - 6
     async with open_harness(settings.model_copy(update={"database_url": old_url}), embedder=HashedWords()) as harness:
         assert "quokka7" in (await harness.compose("alice", "hello", room="general")).prompt.as_text()
