@@ -1,6 +1,7 @@
 """The embedded servers are shared, survive killed processes, and explain why they do not start."""
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ import redis
 from composer.errors import Misconfigured, Unavailable
 from composer.operations.doctor import Doctor
 from composer.settings import Settings
-from composer.stores.embedded.daemon import failure_line
+from composer.stores.embedded.daemon import failure_line, open_file, try_lock
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
 from tests.support.databases import copy_cluster
@@ -307,6 +308,21 @@ def test_the_error_of_a_server_that_does_not_start_is_quoted(servers: EmbeddedSe
     with pytest.raises(Unavailable, match=r"postgres does not start in .*home: FATAL: .*pg_hba\.conf"):
         servers.start()
     assert server_pids(home) == {}, "a failed start left a server behind"
+
+
+@on_a_used_folder
+def test_a_server_whose_id_cannot_be_noted_on_a_full_disk_does_not_stay(
+    servers: EmbeddedServers, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(Unavailable, match="No space left on device"):
+        servers.start()
+    for name in ("valkey", "postgres"):  # what runs holds its lock, and nothing knows its id
+        with open_file(home / f"{name}.lock") as lock:
+            assert try_lock(lock), f"a failed start left {name} behind"
 
 
 def test_a_full_disk_is_named_where_postgresql_names_it_in_a_hint() -> None:

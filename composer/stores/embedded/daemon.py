@@ -71,7 +71,12 @@ class Daemon:
                 os.ftruncate(log, 0)
             self._log_start = os.fstat(log).st_size
             self.process = spawn(self.command, self.cwd, self.account, output=log, inherit=(lock,))
-            os.pwrite(lock, str(self.process.pid).encode(), 0)
+            try:
+                os.pwrite(lock, str(self.process.pid).encode(), 0)
+            except OSError:  # a full disk: nobody could find this server again, to use or to stop it
+                self.process.send_signal(self.stop_signal)
+                self.process.wait()
+                raise
         return self.process
 
     def _clear_stale(self, path: Path) -> None:
