@@ -83,6 +83,12 @@ def bearer_of(request: Request) -> str | None:
     return text if scheme.lower() == "bearer" else None
 
 
+def texts_of(request: Request, app: App) -> tuple[str, ...]:
+    """The texts of a request's credentials: of its bearer token, and of the cookie of a web session."""
+    found = (bearer_of(request), only_cookie(request, cookie_name(app.settings.public_url)[0]))
+    return tuple(text for text in found if text)
+
+
 def cookie_name(public_url: str | None) -> tuple[str, bool]:
     """The name of the cookie of a web session, and whether it is sent by https alone. `public_url` is the setting."""
     secure = public_url is not None and public_url.startswith("https:")

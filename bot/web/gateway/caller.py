@@ -9,8 +9,10 @@ from composer.settings import Upstream
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, in which tenant, and the server that its requests go to. `principal` None: a key without an owner."""
+    """Who asks, in which tenant, and the server that its requests go to. `credential` is the id of the key or the web
+    session, `principal` None: a key without an owner."""
 
     tenant_id: uuid.UUID
+    credential: uuid.UUID
     upstream: Upstream
     principal: Principal | None

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from fastapi import Request, Response
 
-from bot.web.credentials import CHALLENGE, bearer_of, credential_check
+from bot.web.credentials import CHALLENGE, credential_check, texts_of
 from bot.web.event_stream import LOOK_SECONDS
 from bot.web.gateway.caller import Caller
 from bot.web.gateway.errors import UNKNOWN_MODEL
@@ -123,7 +123,8 @@ class Gateway:
         asked, caller, request = admitted.asked, admitted.caller, admitted.request
         memory = injection.memory
         bodies = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: _bodies(asked, injection.edits))
-        outgoing = Outgoing(asked.api, request.headers.raw, *bodies, bearer_of(request) or "")
+        hidden = texts_of(request, self._app)
+        outgoing = Outgoing(asked.api, request.headers.raw, caller.credential, *bodies, hidden)
         user = None if caller.principal is None else caller.principal.user
         account, call = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), GatewayCall(asked)
         call.injected = "" if memory is None else f"{memory.standing}{memory.recalled}"

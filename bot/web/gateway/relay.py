@@ -1,6 +1,7 @@
 """A request of a tool on its way: passed on to the upstream, and the answer passed back as it comes."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from bot.web.credentials import CHALLENGE
 from bot.web.event_stream import EVENT_STREAM, LOOK_SECONDS
-from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_when_away, relayed_headers
+from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_when_away, relayed_headers, sent_on
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
 from composer.gateway.answers import UsageFilter
@@ -33,13 +34,15 @@ class CutOff(Exception):
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A request as it is sent to the upstream. `without_usage` is its body without what asks for the use of a stream;
-    None where its sender asked for that, or it is no stream."""
+    None where its sender asked for that, or it is no stream. `credential` is the id of what it was let in by, and
+    `hidden` are texts that go nowhere: those of its credentials."""
 
     path: str
     headers: Sequence[tuple[bytes, bytes]]
+    credential: uuid.UUID
     body: bytes
     without_usage: bytes | None = None
-    hidden: str = ""
+    hidden: Sequence[str] = ()
 
 
 class Relay(Response):
@@ -114,7 +117,8 @@ class Relay(Response):
 
     async def _sent(self, body: bytes) -> httpx2.Response:
         sent = self._outgoing
-        request = self._upstreams.request(self._upstream, "POST", sent.path, sent.headers, body, sent.hidden)
+        headers = sent_on(sent.headers, sent.credential, sent.hidden)
+        request = self._upstreams.request(self._upstream, "POST", sent.path, headers, body)
         self._call.is_waiting = True
         try:
             answer = await self._upstreams.client(self._upstream).send(request, stream=True)

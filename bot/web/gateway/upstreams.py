@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -63,13 +64,11 @@ class Upstreams:
         upstream: Upstream,
         method: str,
         path: str,
-        headers: Iterable[tuple[bytes, bytes]] = (),
+        headers: Sequence[tuple[bytes, bytes]] = (),
         body: bytes | None = None,
-        hidden: str = "",
     ) -> httpx2.Request:
-        """A request to a path below the upstream's URL. `headers` are a client's, and `hidden` its key: no header that
-        holds it goes on."""
-        sent = _sent_on(headers, hidden)
+        """A request to a path below the upstream's URL. `headers` are those of a client that go on (`sent_on`)."""
+        sent = [*headers]
         if upstream.key:
             sent.append((b"authorization", b"Bearer " + upstream.key.encode()))
         client = self.client(upstream)
@@ -105,22 +104,26 @@ def relayed_headers(headers: Sequence[tuple[bytes, bytes]], key: str) -> list[tu
     ]
 
 
+def sent_on(
+    headers: Iterable[tuple[bytes, bytes]], credential: uuid.UUID, hidden: Sequence[str]
+) -> list[tuple[bytes, bytes]]:
+    """What an upstream gets of a client's headers: none that holds a `hidden` text. `credential` is the id of what the
+    request was let in by."""
+    secrets = [text.encode("utf-8", "surrogateescape") for text in hidden]
+    found: list[tuple[bytes, bytes]] = []
+    for name, value in headers:
+        text = name.lower().decode("latin-1")
+        if (text in SENT_ON or text.startswith(SENT_ON_PREFIX)) and not any(secret in value for secret in secrets):
+            found.append((name, _repeat_of(credential, value) if text == REPEATED else value))
+    return found
+
+
 def masked(body: bytes, key: str) -> bytes:
     """A body without the upstream's key: some servers repeat a key that they refuse."""
     return body.replace(key.encode(), MASKED) if key else body
 
 
-def _sent_on(headers: Iterable[tuple[bytes, bytes]], hidden: str) -> list[tuple[bytes, bytes]]:
-    secret = hidden.encode("utf-8", "surrogateescape")
-    found: list[tuple[bytes, bytes]] = []
-    for name, value in headers:
-        text = name.lower().decode("latin-1")
-        if (text in SENT_ON or text.startswith(SENT_ON_PREFIX)) and not (secret and secret in value):
-            found.append((name, _of_key(value, secret) if text == REPEATED else value))
-    return found
-
-
-def _of_key(value: bytes, secret: bytes) -> bytes:
-    """What names a repeated request, as that of this key alone: all people of a tenant share an account at the server,
-    which answers a repeat as it answered the first."""
-    return hashlib.sha256(secret + b"\n" + value).hexdigest().encode()
+def _repeat_of(credential: uuid.UUID, value: bytes) -> bytes:
+    """What names a repeated request, as that of one key or web session alone: all people of a tenant share an account
+    at the server, which answers a repeat as it answered the first."""
+    return hashlib.sha256(credential.bytes + value).hexdigest().encode()

@@ -44,7 +44,7 @@ async def _caller(request: Request, nexus: Nexus, _: Annotated[None, Depends(_re
     upstream = nexus.app.settings.upstream_of(found.tenant)
     if upstream is None:
         raise RequestRefused(404)
-    return Caller(found.tenant_id, upstream, principal)
+    return Caller(found.tenant_id, found.id, upstream, principal)
 
 
 Calling = Annotated[Caller, Depends(_caller)]
