@@ -267,7 +267,7 @@ async def open_app(
         meter_of_speech = None if speech is None else TranscriptionMeter(speech, calls)
         voice_notes = VoiceNotes(database, meter_of_speech, indexer.due, locks)
         asker = ModelAsker(meter, tools, priority)
-        drafter = Drafter(composer, asker, ImageLoader(), voice_notes)
+        drafter = Drafter(database, composer, asker, ImageLoader(), voice_notes)
         responder = Responder(database, drafter, answers, time)
         turns = TurnWorker(
             database,

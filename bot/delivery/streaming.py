@@ -104,10 +104,9 @@ class StreamingDelivery:
         if stream is None:
             return
         await _stop_progress(stream)
-        stream.text = answer.text
         try:
             stream.links = await self._links(stream.to, answer.cited)
-            await self._update(answer.turn, stream)
+            await self._update(answer.turn, stream, answer.text)
         except Refused:
             self._streams.pop(answer.turn.id, None)  # the platform refuses it for good
             raise
@@ -217,16 +216,15 @@ class StreamingDelivery:
             await self._log_failure(partial(self._show_more, turn, stream))
 
     async def _show_more(self, turn: Turn, stream: _Stream) -> None:
-        """Show the text so far, unless its question was erased or its room opened since: then the turn ends with
-        another text, or with `abandon`."""
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
-            shows = await tx.deliveries.may_show(turn.id)
-        if shows:
-            await self._update(turn, stream)
+        """Show the text so far, unless its question or something that it is made from was erased since, or its room
+        opened: then what was shown is hidden until the turn ends, with the whole text, another one or `abandon`."""
+        shows = await self._app.drafter.may_show(turn.tenant_id, turn.id)
+        if shows is not None:
+            await self._update(turn, stream, stream.text if shows else "")
 
-    async def _update(self, turn: Turn, stream: _Stream) -> None:
-        """Post and edit parts until they show the text of the stream."""
-        texts = split(link_marks(stream.text, stream.links), self._outbox.limit)
+    async def _update(self, turn: Turn, stream: _Stream, text: str) -> None:
+        """Post and edit parts until they show a text."""
+        texts = split(link_marks(text, stream.links), self._outbox.limit)
         for number, text in enumerate(texts):
             if number in stream.unstored:
                 await self._store_posted(turn, stream, number)

@@ -5,6 +5,7 @@ import asyncio
 import secrets
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -166,10 +167,11 @@ class ApiSessions:
 
     async def follow(self, asked: Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[Event, None]:
         """What becomes of a question, until its answer is there. `is_valid` says whether whoever waits may still use
-        their credential; it is asked again and again, and the last event is REVOKED when they may not."""
-        loop = asyncio.get_running_loop()
+        their credential; it is asked again and again, and the last event is REVOKED when they may not. Once something
+        that the answer is made from was erased or edited, nothing is heard of it until it is whole."""
+        loop, tenant = asyncio.get_running_loop(), asked.owner.workspace.tenant_id
         yield Event(EventKind.START)
-        checked, sentence, heard = loop.time(), NOT_ANSWERED, None
+        checked, sentence, heard, may_show = loop.time(), NOT_ANSWERED, None, True
         if not asked.new and (end := await self._end(asked, heard, sentence)) is not None:
             yield end
             return
@@ -187,6 +189,11 @@ class ApiSessions:
                 if heard is not None and not asked.ephemeral and await self._is_erased(asked):
                     yield Event(EventKind.FAILED, ERASED)
                     return
+                with suppress(Unavailable):
+                    may_show = may_show and await self._app.drafter.may_show(tenant, asked.turn) is not False
+            if heard is not None and heard.kind is EventKind.CHUNK and not may_show:
+                yield Event(EventKind.WAIT)
+                continue
             if heard is not None and heard.kind in (EventKind.CHUNK, EventKind.DELAY):
                 sentence = heard.text if heard.kind is EventKind.DELAY else sentence
                 yield heard

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from composer.model import ConversationKind
 from composer.ports.database import Row, Statements
+from composer.repositories.erasure import Source, source_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ class Deliveries:
         row = await self._sql.fetch_one("turn_destination", turn_id=turn)
         return None if row is None else destination_from_row(row)
 
-    async def may_show(self, turn: uuid.UUID) -> bool:
+    async def may_show(self, turn: uuid.UUID, sources: Sequence[Source], derived: Sequence[uuid.UUID]) -> bool:
         """Whether an answer may be shown where it was asked for: its question was not erased, nor its room made public
-        since."""
-        return bool(await self._sql.fetch_value("turn_may_show", turn_id=turn))
+        since, nor was anything that it is made from erased or edited (see `Erasure.changed_sources`)."""
+        return bool(await self._sql.fetch_value("turn_may_show", turn_id=turn, **source_parameters(sources, derived)))
 
     async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         """The external ids of an answer's posted parts, by number."""

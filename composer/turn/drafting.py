@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -12,12 +12,14 @@ from composer.errors import NexusError, PromptTooLong, for_operator
 from composer.ingest.voice_notes import VoiceNotes
 from composer.model import Agent, Message, Turn, Usage
 from composer.prompt.budget import MAX_PROMPT_SHARE
+from composer.repositories.database import Database
 from composer.turn.answers import DraftAnswer
 from composer.turn.asking import ModelAsker
 from composer.turn.compose import NOT_COMPARABLE, Composer
 from composer.turn.delivery import Delivery
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
+from composer.turn.sources import derived_ids, message_and_memory_texts
 from composer.turn.timing import milliseconds, timed
 
 logger = structlog.get_logger()
@@ -27,27 +29,49 @@ RETRY_PROMPT_SHARE: Final = 0.5
 STOPPED: Final = "Stopped: this answer is not stored."  # a failure
 
 
+@dataclass(frozen=True, slots=True)
+class _Drafting:
+    """A draft that is being written: the conversation of its turn, and the task that writes it."""
+
+    conversation: uuid.UUID
+    task: asyncio.Task[object]
+    draft: DraftAnswer
+
+
 class Drafter:
     """Writes drafts. It keeps nothing of one that is finished. Adapters register their image sources in `images`."""
 
-    def __init__(self, composer: Composer, asker: ModelAsker, images: ImageLoader, voice_notes: VoiceNotes) -> None:
+    def __init__(
+        self, database: Database, composer: Composer, asker: ModelAsker, images: ImageLoader, voice_notes: VoiceNotes
+    ) -> None:
         self.images = images
+        self._database = database
         self._composer = composer
         self._asker = asker
         self._voice_notes = voice_notes
-        # By turn: its conversation, and the task that writes its answer.
-        self._drafting: dict[uuid.UUID, tuple[uuid.UUID, asyncio.Task[object]]] = {}
+        self._drafting: dict[uuid.UUID, _Drafting] = {}  # by turn
         self._stopped: set[uuid.UUID] = set()  # turns
 
     def stop(self, conversation: uuid.UUID) -> bool:
         """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
         stored and delivered in its place. Returns whether there was one."""
-        found = {turn_id: task for turn_id, (asked_in, task) in self._drafting.items() if asked_in == conversation}
-        for turn_id, task in found.items():
+        found = {turn_id: each for turn_id, each in self._drafting.items() if each.conversation == conversation}
+        for turn_id, each in found.items():
             if turn_id not in self._stopped:
                 self._stopped.add(turn_id)
-                task.cancel()
+                each.task.cancel()
         return bool(found)
+
+    async def may_show(self, tenant: uuid.UUID, turn_id: uuid.UUID) -> bool | None:
+        """Whether what is written so far of an answer may be shown: its question is stored, where its conversation is
+        filed now, and nothing that its prompt had was erased or edited since. None if it is not being written: then
+        the whole answer is judged, when it is stored (`AnswerStore`). Raises Unavailable."""
+        found = self._drafting.get(turn_id)
+        if found is None or found.draft.composed is None:
+            return None
+        prompt = found.draft.composed.prompt
+        async with self._database.transaction(tenant, snapshot=True) as tx:
+            return await tx.deliveries.may_show(turn_id, message_and_memory_texts(prompt), derived_ids(prompt))
 
     async def draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
         """Compose the prompt and ask the model; what it answers is streamed to the delivery. Whatever fails here
@@ -55,7 +79,7 @@ class Drafter:
         started, task = time.perf_counter(), asyncio.current_task()
         draft = DraftAnswer()
         assert task is not None
-        self._drafting[turn.id] = (turn.conversation_id, task)
+        self._drafting[turn.id] = _Drafting(turn.conversation_id, task, draft)
         try:
             spoken = await self._voice_notes.with_transcript(turn.tenant_id, question, turn.adapter)
             request = _prompt_request(turn, agent, spoken)

@@ -23,6 +23,8 @@ Between the question and the delivery, people may take back what the answer is m
   nobody sees its answer any more; a QUEUED turn is deleted with its question. If the question is erased later, the
   reply is retracted; if the reply is, its post is removed. But the reply to somebody who has opted out stays when Nexus
   itself erases their question, which it does soon after the delivery.
+- While an answer is written, its pieces are shown. Once its question or a source is erased or edited, they are hidden
+  until it is whole (`Drafter.may_show`).
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members

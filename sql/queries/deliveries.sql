@@ -41,13 +41,15 @@ LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id
 WHERE t.tenant_id = :tenant_id AND t.id = :turn_id
 
 -- name: turn_may_show
--- Check whether the question of an answer is stored, and filed where its conversation is now: a room that is made public
--- begins a new namespace.
+-- Check whether the question of an answer is stored, and filed where its conversation is now (a room that is made public
+-- begins a new namespace), and whether nothing that the answer is made from was erased or edited since it was read.
 SELECT EXISTS (
     SELECT FROM turns AS t
     JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
     JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
     WHERE t.tenant_id = :tenant_id AND t.id = :turn_id AND m.namespace = c.namespace
+) AND NOT EXISTS (
+{{sources_changed}}
 )
 
 -- name: deliveries_of_turn

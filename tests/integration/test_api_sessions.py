@@ -186,6 +186,33 @@ async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_mode
     model.gate.set()
 
 
+async def test_a_stream_says_nothing_more_of_an_answer_once_what_it_is_made_from_is_forgotten(
+    sessions: Sessions, harness: AppHarness, model: Model
+) -> None:
+    # Forgetting reaches every layer. It went on, and was taken back when it was whole.
+    alice = await sessions.bearer("alice")
+    await sessions.answer(alice, "the vault is behind zqorchid")
+    model.gate, model.says, before = asyncio.Event(), ["It is behind zqorchid."], len(model.shown)
+    asked = await sessions.ask(alice, "where is the vault?")
+
+    async def begun() -> bool:
+        return len(model.shown) > before
+
+    await until(begun)
+    assert "zqorchid" in model.shown[-1]
+    await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
+    pieces, heard = 20_000, list[Event]()
+    for _ in range(pieces):
+        asked.listener.heard.put_nowait(Event(EventKind.CHUNK, "zqword"))
+    async for event in sessions.served.follow(asked, valid):
+        heard.append(event)
+        if len(heard) == pieces:
+            model.gate.set()
+    assert sum(event.kind is EventKind.CHUNK for event in heard) < pieces
+    assert heard[-2].kind is EventKind.WAIT
+    assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, RETRACTED)
+
+
 async def test_turns_of_a_dead_process_are_taken_over_by_who_waits(
     sessions: Sessions, harness: AppHarness, settings: Settings, model: Model
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.delivery.streaming import StreamingDelivery
+from bot.delivery.streaming import EMPTY_PART, StreamingDelivery
 from bot.script.changes import change_message
 from bot.script.places import PLATFORM
 from composer.errors import Unavailable
@@ -93,14 +93,15 @@ class Screen:
         pass
 
 
-@pytest.mark.parametrize("how", ["opened", "deleted", "neither"])
-async def test_no_more_is_shown_of_an_answer_while_it_is_written_once_its_room_is_opened(
+@pytest.mark.parametrize("how", ["opened", "deleted", "source deleted", "source edited", "source forgotten", "none"])
+async def test_what_is_shown_of_an_answer_while_it_is_written_is_hidden_once_its_room_is_opened_or_it_is_forgotten(
     settings: Settings, how: str
 ) -> None:
-    # Each piece that the model wrote was shown in the public room, until the sentence took its place in the end.
+    # Each piece that the model wrote was shown, until the sentence or the notice took its place in the end.
     model, screen, gate = Model(), Screen(), asyncio.Event()
     model.gate = gate
-    model.says = ["The code of the vault, as was said in here, is zqlynx."]
+    answer = "The code of the vault, as was said in here, is zqlynx."
+    model.says = [answer]
     settings = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
 
     async def no_links(*_: object) -> dict[str, str]:
@@ -119,12 +120,20 @@ async def test_no_more_is_shown_of_an_answer_while_it_is_written_once_its_room_i
                         await open_cave(harness)
                     if how == "deleted":
                         await change_message(harness.app, harness.workspace(), "asked", None)
+                    if how == "source deleted":
+                        await change_message(harness.app, harness.workspace(), "said", None)
+                    if how == "source edited":
+                        await change_message(harness.app, harness.workspace(), "said", "nobody knows it")
+                    if how == "source forgotten":
+                        await harness.command_without_indexing("ada", "/nexus forget zqlynx --yes", **CAVE)
                     gate.set()
 
+        await harness.say("ada", "the code of the vault is zqlynx", private=True, id="said", **CAVE)
         harness.app.turns.serve(PLATFORM, Showing(harness.app, screen, no_links))
         await harness.say("bob", "@nexus what is the code of the vault?", private=True, id="asked", **CAVE)
-    assert any("zqlynx" in text for text in screen.shown) is (how == "neither")
-    assert screen.shown[-1] == {"opened": ROOM_OPENED, "deleted": RETRACTED}.get(how, screen.shown[-1])
+    assert any("zqlynx" in text for text in screen.shown) is (how == "none")
+    assert (EMPTY_PART in screen.shown) is (how != "none")
+    assert screen.shown[-1] == {"opened": ROOM_OPENED, "none": answer}.get(how, RETRACTED)
 
 
 async def test_a_reminder_that_waits_for_its_delivery_is_not_posted_after_the_opening(

@@ -29,6 +29,7 @@ class Store:
     def __init__(self) -> None:
         self.noted: dict[int, str] = {}
         self.erased = False  # the question
+        self.written = False  # the whole answer
         self.allowed = asyncio.Event()
         self.asked = asyncio.Event()
         self.deliveries = self
@@ -42,8 +43,8 @@ class Store:
     async def destination(self, turn: uuid.UUID) -> Destination:
         return Destination("discord", "w", ConversationKind.ROOM, "general", None, False, "m1", "u1")
 
-    async def may_show(self, turn: uuid.UUID) -> bool:
-        return not self.erased
+    async def may_show(self, tenant: uuid.UUID, turn: uuid.UUID) -> bool | None:
+        return None if self.written else not self.erased
 
     async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         return dict(self.noted)
@@ -140,13 +141,25 @@ def test_marks_in_parentheses_become_links_and_code_and_addresses_stay(text: str
 
 
 def delivery_with(store: Store, outbox: Outbox) -> StreamingDelivery:
-    app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
+    app: Any = SimpleNamespace(database=store, drafter=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = outbox
     return StreamingDelivery(app, platform, as_links, backoff=Backoff(first_seconds=0.0))
 
 
 def a_turn() -> Turn:
     return Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")
+
+
+async def test_what_is_shown_stays_while_the_whole_answer_is_being_stored() -> None:
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    for store.written in (False, True):
+        await delivery.on_chunk(turn, TEXT)
+        task = delivery._streams[turn.id].task
+        assert task is not None
+        await task
+    assert outbox.shown == {"p0": TEXT}
 
 
 async def test_an_abandoned_answer_is_retracted_and_its_state_is_discarded() -> None:
