@@ -187,7 +187,8 @@ class ExtractionWorker:
 
         Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
         """
-        async with self._store.transaction(tenant) as tx:
+        # An erasure either goes before, and messages are gone, or finds what is stored here.
+        async with self._store.transaction(tenant, blocks_erasure=True) as tx:
             if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
                 await tx.extraction_queue.release(scope, claim)
                 return 0

@@ -95,7 +95,7 @@ async def index_next(
 async def _index_batch(
     store: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
 ) -> int:
-    async with store.transaction(tenant_id) as tx:
+    async with store.transaction(tenant_id, blocks_erasure=True) as tx:  # it finds what is stored here, or goes before
         messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction, quarantined)
@@ -108,7 +108,7 @@ async def _index_one(
     """Index the next message, or mark it as indexed when that fails. Returns 0 when none is left."""
     messages: list[Message] = []
     try:
-        async with store.transaction(tenant_id) as tx:
+        async with store.transaction(tenant_id, blocks_erasure=True) as tx:  # as above
             messages = await tx.recall.unindexed_messages(1)
             if messages:
                 await index(tx, messages, extraction, quarantined)
