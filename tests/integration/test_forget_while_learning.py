@@ -22,7 +22,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
-ROOM = {"room": "general"}
+ROOM: dict[str, Any] = {"room": "general"}
 SAID = f"We decided that the vault opens with {SECRET}."
 CHANGES = pytest.mark.parametrize("text", [None, "That is for later."], ids=["deleted", "edited"])
 
