@@ -82,6 +82,8 @@ class DiscordAdapter:
             "shard_resumed": self._on_resumed,
             "guild_available": self._on_guild,
             "guild_join": self._on_guild,
+            "guild_unavailable": self._on_guild_lost,
+            "guild_remove": self._on_guild_lost,
             "interaction": self._on_interaction,
         }
         app.turns.serve(PLATFORM, self._delivery)
@@ -249,6 +251,12 @@ class DiscordAdapter:
         self._inbox(guild.id).hold()
         self._members_of(guild).reader.connected()
         self._catch_up(guild.id, partial(self._read_guild, guild))
+
+    def _on_guild_lost(self, guild: discord.Guild) -> None:
+        """Discord has an outage there, or Nexus was taken out of it: nothing is told of its rooms and people."""
+        if guild.id in self._members:
+            self._members[guild.id].reader.lost()
+        self._guilds.forget_all()
 
     def _on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.application_command:

@@ -10,7 +10,7 @@ import structlog
 
 from bot.discord.events import DiscordEvents
 from bot.discord.inbox import DiscordInbox
-from bot.discord.reading import FAILURES, PLATFORM, is_private
+from bot.discord.reading import FAILURES, PLATFORM, is_private, may_view
 from bot.platform.events import MessageChanged, MessageReceived, RoomDeleted, RoomPrivacyChanged, ThreadArchived
 from bot.platform.retry import Backoff
 from composer.app import App
@@ -106,7 +106,9 @@ class DiscordHistory:
         """Apply the edits and deletions that were missed, of the last messages received before."""
         known = await self._known()
         for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
-            if guild.get_channel_or_thread(int(id)) is None and await _is_channel_deleted(guild, int(id)):
+            if guild.get_channel_or_thread(int(id)) is not None or _is_hidden_thread(guild, seen):
+                continue
+            if await _is_channel_deleted(guild, int(id)):
                 self._inbox.put(RoomDeleted(seen.name, seen.thread))
         channels = {str(channel.id): channel for channel in await self._channels(guild, known)}
         for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
@@ -279,6 +281,12 @@ async def _is_deleted(channel: Channel, message: int) -> bool:
     return False
 
 
+def _is_hidden_thread(guild: discord.Guild, seen: ReceivedConversation) -> bool:
+    """Whether this is a thread of a channel that we may not view: Discord may say that there is no such thread."""
+    parent = guild.get_channel(int(seen.name)) if seen.thread is not None and seen.name.isdigit() else None
+    return parent is not None and not may_view(parent, guild.me)
+
+
 async def _is_channel_deleted(guild: discord.Guild, channel: int) -> bool:
     """Whether Discord says that there is no such channel or thread. One that we may not see any more is not deleted."""
     try:
@@ -307,5 +315,7 @@ def _is_private(channel: Channel) -> bool:
 def _may_read(channel: Channel) -> bool:
     if isinstance(channel, discord.DMChannel):
         return True
-    permissions = channel.permissions_for(channel.guild.me)
-    return permissions.view_channel and permissions.read_message_history
+    me = channel.guild.me
+    viewed = may_view(channel, me) if isinstance(channel, discord.abc.GuildChannel) else True
+    permissions = channel.permissions_for(me)
+    return viewed and permissions.view_channel and permissions.read_message_history

@@ -29,34 +29,44 @@ def has_content(message: discord.Message) -> bool:
 
 
 def is_hidden(channel: discord.abc.GuildChannel) -> bool:
-    """Whether the overwrites of a channel keep everyone in the guild from viewing it."""
-    return not channel.permissions_for(channel.guild.default_role).view_channel
+    """Whether not everyone in the guild may read a channel, by its overwrites."""
+    return not _may_read(channel, channel.permissions_for(channel.guild.default_role))
 
 
 def may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
-    """Whether somebody may view a channel, by their roles and its overwrites.
+    """Whether somebody may read a channel, by their roles and its overwrites.
 
     discord.py goes on counting a deleted role for whoever had it: what such a role allows is left out.
     """
     allowed = channel.permissions_for(member)
     deleted = any(isinstance(to, discord.Object) and to.type is discord.Role for to in channel.overwrites)
-    if not allowed.view_channel or not deleted:
-        return allowed.view_channel
+    if not _may_read(channel, allowed) or not deleted or allowed.administrator:
+        return _may_read(channel, allowed)
+    everyone = channel.permissions_for(channel.guild.default_role)
     targets: tuple[discord.Role | discord.Member, ...] = (*member.roles, member)
-    given = any(channel.overwrites_for(each).view_channel for each in targets)
-    return given or allowed.administrator or not is_hidden(channel)
+    given = [channel.overwrites_for(each) for each in targets]
+    return all(getattr(everyone, right) or any(getattr(each, right) for each in given) for right in _rights(channel))
+
+
+def _may_read(channel: discord.abc.GuildChannel, allowed: discord.Permissions) -> bool:
+    return all(getattr(allowed, right) for right in _rights(channel))
+
+
+def _rights(channel: discord.abc.GuildChannel) -> tuple[str, ...]:
+    """What it takes to read a channel. Everyone may see many a voice channel in the list to which few may connect: only
+    those read its text chat (Discord's documentation, "Get Channel Messages")."""
+    voice = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return ("view_channel", "connect") if voice else ("view_channel",)
 
 
 def is_private(channel: discord.abc.GuildChannel) -> bool:
-    """Whether not everyone in the guild may view a channel.
+    """Whether not everyone in the guild may read a channel.
 
-    Only what Discord keeps us informed of is public: a channel that discord.py knows in its guild, and that we may view
+    Only what Discord keeps us informed of is public: a channel that discord.py knows in its guild, and that we may read
     ourselves. One that comes with an interaction has no overwrites: everyone would seem to be allowed to view it.
     """
-    guild, known = channel.guild, channel.guild.get_channel(channel.id)
-    if known is None or not known.permissions_for(guild.me).view_channel:
-        return True
-    return is_hidden(known)
+    known = channel.guild.get_channel(channel.id)
+    return known is None or not may_view(known, channel.guild.me) or is_hidden(known)
 
 
 def archived_at(metadata: Mapping[str, Any]) -> datetime | None:

@@ -179,3 +179,44 @@ async def test_who_loses_a_role_that_is_deleted_reads_its_channel_no_more(
     await until(lambda: here.has_left(board, bob))
     await until(lambda: certain(here, board))
     assert not await sees(here, server, bob)
+
+
+async def test_the_chat_of_a_voice_channel_is_read_by_those_who_may_connect_to_it(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    crew = await server.add_role(guild, "crew")
+    await server.set_roles(guild, bob, crew)
+    bridge = await server.add_voice_channel(guild, "bridge", only=[ada, crew])
+    await tell(here, server, bridge, ada, bob)
+    assert await here.is_private(bridge)
+    assert await sees(here, server, bob)
+    await server.set_roles(guild, bob)
+    await until(lambda: here.has_left(bridge, bob))
+    await until(lambda: certain(here, bridge))
+    assert not await sees(here, server, bob)
+
+
+@pytest.mark.parametrize("thrown_out", [True, False])
+async def test_what_was_read_of_a_server_ends_when_discord_tells_no_more_of_it(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User, *, thrown_out: bool
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await tell(here, server, board, ada, bob)
+    assert await sees(here, server, bob)
+    if thrown_out:
+        await server.remove_member(guild, server.bot)
+    else:
+        await server.start_outage(guild)
+
+    async def ended() -> bool:
+        return not await certain(here, board)
+
+    await until(ended)
+    if thrown_out:
+        return
+    with server.rearranged(lambda events: []):
+        await server.make_private(board, [ada, server.bot])
+    assert not await sees(here, server, bob)
+    await server.end_outage(guild)
+    await until(lambda: certain(here, board))
+    assert not await sees(here, server, bob)

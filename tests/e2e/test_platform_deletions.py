@@ -74,6 +74,21 @@ async def test_what_was_deleted_on_discord_meanwhile_is_erased(
         await until(gone(settings, "zqleaked", "zqattic"))
 
 
+async def test_the_threads_of_a_channel_that_nexus_may_not_view_count_as_deleted_no_more_than_it(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        thread = await server.add_thread(room, "plans", ada)
+        await server.post(thread, ada, "the thread word is zqthread")
+        await here.stored("the thread word is zqthread")
+    await server.make_private(room, [ada])
+    server.rest.hides = True  # as in lists of channels: what the bot may not view does not exist
+    async with on_discord(settings, server, guild) as here:
+        await here.adapter._catching_up[guild.id]  # what was deleted meanwhile was looked for
+        assert await here.is_private(room)
+        assert "zqthread" in await find_remains(settings, "zqthread")
+
+
 async def test_a_deleted_answer_on_slack_is_erased_in_a_channel_and_in_a_dm(office: Office, settings: Settings) -> None:
     async with office.socket() as running:
         im = await office.slack.add_im(office.team, office.bob)

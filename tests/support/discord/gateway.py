@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
-from tests.support.discord.model import DM, JSON, Event, Guild, Message
+from tests.support.discord.model import DM, JSON, Channel, Event, Guild, Message
 from tests.support.discord.world import World
 
 DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, RECONNECT, MEMBERS, INVALID, HELLO, ACK = (
@@ -156,10 +156,14 @@ class Gateway:
         listed = event.name.startswith(("CHANNEL_", "INTERACTION_", "THREAD_DELETE"))  # whether or not it can be read
         if event.channel and not listed and not self.world.sees(event.channel):
             return None
+        if event.channel and event.name.startswith("MESSAGE_") and not self.world.reads(event.channel):
+            return None
         if event.name == "THREAD_MEMBERS_UPDATE" and not session.intents & GUILD_MEMBERS:
             concerned = [m["user_id"] for m in event.data.get("added_members", [])]
             if str(bot.id) not in [*concerned, *event.data.get("removed_member_ids", [])]:
                 return None
+        if event.channel and event.name in ("CHANNEL_CREATE", "CHANNEL_UPDATE"):
+            return self.listed(event.channel)
         if event.message and not session.intents & MESSAGE_CONTENT:
             return self.blanked(event.message, event.data)
         return event.data
@@ -277,11 +281,15 @@ class Gateway:
             "large": False,
             "member_count": len(guild.members),
             "members": [guild.members[world.bot.id].json()],
-            "channels": [c.json(world.bot) for c in rooms if not c.is_thread],
+            "channels": [self.listed(c) for c in rooms if not c.is_thread],
             "threads": [c.json(world.bot) for c in rooms if c.is_thread and not c.archived and world.sees(c)],
             **{key: [] for key in ("presences", "voice_states", "stage_instances", "guild_scheduled_events")},
             "soundboard_sounds": [],
         }
+
+    def listed(self, channel: Channel) -> JSON:
+        """A channel in the list of its guild, which has those that the bot may not view, too."""
+        return channel.json(self.world.bot) if self.world.sees(channel) else channel.hidden_json(self.world.bot)
 
     def resume(self, connection: Connection, data: JSON) -> None:
         session = self.sessions.get(data["session_id"])

@@ -11,10 +11,11 @@ from typing import Any
 JSON = dict[str, Any]
 
 EPOCH_MS = 1_420_070_400_000  # Discord's own epoch, the first second of 2015
-TEXT, DM, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 11, 12
+TEXT, DM, VOICE, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 2, 11, 12
 DEFAULT, REPLY, THREAD_CREATED, COMMAND_ANSWER, THREAD_STARTER = 0, 19, 18, 20, 21  # message types
 HAS_THREAD, EPHEMERAL, LOADING = 1 << 5, 1 << 6, 1 << 7  # message flags
 NO_EMBEDS, SILENT = 1 << 2, 1 << 12  # those that a request may set
+OBFUSCATED = 1 << 17  # a channel flag
 
 
 class Permission(IntFlag):
@@ -28,6 +29,7 @@ class Permission(IntFlag):
     ATTACH_FILES = 1 << 15
     READ_MESSAGE_HISTORY = 1 << 16
     MENTION_EVERYONE = 1 << 17
+    CONNECT = 1 << 20
     USE_APPLICATION_COMMANDS = 1 << 31
     MANAGE_THREADS = 1 << 34
     CREATE_PUBLIC_THREADS = 1 << 35
@@ -159,7 +161,7 @@ class Guild:
 
 @dataclass(slots=True, eq=False)
 class Channel:
-    """A text channel, a thread or a DM."""
+    """A text channel, a voice channel with its text chat, a thread or a DM."""
 
     id: int
     kind: int
@@ -182,6 +184,14 @@ class Channel:
     def newest_first(self) -> list["Message"]:
         return [self.messages[i] for i in sorted(self.messages, reverse=True)]
 
+    def hidden_json(self, bot: User) -> JSON:
+        """As the gateway shows a channel that the bot may not view ("Obfuscated Channels"): its id, type, position and
+        category alone are true."""
+        assert self.guild
+        deny = {"id": str(self.guild.id), "type": 0, "allow": "0", "deny": str(int(Permission.VIEW_CHANNEL))}
+        more = {"name": "___hidden___", "last_message_id": None, "flags": OBFUSCATED, "permission_overwrites": [deny]}
+        return self.json(bot) | more
+
     def thread_member_json(self, user_id: int) -> JSON:
         joined = iso(self.thread_members[user_id])
         return {"id": str(self.id), "user_id": str(user_id), "join_timestamp": joined, "flags": 0}
@@ -197,7 +207,8 @@ class Channel:
                 {"id": str(i), "type": kind, "allow": str(int(allow)), "deny": str(int(deny))}
                 for i, (kind, allow, deny) in self.overwrites.items()
             ]
-            return body | {"permission_overwrites": written, "position": 0, "parent_id": None, "topic": None}
+            voice: JSON = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None} if self.kind == VOICE else {}
+            return body | voice | {"permission_overwrites": written, "position": 0, "parent_id": None, "topic": None}
         assert self.parent
         assert self.owner
         metadata = {

@@ -99,6 +99,7 @@ class Rest:
         self.limits: dict[str, tuple[int, float]] = {}  # by route: requests, seconds
         self.overall: Bucket = Bucket()  # the global limit
         self.down = False
+        self.hides = False  # whether a channel that the bot may not view is answered for as one that does not exist
         self.answer_within = 3.0  # seconds that an interaction waits for its first answer
         self.nonce_window = 300.0  # seconds
         self.nonces: dict[str, tuple[float, Message]] = {}
@@ -206,13 +207,19 @@ class Rest:
         if channel is None:
             raise ApiError(404, 10003, "Unknown Channel")
         if not self.world.sees(channel):
-            raise ApiError(403, 50001, "Missing Access")
+            raise ApiError(404, 10003, "Unknown Channel") if self.hides else ApiError(403, 50001, "Missing Access")
         if needed not in self.world.permissions(channel, self.world.bot):
             raise ApiError(403, 50013, "Missing Permissions")
         return channel
 
+    def require_reading(self, channel: Channel) -> None:
+        if not self.world.reads(channel):
+            raise ApiError(403, 50001, "Missing Access")
+
     def message(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Message:
-        found = self.channel(call, needed).messages.get(int(call.path["message_id"]))
+        channel = self.channel(call, needed)
+        self.require_reading(channel)
+        found = channel.messages.get(int(call.path["message_id"]))
         if found is None:
             raise ApiError(404, 10008, "Unknown Message")
         return found

@@ -115,8 +115,9 @@ def get_guild(rest: Rest, call: Call) -> JSON:
 
 @on("GET /guilds/{guild_id}/channels")
 def list_channels(rest: Rest, call: Call) -> list[JSON]:
-    guild = rest.guild(call)
-    return [c.json(rest.world.bot) for c in rest.world.channels.values() if c.guild is guild and not c.is_thread]
+    guild, world = rest.guild(call), rest.world
+    mine = [c for c in world.channels.values() if c.guild is guild and not c.is_thread]
+    return [c.json(world.bot) for c in mine if world.sees(c)]
 
 
 @on("GET /guilds/{guild_id}/roles")
@@ -245,6 +246,7 @@ def change_thread_member(rest: Rest, call: Call) -> None:
 def list_messages(rest: Rest, call: Call) -> list[JSON]:
     """Newest first, always; `after` means the next ones after it, not the last ones of all."""
     channel = rest.channel(call)
+    rest.require_reading(channel)
     limit = call.limit(50, 100)
     if Permission.READ_MESSAGE_HISTORY not in rest.world.permissions(channel, rest.world.bot):
         return []

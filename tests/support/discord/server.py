@@ -28,6 +28,7 @@ from tests.support.discord.model import (
     JSON,
     NOTHING,
     TEXT,
+    VOICE,
     Channel,
     Event,
     Guild,
@@ -178,6 +179,13 @@ class DiscordServer:
             gone = {"guild_id": str(guild.id), "user": user.json()}
             self.world.emit(Event("GUILD_MEMBER_REMOVE", gone, guild))
 
+    async def start_outage(self, guild: Guild) -> None:
+        """Nothing is told of a guild any more, while the connections stay."""
+        self.world.emit(Event("GUILD_DELETE", {"id": str(guild.id), "unavailable": True}, guild))
+
+    async def end_outage(self, guild: Guild) -> None:
+        self.world.emit(Event("GUILD_CREATE", self.gateway.whole(guild), guild))
+
     async def set_roles(self, guild: Guild, user: User, *roles: Role) -> None:
         member = guild.members[user.id]
         member.roles = list(roles)
@@ -191,6 +199,16 @@ class DiscordServer:
         self.world.channels[channel.id] = channel
         if only is not None:
             self._close_to(channel, [*only, self.bot])
+        self.world.update_channel(channel, "CHANNEL_CREATE")
+        return channel
+
+    async def add_voice_channel(self, guild: Guild, name: str, *, only: Iterable[User | Role]) -> Channel:
+        """A voice channel that everyone may view. Some only may connect to it, and so read its text chat."""
+        channel = Channel(self.world.ids.next(), VOICE, name, guild)
+        channel.overwrites = {guild.id: (0, NOTHING, Permission.CONNECT)}
+        for one in (*only, self.bot):
+            channel.overwrites[one.id] = (int(isinstance(one, User)), Permission.CONNECT, NOTHING)
+        self.world.channels[channel.id] = channel
         self.world.update_channel(channel, "CHANNEL_CREATE")
         return channel
 
@@ -247,7 +265,7 @@ class DiscordServer:
         kind: int = 0,
     ) -> Message:
         """Someone writes; `at` puts the message in the past. ValueError if the author cannot see the room."""
-        if not self.world.sees(channel, author):
+        if not self.world.reads(channel, author):
             raise ValueError(f"{author.name} does not see {channel.name or 'this DM'}")
         message = Message(self.world.ids.next(at), channel, author, content, kind)
         message.attachments = self.world.attach(channel, (files or {}).items())

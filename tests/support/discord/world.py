@@ -17,6 +17,7 @@ from tests.support.discord.model import (
     REPLY,
     THREAD_CREATED,
     THREAD_STARTER,
+    VOICE,
     Attachment,
     Channel,
     Event,
@@ -85,6 +86,11 @@ class World:
 
     def sees(self, channel: Channel, user: User | None = None) -> bool:
         return Permission.VIEW_CHANNEL in self.permissions(channel, user or self.bot)
+
+    def reads(self, channel: Channel, user: User | None = None) -> bool:
+        """Whether one may read what is written there: in a voice channel, who may connect to it."""
+        allowed = self.permissions(channel, user or self.bot)
+        return self.sees(channel, user) and (channel.kind != VOICE or Permission.CONNECT in allowed)
 
     def attach(self, channel: Channel, files: Iterable[tuple[str, bytes]]) -> list[Attachment]:
         made = []
