@@ -48,6 +48,10 @@ async def change_message(
         container = _container_id(workspace, agents, place, author)
         id = message_id(container, external_id)
         found = await tx.messages.get(id)
+        if found is None and text is None:  # another process may be storing it: that ends before, or sees the deletion
+            await tx.summaries.lock()  # before a conversation is locked, as every erasure does
+            await tx.conversations.lock([container])
+            found = await tx.messages.get(id)
         if found is None and text is not None:
             answered = addressed or place.kind is ConversationKind.DM or bool(find_addressed_agents(text, agents))
             if awaits_message and await tx.messages.may_arrive(id, container, author, answered=answered):
