@@ -15,7 +15,7 @@ from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
 from composer.app import App
 from composer.credentials.principal import Principal
-from composer.entries import access as entry_access
+from composer.entries.access import access_for_managing, access_for_reading, access_for_writing
 from composer.entries.projects import named_project
 from composer.errors import NotFound
 from composer.memory.forget import Receipt
@@ -66,7 +66,7 @@ class Call:
         name of the one that the request is about."""
         who = self.principal
         async with self.app.database.transaction(who.tenant_id, snapshot=True) as tx:
-            access = await entry_access.reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+            access = await access_for_reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
             yield tx, _in_project(access, project)
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class Call:
     @asynccontextmanager
     async def _writing(self, project: str | None, *, managing: bool) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         who = self.principal
-        gather = entry_access.managing if managing else entry_access.writing
+        gather = access_for_managing if managing else access_for_writing
         async with self.app.database.transaction(who.tenant_id) as tx:
             access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
             yield tx, _in_project(access, project)

@@ -8,7 +8,7 @@ from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
 
-async def reading(
+async def access_for_reading(
     tx: Transaction,
     tenant_id: uuid.UUID,
     user: uuid.UUID,
@@ -16,15 +16,15 @@ async def reading(
     grants: frozenset[str],
     project: uuid.UUID | None = None,
 ) -> EntryAccess:
-    """The facts for a request that only reads. `vendor`, `grants` and `project` are as in EntryAccess. Raises
+    """Gather the facts for a request that only reads. `vendor`, `grants` and `project` are as in EntryAccess. Raises
     NotFound for a user who does not exist, and Refused for a tool whose person has switched recall off."""
-    access = await _gathered(tx, tenant_id, user, vendor, grants, project)
+    access = await _gather(tx, tenant_id, user, vendor, grants, project)
     if not access.is_person:
         visibility.require_recall(access)
     return access
 
 
-async def writing(
+async def access_for_writing(
     tx: Transaction,
     tenant_id: uuid.UUID,
     user: uuid.UUID,
@@ -35,19 +35,19 @@ async def writing(
     """The same for a request that writes: who is in which project and team stays as it is until the transaction
     ends. A tool may write while recall is off; it finds nothing then."""
     await tx.people.hold()
-    return await _gathered(tx, tenant_id, user, vendor, grants, project)
+    return await _gather(tx, tenant_id, user, vendor, grants, project)
 
 
-async def managing(
+async def access_for_managing(
     tx: Transaction, tenant_id: uuid.UUID, user: uuid.UUID, vendor: str, grants: frozenset[str]
 ) -> EntryAccess:
     """The same for a request that changes who is in a team: no other transaction does, or relies on it, until this one
     ends."""
     await tx.people.lock()
-    return await _gathered(tx, tenant_id, user, vendor, grants)
+    return await _gather(tx, tenant_id, user, vendor, grants)
 
 
-async def _gathered(
+async def _gather(
     tx: Transaction,
     tenant_id: uuid.UUID,
     user: uuid.UUID,

@@ -71,7 +71,7 @@ class EntryChange:
     expires_at: datetime | Unchanged | None = UNCHANGED
 
 
-def checked(draft: EntryDraft, now: datetime) -> EntryValues:
+def check_draft(draft: EntryDraft, now: datetime) -> EntryValues:
     """The values of a new entry. Raises BadInput with one sentence for the first thing that is wrong."""
     content, title = _content(draft.content), _title(draft.title)
     text = recalled_text(title, content)
@@ -89,8 +89,8 @@ def checked(draft: EntryDraft, now: datetime) -> EntryValues:
     )
 
 
-def changed(values: EntryValues, change: EntryChange, now: datetime) -> EntryValues:
-    """An entry's values after a change. Raises BadInput as `checked` does."""
+def apply_change(values: EntryValues, change: EntryChange, now: datetime) -> EntryValues:
+    """An entry's values after a change. Raises BadInput as `check_draft` does."""
     sent = values.text if values.content is None else values.content
     content = sent if isinstance(change.content, Unchanged) else _content(change.content)
     title = values.title if isinstance(change.title, Unchanged) else _title(change.title)

@@ -12,7 +12,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys
-from composer.entries.draft import API, EntryChange, EntryDraft, changed, checked
+from composer.entries.draft import API, EntryChange, EntryDraft, apply_change, check_draft
 from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
@@ -46,7 +46,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What came of a write: the entry, whether it is a new one, and whether it waits for approval."""
+    """The result of a write: the entry, whether it is a new one (`created`), and whether it waits for approval."""
 
     entry: Entry
     created: bool
@@ -76,16 +76,16 @@ async def write(
     tag = visibility.entry_tag(access)
     if not access.is_person:
         await _require_consent(tx, access)
-    entry = await _drafted(access, tag, draft, writer, event, now)
+    entry = await _new_entry(access, tag, draft, writer, event, now)
     quota = await entry_quota(tx, writer.plan)
     existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
     if existing is None:
         quota.require_capacity()
         await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
     if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
-        return await _wait(tx, entry, existing)
+        return await _quarantine(tx, entry, existing)
     if existing is not None:
-        return await _replaced(tx, access, existing, entry, said_vendors=draft.vendors is not None, now=now)
+        return await _replace(tx, access, existing, entry, said_vendors=draft.vendors is not None, now=now)
     created = await entry_index.store(tx, entry)
     if created and access.project is not None:
         await tx.audit.record(
@@ -94,7 +94,7 @@ async def write(
     return Written(entry, created)
 
 
-async def written_before(
+async def repeated_write(
     tx: Transaction,
     access: EntryAccess,
     draft: EntryDraft,
@@ -104,22 +104,22 @@ async def written_before(
     id: uuid.UUID,
     now: datetime,
 ) -> Entry:
-    """What a write made, for who repeats it: the entry as it is now, to a bearer who may read in that place; to one who
-    may only write there, as they wrote it (`event`, at a time), whatever became of it. Raises NotFound."""
+    """The entry that an earlier request made, for a request that repeats it: as it is now, for a bearer who may read in
+    that place; as they wrote it (`event`, at a time), for one who may only write there. Raises NotFound."""
     readable = visibility.readable_entries(access)
     if access.project is None and entries_namespace(access.user) not in readable.namespaces:
-        return await _drafted(access, visibility.entry_tag(access), draft, writer, event, at)
+        return await _new_entry(access, visibility.entry_tag(access), draft, writer, event, at)
     entry = await tx.entries.get(readable, id, now, access.users if access.is_person else ())
     if entry is None:
         raise NotFound(UNKNOWN_ENTRY)
     return entry
 
 
-async def _drafted(
+async def _new_entry(
     access: EntryAccess, tag: AccessTag, draft: EntryDraft, writer: Writer, event: str, now: datetime
 ) -> Entry:
     """A new entry as its writer wants it. Raises BadInput."""
-    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: checked(draft, now))
+    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: check_draft(draft, now))
     _require_own_vendor(access, values)
     origin = _origin(access)
     author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
@@ -143,8 +143,8 @@ def _is_read_by_others(access: EntryAccess, entry: Entry) -> bool:
     return entry.namespace not in map(entries_namespace, access.users)
 
 
-async def _wait(tx: Transaction, entry: Entry, existing: Entry | None) -> Written:
-    """Let an entry wait for approval, in place of what the same writer wrote with its key and still waits."""
+async def _quarantine(tx: Transaction, entry: Entry, existing: Entry | None) -> Written:
+    """Put an entry into quarantine. It replaces what the same writer wrote with its key and still waits there."""
     if existing is not None:
         entry = replace(entry, id=existing.id, tag=existing.tag)
     elif entry.values.key is not None:
@@ -154,7 +154,7 @@ async def _wait(tx: Transaction, entry: Entry, existing: Entry | None) -> Writte
     return Written(entry, created=existing is None, pending=True)
 
 
-async def _replaced(
+async def _replace(
     tx: Transaction, access: EntryAccess, existing: Entry, entry: Entry, *, said_vendors: bool, now: datetime
 ) -> Written:
     """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
@@ -177,15 +177,15 @@ async def change(
     entry = await _own_under(tx.summaries.lock, tx, access, id, now, version)
     if entry.trashed_at is not None:
         raise Conflict(IN_TRASH)
-    values = await off_loop(entry.size // CLEANED_PER_READ, lambda: changed(entry.values, wanted, now))
+    values = await off_loop(entry.size // CLEANED_PER_READ, lambda: apply_change(entry.values, wanted, now))
     if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
         await keys.require_free(tx, access, entry, now)
     return await put_values(tx, access, entry, values, now)
 
 
 async def put_values(tx: Transaction, access: EntryAccess, entry: Entry, values: EntryValues, now: datetime) -> Changed:
-    """Give an entry new values, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was changed
-    meanwhile."""
+    """Store new values of an entry, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was
+    changed meanwhile."""
     if values.equals(entry.values):
         return Changed(entry)
     found = await entry_index.replace_values(tx, entry, values, now, EntryWriter(access.user, _by(access)))
@@ -225,10 +225,10 @@ async def restore(
         return entry
     quota.require_capacity()
     await keys.require_free(tx, access, entry, now)
-    return await untrashed(tx, entry, now)
+    return await untrash(tx, entry, now)
 
 
-async def untrashed(tx: Transaction, entry: Entry, now: datetime) -> Entry:
+async def untrash(tx: Transaction, entry: Entry, now: datetime) -> Entry:
     """Take an entry out of the trash that has its key for itself. Raises Outdated when it was changed meanwhile."""
     found = await tx.entries.set_trashed(entry, None, now)
     if found is None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys as keys_of_entries
-from composer.entries.draft import API, EntryDraft, checked
+from composer.entries.draft import API, EntryDraft, check_draft
 from composer.entries.entries import Writer
 from composer.entries.listing import own_scope
 from composer.errors import BadInput, NexusError, Refused
@@ -72,7 +72,7 @@ def check_document(items: Sequence[ImportedEntry], now: datetime) -> list[EntryV
             if item.created_at is not None:
                 moment(item.created_at)
             over = expiry is not None and expiry <= now
-            values = checked(replace(item.draft, expires_at=None if over else expiry), now)
+            values = check_draft(replace(item.draft, expires_at=None if over else expiry), now)
         except BadInput as error:
             raise BadInput(f"`{_place(number)}` is wrong: {error}") from None
         found.append(replace(values, expires_at=expiry))

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from composer import visibility
-from composer.entries.entries import CHANGED_MEANWHILE, Writer, put_values, untrashed
+from composer.entries.entries import CHANGED_MEANWHILE, Writer, put_values, untrash
 from composer.entries.import_plan import ImportedEntry, Outcome, Planned, check_document, is_added, plan_import
 from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Outdated, Refused
@@ -115,6 +115,6 @@ async def _carry_out(tx: Transaction, access: EntryAccess, planned: Planned, now
     elif planned.outcome is Outcome.CREATED:
         await entry_index.store(tx, entry)
     elif planned.outcome is Outcome.REPLACED and existing is not None:
-        current = existing if existing.trashed_at is None else await untrashed(tx, existing, now)
+        current = existing if existing.trashed_at is None else await untrash(tx, existing, now)
         return (await put_values(tx, access, current, entry.values, now)).receipt
     return Receipt()

@@ -1,4 +1,4 @@
-"""Check that entries can be stored, found and erased: by doing it, in a transaction that is taken back."""
+"""Check that entries can be stored, found and erased: by doing it, in a transaction that is rolled back."""
 
 import uuid
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-from composer.entries import access as gathering
 from composer.entries import entries, listing
+from composer.entries.access import access_for_writing
 from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.errors import Unavailable
@@ -31,7 +31,7 @@ class Latencies:
     delete: float
 
 
-class _TakenBack(Exception):
+class _RolledBack(Exception):
     """Ends the transaction, so that nothing of it stays."""
 
 
@@ -45,8 +45,8 @@ async def probe_entries(
     try:
         async with database.transaction(tenant) as tx:
             times = await _probe(tx, tenant, user, name, now, seconds)
-            raise _TakenBack
-    except _TakenBack:
+            raise _RolledBack
+    except _RolledBack:
         create, listed, delete = (round((after - before) * 1_000, 1) for before, after in pairwise(times))
     return Latencies(create, listed, delete)
 
@@ -55,7 +55,7 @@ async def _probe(
     tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, name: str, now: datetime, seconds: Callable[[], float]
 ) -> list[float]:
     """The time before the first step, and after each."""
-    access = await gathering.writing(tx, tenant, user, EVERY_VENDOR, GRANTS)
+    access = await access_for_writing(tx, tenant, user, EVERY_VENDOR, GRANTS)
     times = [seconds()]
     made = await entries.write(tx, access, EntryDraft(CONTENT, session=name), Writer(""), name, now)
     times.append(seconds())

@@ -11,7 +11,7 @@ import structlog
 from cachetools import LRUCache
 
 from composer import visibility
-from composer.entries import access as gathering
+from composer.entries.access import access_for_reading
 from composer.errors import BadInput, BudgetUsedUp, NotFound, Refused, Unavailable, for_operator
 from composer.layers import semantic, structured
 from composer.layers.retrieval_settings import with_overrides
@@ -122,7 +122,7 @@ class EntrySearch:
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
         now = self._clock.now().astimezone(self._zone(reader.tenant_id))
         async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
-            access = await gathering.reading(
+            access = await access_for_reading(
                 tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
             )
             visibility.require_recall(access)
@@ -162,7 +162,7 @@ class EntrySearch:
             return True
         try:
             async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
-                access = await gathering.reading(
+                access = await access_for_reading(
                     tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
                 )
                 visibility.require_recall(access)

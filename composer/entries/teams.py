@@ -2,7 +2,7 @@
 are.
 
 Each function judges by facts as of now, under the lock that its transaction took first
-(`composer.entries.access.managing`; for those that only read, `reading`).
+(`composer.entries.access.access_for_managing`; for those that only read, `access_for_reading`).
 """
 
 import uuid

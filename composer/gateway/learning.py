@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 
 from composer import visibility
-from composer.entries import access as gathering
-from composer.entries.draft import KINDS, EntryDraft, checked
+from composer.entries.access import access_for_writing
+from composer.entries.draft import KINDS, EntryDraft, check_draft
 from composer.entries.entries import entry_id
 from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
@@ -98,7 +98,7 @@ class GatewayLearner:
         now, vendor = self._clock.now(), OWN_KEY if reader.vendor == EVERY_VENDOR else reader.vendor
         id = derived_id("gateway exchange", str(reader.user), vendor, digest.hex())
         async with self._database.transaction(reader.tenant_id) as tx:
-            access = await gathering.writing(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
+            access = await access_for_writing(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
             if not access.settings.recall:
                 return False
             await tx.erasure.block()
@@ -176,7 +176,7 @@ class GatewayLearner:
         where an exchange was erased meanwhile, the person does not want it any more, or the plan has no room."""
         now = self._clock.now()
         async with self._database.transaction(tenant) as tx:
-            access = await gathering.writing(tx, tenant, owner.user, owner.vendor, GRANTS)
+            access = await access_for_writing(tx, tenant, owner.user, owner.vendor, GRANTS)
             wanted = access.settings.recall and not await tx.people.has_opted_out((owner.user,))
             entries = _entries(access, name, found, now) if wanted else []
             entries = [each for each in entries if not await _is_known(tx, access, each, now)]
@@ -249,7 +249,7 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         id = _id(access, content)
         size = len(content.encode())
         author = f"{name} ({access.vendor})"
-        made[id] = Entry(id, tag, checked(draft, now), author, access.vendor, Trust.TOOL, now, size=size)
+        made[id] = Entry(id, tag, check_draft(draft, now), author, access.vendor, Trust.TOOL, now, size=size)
     return list(made.values())
 
 

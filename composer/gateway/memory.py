@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from composer import visibility
-from composer.entries import access as gathering
 from composer.entries import listing
+from composer.entries.access import access_for_reading
 from composer.entries.search import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -143,7 +143,7 @@ class GatewayMemory:
     async def _standing(self, reader: EntryReader, key: TurnKey | None) -> _Standing:
         now = self._clock.now()
         async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
-            access = await gathering.reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
+            access = await access_for_reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
             visibility.require_recall(access)
             injected = None if key is None else await tx.gateway_turns.get(key, now)
             again: Sequence[Entry] = ()

@@ -72,8 +72,8 @@ async def erase_entry(
     tx: Transaction, access: EntryAccess, home: Path, id: uuid.UUID, now: datetime, *, key: bytes
 ) -> Receipt:
     """Erase an entry of the bearer's own, also one in the trash, an expired one or one that waits for approval.
-    `access` was gathered by `composer.entries.access.writing`; `home` and `key` are as for `erase`. The caller gives
-    the receipt to `app.forgotten` after the commit.
+    `access` was gathered by `composer.entries.access.access_for_writing`; `home` and `key` are as for `erase`. The
+    caller gives the receipt to `app.forgotten` after the commit.
 
     Raises NotFound for an entry that may not be read, Refused for another person's, and for a tool that did not write
     it or where it is shared by now; Unavailable.
@@ -90,10 +90,10 @@ async def erase_entry(
 
 
 @dataclass(frozen=True, slots=True)
-class OldEntries:
-    """Which of one's own entries to erase: those that fit all of it, also in the trash and expired; None or empty fits
-    every one. Where `access` names a project: those of it alone. A tool means those that it wrote, and that are
-    shared with nobody."""
+class EntriesToErase:
+    """A filter of one's own entries to erase: those that fit all of it, also in the trash and expired; None or an empty
+    tuple fits every entry. Where `access` names a project, only its entries fit. For a tool only those fit that it
+    wrote itself and that are shared with nobody."""
 
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -101,20 +101,20 @@ class OldEntries:
     before: datetime | None = None
 
 
-def entries_of_tool(kind: str | None, before: datetime | None, *, everything: bool) -> OldEntries:
-    """Which of the entries that a tool wrote are to be erased: of one kind, older than a time, or everything. Raises
-    BadInput where nothing is said, or `everything` and something that narrows it down: what a tool forgot to say would
-    else erase all of it."""
+def entries_of_tool(kind: str | None, before: datetime | None, *, everything: bool) -> EntriesToErase:
+    """The filter of a tool that erases what it wrote: of one kind, older than a time, or everything. Raises BadInput
+    where it names none of these, or `everything` and another one: a tool that forgot to narrow it down would else erase
+    all of it."""
     if everything == (kind is not None or before is not None):
         raise BadInput("Say what to forget: a kind, older_than, or everything=true alone.")
-    return OldEntries(kinds=() if kind is None else (kind,), before=before)
+    return EntriesToErase(kinds=() if kind is None else (kind,), before=before)
 
 
 async def erase_entries(
     tx: Transaction,
     access: EntryAccess,
     home: Path,
-    wanted: OldEntries,
+    wanted: EntriesToErase,
     now: datetime,
     *,
     key: bytes,
@@ -138,7 +138,7 @@ async def erase_entries(
     return await erase(tx, home, [], [("memory", id) for id in ids], now, None, key=key, exports_of=access.users)
 
 
-async def _forgettable(tx: Transaction, access: EntryAccess, wanted: OldEntries, now: datetime) -> list[uuid.UUID]:
+async def _forgettable(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> list[uuid.UUID]:
     """The ids of those that the bearer may erase: at most one more than MAX_ERASED_ENTRIES."""
     entry_tag(replace(access, project=None))  # who may write none may forget none
     origins = wanted.origins if access.is_person else (access.vendor,)

@@ -22,8 +22,8 @@ from bot.web.server import open_port
 from composer.app import App
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.credentials.principal import EVERY_PERMISSION
-from composer.entries import access as gathering
 from composer.entries import entries, listing
+from composer.entries.access import access_for_reading, access_for_writing
 from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.entries.search import EntryQuestion, EntryReader
@@ -210,7 +210,7 @@ def _listing(app: App, person: Person, name: str, wanted: EntryFilter, *, stats:
     async def bare(_: int) -> None:
         now = app.clock.now()
         async with app.database.transaction(who.tenant_id, snapshot=True) as tx:
-            access = await gathering.reading(tx, who.tenant_id, who.user, who.vendor, who.grants)
+            access = await access_for_reading(tx, who.tenant_id, who.user, who.vendor, who.grants)
             await listing.page(tx, access, wanted, now, limit=20, whole=True)
             if stats:
                 await listing.counts(tx, access, wanted, now)
@@ -229,7 +229,7 @@ def _writing(app: App, person: Person) -> Work:
 
 async def _write(app: App, who: EntryReader, name: str, contents: Sequence[tuple[int, str]]) -> None:
     async with app.database.transaction(who.tenant_id) as tx:
-        access = await gathering.writing(tx, who.tenant_id, who.user, who.vendor, who.grants)
+        access = await access_for_writing(tx, who.tenant_id, who.user, who.vendor, who.grants)
         for number, content in contents:
             draft = EntryDraft(content, kind=KINDS[number % len(KINDS)], tags=(f"tag{number % TAGS}",))
             await entries.write(tx, access, draft, Writer(name), uuid.uuid4().hex, app.clock.now())

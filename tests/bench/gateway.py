@@ -24,8 +24,8 @@ from bot.web.server import open_port
 from composer.app import App
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.credentials.principal import EVERY_PERMISSION
-from composer.entries import access as gathering
 from composer.entries import entries
+from composer.entries.access import access_for_writing
 from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.model import EVERY_VENDOR
@@ -201,7 +201,7 @@ async def _person(app: App, size: int) -> tuple[str, list[str]]:
     for start in range(0, size, 250):
         async with app.database.transaction(here.tenant_id) as tx:
             who = (tx, here.tenant_id, user.id, EVERY_VENDOR, frozenset(EVERY_PERMISSION))
-            access = await gathering.writing(*who)
+            access = await access_for_writing(*who)
             for number, text in enumerate(texts[start : start + 250], start):
                 draft = EntryDraft(text, kind="preference" if number < STANDING else "note")
                 await entries.write(tx, access, draft, Writer("alice"), uuid.uuid4().hex, app.clock.now())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from composer.entries import access as gathering
 from composer.entries import teams
+from composer.entries.access import access_for_managing
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import EVERY_VENDOR, TeamRole
 from tests.support.entries import OF_PERSON, Hub
@@ -22,7 +22,7 @@ async def manage(
     """Do something with a team as a person."""
     user, tenant = await hub.user(name), hub.harness.workspace().tenant_id
     async with hub.harness.app.database.transaction(tenant) as tx:
-        access = await gathering.managing(tx, tenant, user, vendor, OF_PERSON)
+        access = await access_for_managing(tx, tenant, user, vendor, OF_PERSON)
         return await act(tx, access, *given, hub.harness.clock.tick())
 
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from composer.entries import access as gathering
 from composer.entries import entries, listing
+from composer.entries.access import access_for_writing
 from composer.entries.draft import EntryChange, EntryDraft
 from composer.entries.entries import Writer, Written
 from composer.model import EVERY_VENDOR, Trust
@@ -60,7 +60,7 @@ class Hub:
         granted = grants if grants is not None else OF_PERSON if vendor is None else OF_TOOL
         async with self.harness.app.database.transaction(tenant) as tx:
             who = vendor or EVERY_VENDOR
-            yield tx, await gathering.writing(tx, tenant, user, who, granted, project)
+            yield tx, await access_for_writing(tx, tenant, user, who, granted, project)
 
     async def write(
         self,

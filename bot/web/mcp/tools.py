@@ -18,7 +18,7 @@ from bot.web.entry_pages import names_for
 from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_of, url_of, whole_values
 from bot.web.mcp.caller import Caller
 from bot.web.problems import SENTENCES, RequestRefused
-from bot.web.routes.entries import written
+from bot.web.routes.entries import write
 from bot.web.shapes.entries import Content, EntryToWrite, Kind, Metadata, Tags, Title, Vendors
 from bot.web.shapes.forgetting import receipt_values
 from bot.web.shapes.values import Moment
@@ -148,7 +148,7 @@ class MemoryTools:
                 expires_at=expires_at,
                 project=project,
             )
-            answer = await written(call, sent, project)
+            answer = await write(call, sent, project)
             made = from_json(bytes(answer.body))
             done = "waits for approval" if made["pending"] else "written" if answer.status_code == 201 else "replaced"
             return text_of({"id": made["id"], "title": made["title"], "state": done})

@@ -12,7 +12,7 @@ from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.routes.entries import WRITTEN, answer, written
+from bot.web.routes.entries import WRITTEN, answer, write
 from bot.web.shapes.entries import EntryAnswer, EntryList, EntryToWrite, SnippetList
 from bot.web.shapes.projects import ProjectList
 from bot.web.shapes.teams import TeamList, team_list
@@ -36,7 +36,7 @@ _ONE: Final[dict[int | str, dict[str, Any]]] = {
 @router.post("/entries", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
 async def append_entry(call: Calling, sent: EntryToWrite) -> Response:
     """Stored exactly as sent, with the tool as its origin. With a `key`, what that tool wrote with it is replaced."""
-    return await written(call, sent, sent.project)
+    return await write(call, sent, sent.project)
 
 
 @router.get("/entries", summary="List entries", response_class=Response, responses=_LISTS)

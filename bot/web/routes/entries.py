@@ -69,7 +69,7 @@ async def list_entries(
 async def write_entry(call: Calling, sent: EntryToWrite) -> Response:
     """Stored exactly as sent; no model touches it. With a `key`, what the person wrote with it before is replaced, and
     the metadata merged."""
-    return await written(call, sent, sent.project)
+    return await write(call, sent, sent.project)
 
 
 @router.get("/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
@@ -136,7 +136,7 @@ async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Respo
     return await _changed(call, version, lambda tx, access: entries.share(tx, access, id, None, call.now, version))
 
 
-async def written(call: Call, sent: EntryToWrite, project: str | None) -> Response:
+async def write(call: Call, sent: EntryToWrite, project: str | None) -> Response:
     """Write an entry for the person, or for their tool, and answer with it."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
@@ -151,7 +151,7 @@ async def written(call: Call, sent: EntryToWrite, project: str | None) -> Respon
         if (await tx.quarantine.states([id])).get(id) is QuarantineState.PENDING:
             return (await make(tx, access, event))[1]  # the same again: it waits once
         writer = await writer_of(call, tx, access)
-        before = await entries.written_before(tx, access, sent.draft(), writer, event.id, event.at, id, call.now)
+        before = await entries.repeated_write(tx, access, sent.draft(), writer, event.id, event.at, id, call.now)
         status = 201 if id == entries.entry_id(access, event.id) else 200
         return await answer(tx, access, before, status, pending=False)
 

@@ -20,7 +20,7 @@ from bot.web.shapes.forgetting import (
 )
 from composer.entries import listing
 from composer.memory.forget import RECEIPT_KEY_BYTES
-from composer.people.erasing import OldEntries, entries_of_tool, erase_entries, erase_entry
+from composer.people.erasing import EntriesToErase, entries_of_tool, erase_entries, erase_entry
 
 router = Router()
 _RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
@@ -36,7 +36,7 @@ _DECIDED: Final = documented(401, 403, 404, 422)
 async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
-    wanted = OldEntries(_tuple(sent.kind), _tuple(sent.tag), _tuple(sent.vendor), sent.older_than)
+    wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _tuple(sent.vendor), sent.older_than)
     return await _forget_many(call, wanted, sent.confirm, sent.project)
 
 
@@ -110,7 +110,9 @@ def _tuple(text: str | None) -> tuple[str, ...]:
     return () if text is None else (text,)
 
 
-async def _forget_many(call: Call, wanted: OldEntries, confirmed: int | None, project: str | None = None) -> Response:
+async def _forget_many(
+    call: Call, wanted: EntriesToErase, confirmed: int | None, project: str | None = None
+) -> Response:
     home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
     async with call.writing(project) as (tx, access):
         receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)

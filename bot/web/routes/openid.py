@@ -25,7 +25,7 @@ from composer.credentials import openid
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.openid import OpenIdAccount
 from composer.credentials.principal import Principal
-from composer.entries import access as entry_access
+from composer.entries.access import access_for_reading, access_for_writing
 from composer.errors import Misconfigured, NexusError
 from composer.settings import CALLBACK
 
@@ -128,7 +128,7 @@ async def show(request: Request, flow: Flow) -> Response:
     if principal.tenant != who.tenant:
         return page(f"{who.host} signs in people of {who.tenant} alone.", status=403)
     async with app.database.transaction(principal.tenant_id, snapshot=True) as tx:
-        access = await entry_access.reading(
+        access = await access_for_reading(
             tx, principal.tenant_id, principal.user, principal.reads_as, principal.permissions
         )
         logins = await openid.own_logins(tx, principal, access)
@@ -181,7 +181,7 @@ async def disconnect(request: Request, flow: Flow, id: Annotated[uuid.UUID, Form
     principal, app = await _own(request, flow), flow.nexus.app
     try:
         async with app.database.transaction(principal.tenant_id) as tx:
-            access = await entry_access.writing(
+            access = await access_for_writing(
                 tx, principal.tenant_id, principal.user, principal.reads_as, principal.permissions
             )
             await openid.disconnect_own(tx, principal, access, id)

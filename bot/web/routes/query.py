@@ -28,7 +28,7 @@ from bot.web.shapes.entries import Kind
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Count, Flag
 from composer.credentials.principal import Principal
-from composer.entries import access as gathering
+from composer.entries.access import access_for_reading
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
 from composer.entries.projects import named_project
 from composer.entries.search import (
@@ -201,7 +201,7 @@ async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
     project, name = None, ""
     if body.project is not None or body.answer:  # else the search gathers all that it needs
         async with app.database.transaction(tenant, snapshot=True) as tx:
-            access = await gathering.reading(tx, tenant, user, principal.reads_as, principal.permissions)
+            access = await access_for_reading(tx, tenant, user, principal.reads_as, principal.permissions)
             project = None if body.project is None else named_project(access, body.project).id
             name = access.name
     reader = EntryReader(tenant, user, principal.reads_as, principal.permissions, project)
