@@ -13,9 +13,10 @@ from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DMS, PREFIX, Call, Command, CommandAnswer, valued
 from bot.commands.parameters import Kind, Parameter
-from composer.credentials.issuing import KeyRequest, Opening, create_key, ended, lifetime_of, listed, revoke
+from composer.credentials.issuing import KeyRequest, create_key, lifetime_of, revoke
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.sign_in import LOCAL_LINK, login_url, make_login_link
+from composer.credentials.stored import StoredCredential, credential_line, credential_name
 from composer.model import User
 from composer.rights import Act
 from composer.visibility import owned_by
@@ -48,12 +49,12 @@ async def _create(call: Call) -> CommandAnswer:
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         users = owned_by(await access_context(tx, call)).users
-        found: Sequence[Opening] = (
+        found: Sequence[StoredCredential] = (
             *await tx.api_keys.of(users),
             *await tx.web_sessions.of(users, call.now),
             *await tx.openid_logins.of(users),
         )
-    lines = [listed(each, call.now) for each in found]
+    lines = [credential_line(each, call.now) for each in found]
     if not lines:
         return CommandAnswer(
             f"Nothing opens your memory from outside: you have no key and no web session. To let an AI tool use your "
@@ -67,7 +68,7 @@ async def _revoke(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         users = owned_by(await access_context(tx, call)).users
         found = await revoke(tx, call.arguments[_ID], users, call.now, by=call.user)
-    return CommandAnswer(f"{ended(found)} has ended: from now on it opens nothing.")
+    return CommandAnswer(f"{credential_name(found)} has ended: from now on it opens nothing.")
 
 
 async def _login(call: Call) -> CommandAnswer:

@@ -9,9 +9,10 @@ from typing import Any
 from bot.script.places import PLATFORM, external
 from composer.app import App
 from composer.credentials import issuing
-from composer.credentials.issuing import KeyRequest, NewKey, Opening
-from composer.credentials.keys import SECRET_BYTES
+from composer.credentials.issuing import KeyRequest, NewKey
+from composer.credentials.keys import NO_TENANT, SECRET_BYTES
 from composer.credentials.sign_in import login_url, make_login_link
+from composer.credentials.stored import StoredCredential
 from composer.errors import BadInput, NotFound
 from composer.model import User
 from composer.repositories.database import Transaction
@@ -61,7 +62,7 @@ async def create(
         return replace(made, entry=replace(made.entry, user_name=user.name))
 
 
-async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[Opening]]]:
+async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[StoredCredential]]]:
     """The slug of each tenant that has any, with its keys, web sessions and logins."""
     for tenant, slug in await app.database.tenants():
         async with app.database.transaction(tenant, snapshot=True) as tx:
@@ -70,7 +71,7 @@ async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[Opening]]]:
             yield slug, found
 
 
-async def revoke(app: App, id: str) -> Opening:
+async def revoke(app: App, id: str) -> StoredCredential:
     """End the key, web session or login whose id begins so, of any tenant. Raises BadInput and NotFound."""
     beginning = id.lower().replace("-", "")
     tenants: dict[uuid.UUID, str] = dict(await app.database.tenants())
@@ -82,11 +83,11 @@ async def revoke(app: App, id: str) -> Opening:
             holding.append(tenant)
     if len(holding) > 1:
         raise BadInput(f"Several begin with '{beginning}'; write more of the id.")
-    async with app.database.transaction(holding[0] if holding else uuid.UUID(int=0)) as tx:
+    async with app.database.transaction(holding[0] if holding else NO_TENANT) as tx:
         return await issuing.revoke(tx, id, None, app.clock.now(), by=None)
 
 
-async def _all(tx: Transaction, app: App) -> Sequence[Opening]:
+async def _all(tx: Transaction, app: App) -> Sequence[StoredCredential]:
     return (*await tx.api_keys.all(), *await tx.web_sessions.all(app.clock.now()), *await tx.openid_logins.all())
 
 
@@ -126,7 +127,7 @@ async def _project(tx: Transaction, user: uuid.UUID, text: str) -> str:
     return Grants.of_project(found[0].id, act)
 
 
-def as_json(entry: Opening, tenant: str) -> dict[str, Any]:
+def as_json(entry: StoredCredential, tenant: str) -> dict[str, Any]:
     """A key, a web session or a login as JSON, without any secret."""
     last = entry.last_used_at
     common: dict[str, Any] = {"id": str(entry.id), "tenant": tenant, "user": str(entry.user_id)}

@@ -21,14 +21,12 @@ from composer.repositories.connected_apps import NewCode, StoredCode, TokenRow
 from composer.repositories.database import Database, Transaction
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line
-from composer.workspace import tenant_id
 
 APP_PERMISSIONS: Final = TOOL_PERMISSIONS - {Permission.GATEWAY}  # an app has MCP alone
 CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_LIFETIME: Final = timedelta(hours=1)
 REFRESH_LIFETIME: Final = timedelta(days=30)
 MAX_SIGN_INS: Final = 20  # of one app, of one person: the machines that it runs on
-NO_TENANT: Final = uuid.UUID(int=0)  # has no people, so nothing is found in it
 NO_GUESTS: Final = "Guests, and people of whom no message is stored, connect no apps."
 BY_BROWSER: Final = "An app is connected in a browser that is signed in, not with a key."
 UNKNOWN_CODE: Final = "This code was used already, or is older than a minute, or was never given to this app."
@@ -233,5 +231,4 @@ def _sign_in_of(code: str) -> uuid.UUID:
 
 
 def _tenant_of(text: str, kind: Kind) -> uuid.UUID:
-    parsed = keys.parse(text, kind)
-    return NO_TENANT if parsed is None else tenant_id(parsed.tenant)
+    return keys.tenant_of(keys.parse(text, kind))

@@ -1,4 +1,4 @@
-"""Make, list and revoke the keys to a person's memory. A key's text is returned once, when it is made."""
+"""Make and revoke the keys to a person's memory. A key's text is returned once, when it is made."""
 
 import re
 import uuid
@@ -18,13 +18,12 @@ from composer.credentials.principal import (
     Source,
     parse_permission,
 )
-from composer.credentials.redirects import host_of
+from composer.credentials.stored import StoredCredential, credential_name
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import User, derived_id
 from composer.repositories.api_keys import KeyEntry
 from composer.repositories.database import Transaction
 from composer.repositories.openid_logins import LoginEntry
-from composer.repositories.web_sessions import SessionEntry
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line, shorten
 
@@ -32,9 +31,8 @@ MAX_KEYS: Final = 50  # of one person, that are valid at once
 MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
 MAX_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
-LEAST_ID_DIGITS: Final = 8
+MIN_ID_DIGITS: Final = 8
 ENDED: Final = "What this request was let in by has ended since: it opens nothing any more."
-Opening = KeyEntry | SessionEntry | LoginEntry  # what opens a person's memory from outside
 _LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
 
 
@@ -83,37 +81,6 @@ def lifetime_of(text: str) -> timedelta:
     if not timedelta() < lifetime <= MAX_LIFETIME:
         raise BadInput(f"'{shorten(text, 40)}' is no time until a key expires: write 12h, 90d or 4w, at most 10 years.")
     return lifetime
-
-
-def listed(entry: Opening, now: datetime) -> str:
-    """A line of a list, for people: the id by which it is ended, what it is, and when it was used. No secret."""
-    used = "never used" if entry.last_used_at is None else f"last used {entry.last_used_at:%Y-%m-%d %H:%M}"
-    if isinstance(entry, SessionEntry):
-        browser = entry.browser or "a browser"
-        return f"{entry.id.hex[:8]}  web session, {browser}: since {entry.created_at:%Y-%m-%d %H:%M}, {used}"
-    if isinstance(entry, LoginEntry):
-        name = f" as {entry.name}" if entry.name else ""
-        since = f"{entry.created_at:%Y-%m-%d}"
-        return f"{entry.id.hex[:8]}  login, an account at {entry.issuer}{name}: since {since}, {used}"
-    if entry.redirect_uri is not None:
-        return _listed_app(entry, now)
-    whose = f"of {entry.vendor}" if entry.vendor else "your own"
-    until = "" if entry.expires_at is None else f", until {entry.expires_at:%Y-%m-%d}"
-    ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
-    name = "" if entry.name == entry.vendor else f" '{entry.name}'"
-    return (
-        f"{entry.id.hex[:8]}  key {entry.prefix}…{name}, {whose}{ended}: since {entry.created_at:%Y-%m-%d}{until}, "
-        f"{used}; {', '.join(entry.permissions)}"
-    )
-
-
-def _listed_app(entry: KeyEntry, now: datetime) -> str:
-    ended = " (revoked)" if entry.revoked_at is not None else " (expired)" if entry.ended(now) else ""
-    used = "never used" if entry.last_used_at is None else f"last used {entry.last_used_at:%Y-%m-%d %H:%M}"
-    return (
-        f"{entry.id.hex[:8]}  connected app '{entry.name}' at {host_of(entry.redirect_uri or '')}, as "
-        f"{entry.vendor}{ended}: since {entry.created_at:%Y-%m-%d}, {used}; {', '.join(entry.permissions)}"
-    )
 
 
 async def lock_keys(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
@@ -189,19 +156,19 @@ async def create_key(
 
 async def revoke(
     tx: Transaction, id: str, users: Collection[uuid.UUID] | None, now: datetime, *, by: uuid.UUID | None
-) -> Opening:
+) -> StoredCredential:
     """Revoke the key, end the web session or disconnect the login of these users (None: of anyone) whose id begins so,
     and return it.
 
     Raises BadInput for what is no beginning of an id, or of several, and NotFound.
     """
     beginning = id.lower().replace("-", "")
-    if not LEAST_ID_DIGITS <= len(beginning) <= 32 or not set(beginning) <= set("0123456789abcdef"):
-        raise BadInput(f"An id has {LEAST_ID_DIGITS} to 32 of the digits 0-9 and a-f; the list of keys shows them.")
+    if not MIN_ID_DIGITS <= len(beginning) <= 32 or not set(beginning) <= set("0123456789abcdef"):
+        raise BadInput(f"An id has {MIN_ID_DIGITS} to 32 of the digits 0-9 and a-f; the list of keys shows them.")
     stored = await tx.api_keys.all() if users is None else await tx.api_keys.of(sorted(users))
     sessions = await tx.web_sessions.all(now) if users is None else await tx.web_sessions.of(sorted(users), now)
     logins = await tx.openid_logins.all() if users is None else await tx.openid_logins.of(sorted(users))
-    valid: list[Opening] = [*(key for key in stored if not key.ended(now)), *sessions, *logins]
+    valid: list[StoredCredential] = [*(key for key in stored if not key.ended(now)), *sessions, *logins]
     found = [each for each in valid if each.id.hex.startswith(beginning)]
     if not found:
         raise NotFound(_not_valid(beginning, [key for key in stored if key.id.hex.startswith(beginning)]))
@@ -222,15 +189,10 @@ def _not_valid(beginning: str, over: Sequence[KeyEntry]) -> str:
         return f"There is no key, web session or login '{beginning}'."
     [key] = over
     if key.revoked_at is not None:
-        return f"{ended(key)} is revoked already, since {key.revoked_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
-    return f"{ended(key)} has expired on {key.expires_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
-
-
-def ended(entry: Opening) -> str:
-    """What was ended, for people."""
-    if isinstance(entry, KeyEntry):
-        return f"The key {entry.prefix}…" if entry.client is None else f"The connected app '{entry.name}'"
-    return "The web session" if isinstance(entry, SessionEntry) else "The login"
+        return (
+            f"{credential_name(key)} is revoked already, since {key.revoked_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
+        )
+    return f"{credential_name(key)} has expired on {key.expires_at:%Y-%m-%d %H:%M} UTC: it opens nothing."
 
 
 async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:

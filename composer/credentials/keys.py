@@ -7,16 +7,19 @@ guess them.
 
 import hashlib
 import re
+import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from composer.errors import BadInput
+from composer.workspace import tenant_id
 
 SECRET_BYTES: Final = 32
 RENEWED_BYTES: Final = 16  # of these, in a refresh token: the other half stays the same
 MAX_CHARS: Final = 1_024  # of a credential; a longer one is none
 SHOWN_DIGITS: Final = 8
+NO_TENANT: Final = uuid.UUID(int=0)  # has no people, so nothing is found in it
 _TEXT: Final = re.compile(r"(nx[slacr]?)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
 _ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _ESCAPE: Final = re.compile(r"((?:~[0-9a-f]{2})+)", re.ASCII)
@@ -65,6 +68,12 @@ def parse(text: str, kind: Kind) -> Parsed | None:
     except UnicodeDecodeError:
         return None
     return Parsed(kind, tenant) if _escaped(tenant) == found[2] else None
+
+
+def tenant_of(parsed: Parsed | None) -> uuid.UUID:
+    """The id of the tenant that a credential names. What is no credential (None) is looked up in a tenant without
+    people: so it costs the same statement as a wrong one."""
+    return NO_TENANT if parsed is None else tenant_id(parsed.tenant)
 
 
 def digest(text: str) -> bytes:

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from composer.credentials import keys
 from composer.credentials.keys import Kind, Parsed
@@ -29,8 +28,6 @@ from composer.repositories.api_keys import Holder, StoredKey
 from composer.repositories.database import Database
 from composer.settings import Settings, owner_place
 from composer.workspace import tenant_id
-
-NO_TENANT: Final = uuid.UUID(int=0)  # has no people, so nothing is found in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class Resolver:
 
     async def _web_session(self, text: str) -> Principal | None:
         parsed, digest = keys.parse(text, Kind.WEB_SESSION), keys.digest(text)
-        tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
+        tenant = keys.tenant_of(parsed)
         async with self._database.statement(tenant) as tx:
             stored = await tx.web_sessions.find(digest)
         if parsed is None or stored is None or not hmac.compare_digest(stored.digest, digest):
@@ -110,7 +107,7 @@ class Resolver:
             async with self._database.transaction(owner.tenant_id, snapshot=True) as tx:
                 holder = await tx.api_keys.owner(owner.platform, owner.workspace, owner.external_id)
             return None if holder is None else _of_settings(owner, chosen, holder)
-        tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
+        tenant = keys.tenant_of(parsed)
         async with self._database.statement(tenant) as tx:
             stored = await tx.api_keys.find(digest)
         if parsed is None or stored is None or not hmac.compare_digest(stored.digest, digest):
@@ -142,7 +139,7 @@ class Resolver:
     async def granted(self, text: str) -> frozenset[str]:
         """What an access token was given for, also what its person may not do now. Nothing for any other text."""
         parsed = keys.parse(text, Kind.ACCESS_TOKEN)
-        async with self._database.statement(NO_TENANT if parsed is None else tenant_id(parsed.tenant)) as tx:
+        async with self._database.statement(keys.tenant_of(parsed)) as tx:
             stored = await tx.connected_apps.find_access(keys.digest(text))
         return frozenset() if stored is None else frozenset(stored.permissions)
 

@@ -11,7 +11,6 @@ from composer.model import derived_id
 from composer.repositories.database import Database, Transaction
 from composer.repositories.web_sessions import SessionEntry
 from composer.text.cleaning import clean_line
-from composer.workspace import tenant_id
 
 LINK_LIFETIME: Final = timedelta(minutes=5)
 SESSION_LIFETIME: Final = timedelta(days=30)
@@ -20,7 +19,6 @@ LOCAL_LINK: Final = (
     "the address by which others reach it."
 )
 MAX_BROWSER_CHARS: Final = 200
-NO_TENANT: Final = uuid.UUID(int=0)
 USED_LINK: Final = (
     "This link was used already, or is older than five minutes, or a newer one was made: get another one with "
     "/nexus login, in a direct message."
@@ -51,7 +49,7 @@ async def person_of_link(database: Database, code: str, now: datetime) -> str:
     Raises NotFound as `sign_in`.
     """
     parsed = keys.parse(code, Kind.LOGIN_LINK)
-    tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
+    tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant, snapshot=True) as tx:
         name = await tx.login_links.person(keys.digest(code), now)
     if name is None or parsed is None:
@@ -68,7 +66,7 @@ async def sign_in(
     Raises NotFound for a code that is wrong, used, replaced or too old: one sentence for all of them.
     """
     parsed = keys.parse(code, Kind.LOGIN_LINK)
-    tenant = NO_TENANT if parsed is None else tenant_id(parsed.tenant)
+    tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant) as tx:
         user = await tx.login_links.redeem(keys.digest(code), now)
         if user is None or parsed is None:

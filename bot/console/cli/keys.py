@@ -10,7 +10,8 @@ from bot.console.cli.invocation import InWorkspace, Json, OfPlatform, Platform, 
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, ended, lifetime_of, listed
+from composer.credentials.issuing import KeyRequest, lifetime_of
+from composer.credentials.stored import credential_line, credential_name
 
 cli = typer.Typer(name="keys", help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)
 
@@ -73,7 +74,7 @@ def keys_list(json_lines: Json = False) -> None:
                 continue
             render.show(f"{tenant}:")
             for each in found:
-                render.show(f"  {each.user_name}: {listed(each, app.clock.now())}")
+                render.show(f"  {each.user_name}: {credential_line(each, app.clock.now())}")
         if empty and not json_lines:
             render.show("There is no key and no web session. To make a key: nexus keys create --user alice")
 
@@ -93,6 +94,6 @@ def keys_revoke(
         if json_lines:
             print_json({"ended": str(found.id)})
         else:
-            render.show(f"{ended(found)} of {found.user_name} has ended.")
+            render.show(f"{credential_name(found)} of {found.user_name} has ended.")
 
     run_in_app(settings, run, index=False)
