@@ -15,7 +15,7 @@ from composer.repositories.usage import Dimension
 from composer.rights import Act
 from composer.text.dates.named import day_or_words
 from composer.usage.budgets import states
-from composer.usage.report import lines, operation_lines, total, words
+from composer.usage.report import figures_text, lines, operation_lines, total
 
 EVERYONE: Final = "everyone"
 MAX_LINES: Final = 40
@@ -51,15 +51,15 @@ async def _usage(call: Call) -> CommandAnswer:
         text = [f"No call of a model is recorded {whose} {span}."]
     else:
         text = [f"Calls of models {whose} {span}, by {by}:"]
-        text += [f"  {line.words(prices)}" for line in found[:MAX_LINES]]
+        text += [f"  {line.describe(prices)}" for line in found[:MAX_LINES]]
         text += [f"  and {len(found) - MAX_LINES:,} more lines"] if len(found) > MAX_LINES else []
-        text += [f"Together: {words(total(found), prices)}"]
+        text += [f"Together: {figures_text(total(found), prices)}"]
     done = operation_lines(totals, until)
     text += [f"Done over the API {whose}:", *(f"  {line}" for line in done)] if done else []
     text += ["Plan, now:"] if quotas else []
-    text += [f"  {state.words} used" for state in quotas]
+    text += [f"  {state.description} used" for state in quotas]
     text += ["Budgets, now:"] if spent else []
-    text += [f"  {state.words(prices)}" for state in spent]
+    text += [f"  {state.describe(prices)}" for state in spent]
     return CommandAnswer("\n".join(text))
 
 

@@ -13,7 +13,7 @@ from composer.repositories.usage import INSTALLATION, Dimension
 from composer.text.dates.named import day_named
 from composer.usage.budgets import BudgetState, states
 from composer.usage.plans import QuotaState
-from composer.usage.report import UsageLine, lines, operation_lines, total, words
+from composer.usage.report import UsageLine, figures_text, lines, operation_lines, total
 
 INSTALLATION_NAME = "the installation itself (nexus doctor)"
 
@@ -55,11 +55,11 @@ def text(found: TenantUsage, app: App, by: Dimension) -> str:
     """The usage of a tenant, as lines of text."""
     prices = configured_prices(app.settings)
     shown = [f"{found.tenant}, from {found.since} until {found.until}, by {by}:"]
-    shown += [f"  {line.words(prices)}" for line in found.lines] or ["  nothing"]
-    shown += [f"  together: {words(total(found.lines), prices)}"] if len(found.lines) > 1 else []
+    shown += [f"  {line.describe(prices)}" for line in found.lines] or ["  nothing"]
+    shown += [f"  together: {figures_text(total(found.lines), prices)}"] if len(found.lines) > 1 else []
     shown += [f"  over the API in {line}" for line in operation_lines(found.operations, found.until)]
-    shown += [f"  budget: {state.words(prices)}" for state in found.budgets]
-    return "\n".join([*shown, *(f"  plan: {state.words} used" for state in found.quotas)])
+    shown += [f"  budget: {state.describe(prices)}" for state in found.budgets]
+    return "\n".join([*shown, *(f"  plan: {state.description} used" for state in found.quotas)])
 
 
 def as_json(found: TenantUsage, app: App, by: Dimension) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ async def admit(request: Request, meter: OperationMeter, principal: Principal) -
     judge = meter.state if operation is Operation.WRITES else meter.admit
     state = await judge(principal.tenant_id, operation)
     if state is not None and state.is_nearly_used_up:
-        request.state.headers = {QUOTA: f"{state.words}; they begin again on {state.begins_again}"}
+        request.state.headers = {QUOTA: f"{state.description}; they begin again on {state.begins_again}"}
 
 
 def metered_of(request: Request) -> Metered | None:

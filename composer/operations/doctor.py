@@ -4,7 +4,8 @@ import asyncio
 import struct
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Self
@@ -105,9 +106,14 @@ class Doctor:
         ]
         return f"{' and '.join(own)} embedded in {self._settings.home}" if own else "the configured servers"
 
-    async def _opened(self) -> PostgresDatabase:
-        """The migrated database, as the service sees it."""
-        return await PostgresDatabase.open(await self._service_url(), connections=1)
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[PostgresDatabase]:
+        """The migrated database, as the service sees it; closed afterwards."""
+        database = await PostgresDatabase.open(await self._service_url(), connections=1)
+        try:
+            yield database
+        finally:
+            await database.close()
 
     async def _service_url(self) -> ServerUrl:
         self._service = self._service or await prepare(self.where.database, self.where.owner)
@@ -126,11 +132,8 @@ class Doctor:
 
     async def tenant_isolation(self) -> str:
         """Check that the service's role sees no row without naming a tenant."""
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             return await database.check_tenant_isolation()
-        finally:
-            await database.close()
 
     async def restored(self) -> str | None:
         """The backup that the database was restored from, if any."""
@@ -152,13 +155,10 @@ class Doctor:
         if not stored or await pending_migrations(self.where.for_owner):
             await embedder.embed(["ready"])
             return f"{embedder.name}, {embedder.width} dimensions"
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             meter = EmbeddingMeter(embedder, self._probes(database), tokenizer_for)
             await meter.embed(["ready"], Account(INSTALLATION, WorkKind.PROBE))
             await database.require_embedder(embedder.name, embedder.width)
-        finally:
-            await database.close()
         return f"{embedder.name}, {embedder.width} dimensions"
 
     async def model(self, entry: AgentSettings, *, stored: bool) -> str:
@@ -175,13 +175,10 @@ class Doctor:
             async for _ in model.stream(agent, PROBE):
                 pass
             return f"{entry.model} answers"
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             meter = Meter(self._probes(database), model, tokenizer_for, self._clock)
             async for _ in meter.stream(Work(INSTALLATION, WorkKind.PROBE, agent), PROBE):
                 pass
-        finally:
-            await database.close()
         return f"{entry.model} answers"
 
     async def transcription(self, *, stored: bool) -> str:
@@ -192,13 +189,10 @@ class Doctor:
             if not stored or await pending_migrations(self.where.for_owner):
                 await model.transcribe("silence.wav", "audio/wav", SILENCE)
                 return f"{model.name} answers"
-            database = await self._opened()
-            try:
+            async with self._open() as database:
                 meter = TranscriptionMeter(model, self._probes(database))
                 account = Account(INSTALLATION, WorkKind.PROBE)
                 await meter.transcribe("silence.wav", "audio/wav", SILENCE, account, SILENCE_SECONDS)
-            finally:
-                await database.close()
             return f"{model.name} answers"
         finally:
             await model.close()
@@ -230,11 +224,8 @@ class Doctor:
         migrated."""
         if await pending_migrations(self.where.for_owner):
             return None
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             return await server_places(self._settings.mcp[name], self._settings, database)
-        finally:
-            await database.close()
 
     def _probes(self, database: PostgresDatabase) -> CallLedger:
         """The ledger for what the doctor asks itself: of no tenant, and in no budget."""
@@ -245,11 +236,8 @@ class Doctor:
     async def extraction(self) -> str:
         """How memories are extracted, and how many messages wait. Raises Unavailable when conversations are parked."""
         mode = configured_extraction(self._settings)
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             found = await backlog(database)
-        finally:
-            await database.close()
         if found.parked:
             raise Unavailable(
                 f"{counted(found.parked, 'conversation')} parked after {MAX_ATTEMPTS} failures ({found.why}) "
@@ -262,8 +250,7 @@ class Doctor:
         "" when there is nothing to say."""
         prices = configured_prices(self._settings)
         found, degraded = list[str](), False
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             directory = await TenantDirectory.load(self._settings, database)
             operations = OperationMeter(database, self._clock, directory.zone, directory.plan)
             for tenant, slug in await database.tenants():
@@ -272,29 +259,24 @@ class Doctor:
                     spent = states(directory.budgets(tenant), await tx.usage.spent(today))
                     quotas = await operations.quotas(tx, tenant)
                     kinds = await tx.usage.of_everyone(Dimension.KIND, today, today, ())
-                found += [f"{slug}: {state.words(prices)}" for state in spent]
-                found += [f"{slug}: {quota.words} used" for quota in quotas]
+                found += [f"{slug}: {state.describe(prices)}" for state in spent]
+                found += [f"{slug}: {quota.description} used" for quota in quotas]
                 failed = [f"{row.figures.failures:,} of {row.key}" for row in kinds if row.figures.failures]
                 found += [f"{slug}: calls that failed today: {', '.join(failed)}"] if failed else []
                 degraded = degraded or bool(failed) or any(state.refused for state in spent)
                 degraded = degraded or any(quota.used >= quota.most for quota in quotas)
-        finally:
-            await database.close()
         return "; ".join(found), degraded
 
     async def audit(self) -> str:
         """The key of the audit log, and how many rows wait for their seal."""
         keys = await self._keys()
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             lost = sorted(key for key in await latest_keys(database) if not keys.has(key))
             waiting, since = 0, list[datetime]()
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
                     rows, oldest = await tx.audit.count_waiting()
                     waiting, since = waiting + rows, [*since, *([oldest] if oldest else ())]
-        finally:
-            await database.close()
         if lost:
             raise Misconfigured(
                 f"the latest rows are signed with the key {', '.join(lost)}, which is not here: add it to the lines of "
@@ -310,18 +292,14 @@ class Doctor:
     async def job_runs(self) -> JobRuns:
         """The runs of the jobs."""
         now = self._clock.now()
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             ledger = JobLedger(database)
             return JobRuns(now, await ledger.latest(), await ledger.last_done(now), await ledger.last_success())
-        finally:
-            await database.close()
 
     async def erased(self, receipt: str) -> str:
         """Check that nothing of what a receipt names is stored. Raises NotFound for an unknown receipt, and Refused,
         with the places and, where it was imported again, the imports, when something is there."""
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
                     stored = await tx.erasure.receipt(receipt)
@@ -329,8 +307,6 @@ class Doctor:
                     break
             else:
                 raise NotFound(f"There is no receipt '{receipt}'. It stands in the answer to forget or erase.")
-        finally:
-            await database.close()
         found = await find_ids(
             self.where.for_owner, self.where.redis, tenant, lambda id: receipt_digest(stored.key, id) in stored.digests
         )
@@ -347,16 +323,12 @@ class Doctor:
 
     async def _came_back(self, tenant: uuid.UUID, receipt: StoredReceipt) -> str:
         """How what a receipt names came to be stored, as far as that is known, and what to do."""
-        database = await self._opened()
-        try:
-            async with database.transaction(tenant, snapshot=True) as tx:
-                again = [
-                    (each.run, each.begun_at)
-                    for each in await tx.imports.imported_since(receipt.made_at)
-                    if receipt_digest(receipt.key, each.id) in receipt.digests
-                ]
-        finally:
-            await database.close()
+        async with self._open() as database, database.transaction(tenant, snapshot=True) as tx:
+            again = [
+                (each.run, each.begun_at)
+                for each in await tx.imports.imported_since(receipt.made_at)
+                if receipt_digest(receipt.key, each.id) in receipt.digests
+            ]
         if not again:
             return (
                 "no import since has brought it. If a backup from before was restored, erase it again; else tell those "
@@ -371,17 +343,14 @@ class Doctor:
 
     async def skipped(self) -> str:
         """Which messages can't be indexed or extracted from, by the reason; "" when there are none."""
-        database = await self._opened()
         reasons = Counter[str]()
         examples: dict[str, str] = {}
-        try:
+        async with self._open() as database:
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
                     for each in await tx.recall.skipped():
                         reasons[each.why] += each.count
                         examples.setdefault(each.why, each.example)
-        finally:
-            await database.close()
         if not reasons:
             return ""
         listed = "; ".join(f"{count:,} by {why} (such as {examples[why]})" for why, count in reasons.most_common(3))
@@ -392,11 +361,8 @@ class Doctor:
 
     async def backlog(self) -> str:
         """How much is still to be indexed and embedded."""
-        database = await self._opened()
-        try:
+        async with self._open() as database:
             found = await backlog(database)
-        finally:
-            await database.close()
         return (
             f"{counted(found.tenants, 'tenant')}; {counted(found.unindexed, 'message')} to index, "
             f"{counted(found.unembedded, 'item')} to embed"

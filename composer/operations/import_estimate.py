@@ -25,12 +25,12 @@ from composer.text.instructions import template
 
 EXTRACTION: Final = "extraction"
 ANSWER_SHARE: Final = 0.25  # of the messages' tokens, that the statements found in them have; an assumption
-ASK_ABOVE_TOKENS: Final = 1_000_000  # an import that is expected to use more is confirmed first
-ASK_ABOVE_MONEY: Final = Decimal(1)  # in the currency of the settings
+CONFIRM_ABOVE_TOKENS: Final = 1_000_000  # an import that is expected to use more is confirmed first
+CONFIRM_ABOVE_MONEY: Final = Decimal(1)  # in the currency of the settings
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedCalls:
     """Calls of one model for one kind of work. `cost` is None when the model has no price."""
 
     kind: str
@@ -45,7 +45,7 @@ class ImportEstimate:
     """What an import of so many messages is expected to use, if none of them is stored already."""
 
     messages: int
-    parts: tuple[Expected, ...]
+    parts: tuple[ExpectedCalls, ...]
 
     @property
     def tokens(self) -> int:
@@ -58,17 +58,17 @@ class ImportEstimate:
         return sum((part.cost or Decimal(0) for part in self.parts), Decimal(0))
 
     @property
-    def asks(self) -> bool:
+    def needs_confirmation(self) -> bool:
         """Whether a person should confirm it first."""
         unpriced = any(part.cost is None for part in self.parts)
-        return self.cost > ASK_ABOVE_MONEY or (unpriced and self.tokens > ASK_ABOVE_TOKENS)
+        return self.cost > CONFIRM_ABOVE_MONEY or (unpriced and self.tokens > CONFIRM_ABOVE_TOKENS)
 
     def sentence(self, settings: Settings) -> str:
         """The estimate for a person."""
         prices = configured_prices(settings)
         parts = []
         for part in self.parts:
-            cost = "without a price" if part.cost is None else f"about {prices.words(part.cost)}"
+            cost = "without a price" if part.cost is None else f"about {prices.format(part.cost)}"
             tokens = f"{part.usage.prompt_tokens:,} + {part.usage.completion_tokens:,} tokens"
             parts.append(f"{part.kind} with {part.model}: {counted(part.calls, 'call')}, {tokens}, {cost}")
         return (
@@ -89,9 +89,9 @@ class ImportEstimate:
                 continue
             where = f" of the tenant {entry.tenant}" if entry.tenant else ""
             found.append(
-                f"The budget{where} ({budget.words(configured_prices(settings))}) can't hold that: what no longer fits "
-                "is extracted by patterns, and not by the model later. To have the model extract all of it, raise the "
-                f"budget first, or load less at a time, the rest in another {budget.period}."
+                f"The budget{where} ({budget.describe(configured_prices(settings))}) can't hold that: what no longer "
+                "fits is extracted by patterns, and not by the model later. To have the model extract all of it, raise "
+                f"the budget first, or load less at a time, the rest in another {budget.period}."
             )
         return found
 
@@ -112,67 +112,67 @@ class ImportEstimate:
         return found | {"warnings": self.budget_warnings(settings)}
 
 
-def _amount(parts: Sequence[Expected]) -> Amount:
+def _amount(parts: Sequence[ExpectedCalls]) -> Amount:
     tokens = sum(part.usage.prompt_tokens + part.usage.completion_tokens for part in parts)
     return Amount(tokens, sum((part.cost or Decimal(0) for part in parts), Decimal(0)))
 
 
 class ImportEstimator:
-    """Adds up what messages will cost. Without a model it adds up nothing, and its result is None."""
+    """Adds up what messages will cost, conversation by conversation. Without a model its result is None."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         writers = [configured_agent(agent, INSTALLATION).for_summaries.model for agent in settings.agents]
-        reads = settings.has_model_api and configured_extraction(settings) is Extraction.MEM0
-        self._extractor = extraction_model(settings) if reads else ""
-        self._writer = next((model for model in writers if model), "") if settings.has_model_api else ""
-        self._tokenizer = tokenizer_for(self._extractor or self._writer)
-        self._said: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)
+        extracts = settings.has_model_api and configured_extraction(settings) is Extraction.MEM0
+        self._extraction_model = extraction_model(settings) if extracts else ""
+        self._summary_model = next((model for model in writers if model), "") if settings.has_model_api else ""
+        self._tokenizer = tokenizer_for(self._extraction_model or self._summary_model)
+        self._messages: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)
 
     def add(self, place: Hashable, at: datetime, text: str) -> None:
         """Add a message of a conversation."""
-        if self._extractor or self._writer:
-            self._said[place].append((at, self._tokenizer.count(text) + LINE_TOKENS))
+        if self._extraction_model or self._summary_model:
+            self._messages[place].append((at, self._tokenizer.count(text) + LINE_TOKENS))
 
     def result(self) -> ImportEstimate | None:
         """The estimate for all that was added; None when no model will be asked."""
-        talks = [sorted(talk) for talk in self._said.values()]
+        conversations = [sorted(messages) for messages in self._messages.values()]
         parts = []
-        if self._extractor:
-            parts.append(self._expected(EXTRACTION, self._extractor, self._extractions(talks)))
-        if self._writer:
-            parts.append(self._expected("summaries", self._writer, self._summaries(talks)))
+        if self._extraction_model:
+            parts.append(self._expected_calls(EXTRACTION, self._extraction_model, self._extractions(conversations)))
+        if self._summary_model:
+            parts.append(self._expected_calls("summaries", self._summary_model, self._summaries(conversations)))
         found = tuple(part for part in parts if part.calls)
-        return ImportEstimate(sum(map(len, talks)), found) if found else None
+        return ImportEstimate(sum(map(len, conversations)), found) if found else None
 
-    def _expected(self, kind: str, model: str, calls: Sequence[Usage]) -> Expected:
+    def _expected_calls(self, kind: str, model: str, calls: Sequence[Usage]) -> ExpectedCalls:
         usage = sum(calls, Usage())
-        return Expected(kind, model, len(calls), usage, configured_prices(self._settings).cost(model, usage))
+        return ExpectedCalls(kind, model, len(calls), usage, configured_prices(self._settings).cost(model, usage))
 
-    def _extractions(self, talks: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
+    def _extractions(self, conversations: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
         """One call for each batch, each with all the memories that it may be shown."""
-        besides = self._tokenizer.count(template(PROMPT_VERSION)) + MAX_KNOWN_TOKENS
+        overhead = self._tokenizer.count(template(PROMPT_VERSION)) + MAX_KNOWN_TOKENS
         calls = []
-        for talk in talks:
+        for messages in conversations:
             batches: list[list[int]] = [[]]
-            for _, tokens in talk:
+            for _, tokens in messages:
                 full = sum(batches[-1]) + tokens > self._settings.extraction_batch or len(batches[-1]) == MAX_BATCH_SIZE
                 if batches[-1] and full:
                     batches.append([])
                 batches[-1].append(tokens)
-            calls += [Usage(besides + sum(batch), int(sum(batch) * ANSWER_SHARE)) for batch in batches]
+            calls += [Usage(overhead + sum(batch), int(sum(batch) * ANSWER_SHARE)) for batch in batches]
         return calls
 
-    def _summaries(self, talks: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
+    def _summaries(self, conversations: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
         """One call for each session of at least three messages and for each day, and one for each week of its days."""
         zone, calls = self._settings.zone_of(""), list[Usage]()
-        for talk in talks:
-            for first, last in activity_sessions([at for at, _ in talk]):
-                own = [tokens for at, tokens in talk if first <= at <= last]
+        for messages in conversations:
+            for first, last in activity_sessions([at for at, _ in messages]):
+                own = [tokens for at, tokens in messages if first <= at <= last]
                 if len(own) >= MIN_MESSAGES:
                     calls.append(self._summary("session", sum(own)))
             days: defaultdict[date, int] = defaultdict(int)
-            for at, tokens in talk:
+            for at, tokens in messages:
                 days[at.astimezone(zone).date()] += tokens
             of_days = {day: self._summary("day", tokens) for day, tokens in days.items()}
             weeks: defaultdict[date, int] = defaultdict(int)

@@ -50,10 +50,10 @@ class Budget:
             self.money is None or spent.money <= self.money
         )
 
-    def words(self, prices: Prices) -> str:
+    def describe(self, prices: Prices) -> str:
         """The budget for people: "extraction by @nexus: 200,000 tokens and 1.00 USD a day"."""
         limits = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
-        limits += [prices.words(self.money)] if self.money is not None else []
+        limits += [prices.format(self.money)] if self.money is not None else []
         subject = (self.kind.value if self.kind else "all work") + (f" by @{self.agent}" if self.agent else "")
         return f"{subject}: {' and '.join(limits)} a {self.period.value}"
 
@@ -66,14 +66,14 @@ class BudgetState:
     spent: Amount
     refused: int
 
-    def words(self, prices: Prices) -> str:
+    def describe(self, prices: Prices) -> str:
         """The state for people."""
         used = [f"{self.spent.tokens:,} tokens"] if self.budget.tokens is not None else []
-        used += [prices.words(self.spent.money)] if self.budget.money is not None else []
+        used += [prices.format(self.spent.money)] if self.budget.money is not None else []
         were = "was" if self.refused == 1 else "were"
         degraded = f"; {counted(self.refused, 'call')} refused, which {were} {_DEGRADED[self.budget.kind]}"
         refused = degraded if self.refused else ""
-        return f"{self.budget.words(prices)}: {' and '.join(used)} used{refused}"
+        return f"{self.budget.describe(prices)}: {' and '.join(used)} used{refused}"
 
 
 _DEGRADED: Final = {

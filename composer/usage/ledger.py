@@ -115,7 +115,7 @@ class CallLedger:
                 event,
                 tenant=str(account.tenant_id),
                 kind=account.kind.value,
-                budget=budget.words(self._rules.prices),
+                budget=budget.describe(self._rules.prices),
                 until=budget.period.end(today).isoformat(),
             )
         now, then = _WHEN[budget.period]

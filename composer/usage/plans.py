@@ -41,7 +41,7 @@ class QuotaState:
         return self.used > 0 and self.used * whole >= self.most * part
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The state for people: "812 of 1,000 writes of this month"."""
         when = "" if self.begins_again is None else " of this month"
         return f"{self.used:,} of {self.most:,} {self.quota}{when}"
@@ -51,16 +51,15 @@ class QuotaState:
         or EntriesFull."""
         if self.used + times <= self.most:
             return
+        more = "" if times == 1 else f", and {times:,} more do not fit"
         if self.begins_again is None:
-            more = "" if times == 1 else f", and {times:,} more do not fit"
             raise EntriesFull(
                 f"This workspace has {self.used:,} entries, and its plan is for {self.most:,}{more}: put some into "
                 "the trash, or ask its operator for a larger plan."
             )
-        more = "" if times == 1 else f", and {times:,} more do not fit"
         raise QuotaUsedUp(
-            f"This workspace has used {self.words}{more}: they begin again on {self.begins_again}. Its operator can "
-            "set a larger plan.",
+            f"This workspace has used {self.description}{more}: they begin again on {self.begins_again}. Its operator "
+            "can set a larger plan.",
             seconds=seconds,
         )
 

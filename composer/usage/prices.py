@@ -42,7 +42,7 @@ class Prices:
         price = self.of(model)
         return None if price is None else price.of(usage)
 
-    def words(self, amount: Decimal) -> str:
+    def format(self, amount: Decimal) -> str:
         """An amount for people: two digits, or as many as show the first two that are not zero."""
         digits = 2 if amount == 0 or amount >= Decimal("0.1") else 1 - amount.adjusted()
         return f"{amount:,.{digits}f} {self.currency}"

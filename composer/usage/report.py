@@ -1,4 +1,4 @@
-"""Usage in words: the figures of days, agents, rooms, people, kinds of work or models, one line each. Pure."""
+"""Usage for people: the figures of days, agents, rooms, people, kinds of work or models, one line each. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class UsageLine:
     name: str
     figures: Figures
 
-    def words(self, prices: Prices) -> str:
+    def describe(self, prices: Prices) -> str:
         """The line for people."""
-        return f"{self.name}: {words(self.figures, prices)}"
+        return f"{self.name}: {figures_text(self.figures, prices)}"
 
 
 def lines(rows: Sequence[UsageRow], by: Dimension) -> list[UsageLine]:
@@ -64,12 +64,12 @@ def total(found: Iterable[UsageLine]) -> Figures:
     return sum((line.figures for line in found), Figures())
 
 
-def words(figures: Figures, prices: Prices) -> str:
+def figures_text(figures: Figures, prices: Prices) -> str:
     """Figures for people: calls, tokens, and what they cost as far as that is known."""
     parts = [
         counted(figures.calls, "call"),
         f"{figures.prompt_tokens:,} + {figures.completion_tokens:,} tokens",
-        prices.words(figures.cost),
+        prices.format(figures.cost),
     ]
     notes = [
         (figures.cached_tokens, "tokens from the provider's cache"),

@@ -66,7 +66,7 @@ def test_an_estimate_is_priced_by_each_model_and_asks_above_a_limit(tmp_path: ob
     assert extraction.cost == Decimal(used.prompt_tokens + 10 * used.completion_tokens) / 1_000_000
     assert summaries.cost is None
     assert estimate.cost == extraction.cost
-    assert estimate.asks
+    assert estimate.needs_confirmation
     assert "without a price" in estimate.sentence(settings)
 
 

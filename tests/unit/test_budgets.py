@@ -38,7 +38,7 @@ def test_a_model_without_a_price_costs_nobody_knows_what() -> None:
     [("0", "0.00 EUR"), ("1234.5", "1,234.50 EUR"), ("0.25", "0.25 EUR"), ("0.00123", "0.0012 EUR")],
 )
 def test_a_small_amount_shows_its_first_two_digits(amount: str, words: str) -> None:
-    assert PRICES.words(Decimal(amount)) == words
+    assert PRICES.format(Decimal(amount)) == words
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_a_budget_in_money_counts_money() -> None:
 
 def test_the_state_of_a_budget_says_how_much_is_used_and_what_was_refused() -> None:
     (state,) = states([Budget(Period.DAY, tokens=150, kind=EXTRACTION)], SPENT)
-    assert state.words(PRICES) == (
+    assert state.describe(PRICES) == (
         "extraction: 150 tokens a day: 10 tokens used; 2 calls refused, which were extracted by patterns"
     )
     one = replace(state, refused=1)
-    assert one.words(PRICES).endswith("; 1 call refused, which was extracted by patterns")
+    assert one.describe(PRICES).endswith("; 1 call refused, which was extracted by patterns")
 
 
 def test_periods_begin_at_midnight_and_on_the_first() -> None:

@@ -57,7 +57,7 @@ class _Cost:
             print_json({"estimate": estimate.as_json(self._settings)})
         else:
             render.show(estimate.sentence(self._settings))
-        if not estimate.asks or self._confirmed:
+        if not estimate.needs_confirmation or self._confirmed:
             return
         if not sys.stdin.isatty():
             fail(BadInput("Nothing was loaded: to load it at that cost, give the command again with --yes."))
