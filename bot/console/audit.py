@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.commands import audit as in_chat
-from bot.script.places import PLATFORM, external
+from bot.script.places import external
 from composer.app import App
 from composer.audit.chain import Verification
 from composer.errors import BadInput, NotFound
@@ -17,7 +17,7 @@ from composer.text.dates.named import moment_named, moment_text
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
     """Which rows to list. `since` and `until` are times or days, as `moment_named` reads them; `user` is a name in the
-    terminal's workspace, or an id."""
+    terminal's workspace, an id on another platform, or our id."""
 
     since: str | None
     until: str | None
@@ -34,15 +34,15 @@ def audit_query(since: str | None, until: str | None, act: str | None, user: str
     return AuditQuery(start, end, None if act is None else AuditAct(act), user, limit)
 
 
-async def find(app: App, workspace: str, query: AuditQuery) -> list[AuditEvent]:
+async def find(app: App, platform: str, workspace: str, query: AuditQuery) -> list[AuditEvent]:
     """Rows of the tenant of a workspace, newest first. Raises NotFound for an unknown user."""
-    place = app.directory.workspace(PLATFORM, workspace)
+    place = app.directory.workspace(platform, workspace)
     now, zone = app.clock.now(), app.directory.zone(place.tenant_id)
     since, until = (None if each is None else moment_named(each, now, zone) for each in (query.since, query.until))
     async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
         user = None
         if query.user is not None:
-            found = await tx.people.find_user(PLATFORM, place.name, external(query.user))
+            found = await tx.people.find_user(platform, place.name, external(query.user, platform))
             user = _id(query.user) if found is None else found.id
             if user is None:
                 raise NotFound(f"There is no user '{query.user}' in the workspace {workspace}.")

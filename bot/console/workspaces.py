@@ -8,23 +8,48 @@ from composer.errors import NotFound
 
 
 @asynccontextmanager
-async def naming_workspaces(app: App, platform: str, workspace: str) -> AsyncIterator[None]:
-    """Raise NotFound with the workspaces of the platform, if nothing is stored in this one but something is in others:
-    somebody left out `--workspace`."""
+async def naming_workspaces(
+    app: App, platform: str, workspace: str, *, takes_platform: bool = True
+) -> AsyncIterator[None]:
+    """Raise NotFound with what the command may have meant, if nothing is stored in this workspace but something is
+    elsewhere: somebody left out `--workspace`, or `--platform` where the command takes one."""
     try:
         yield
     except NotFound as error:
-        stored = sorted({name for of, name in await _workspaces(app) if of == platform})
-        if workspace in stored or not stored:
+        meant = await meant_workspaces(app, platform, workspace, takes_platform=takes_platform)
+        if not meant:
             raise
-        raise NotFound(
-            f"{error} Nothing is stored in the workspace {workspace}; name another one with -w: {', '.join(stored)}."
-        ) from error
+        raise NotFound(f"{error} {meant}") from error
 
 
-async def _workspaces(app: App) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+async def meant_workspaces(app: App, platform: str, workspace: str, *, takes_platform: bool = True) -> str:
+    """Which workspaces there are, in a sentence with the options that name them; "" if something is stored in the one
+    that was given, or in none."""
+    stored = await _stored(app)
+    others = sorted({of for of, name in stored if name == workspace})
+    here = sorted(name for of, name in stored if of == platform)
+    if workspace in here or not stored:
+        return ""
+    if others and not takes_platform:  # to make an admin, which on a chat platform is the platform's
+        where = f"docs/{others[0]}.md"
+        return f"{workspace} is a workspace of {others[0]}, whose admins {others[0]} names ({where})."
+    if others:
+        return f"{workspace} is a workspace of {' and '.join(others)}: add {' or '.join(map(_option, others))}."
+    if here or not takes_platform:
+        names = f"; name another one with -w: {', '.join(here)}" if here else ""
+        return f"Nothing is stored in the workspace {workspace}{names}."
+    given = ", ".join(f"{_option(of)} -w {name}" for of, name in sorted(stored))
+    return f"Nothing is stored in the workspace {workspace}; name another one: {given}."
+
+
+def _option(platform: str) -> str:
+    return f"--platform {platform}"
+
+
+async def _stored(app: App) -> set[tuple[str, str]]:
+    """(platform, name) of every workspace in which something is stored."""
+    found = set[tuple[str, str]]()
     for tenant, _ in await app.database.tenants():
         async with app.database.transaction(tenant, snapshot=True) as tx:
-            found += await tx.people.workspaces()
+            found |= set(await tx.people.workspaces())
     return found

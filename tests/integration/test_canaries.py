@@ -444,7 +444,7 @@ PROGRAM: Final = {
     "mcp": set(),  # shows what a key opens (tests/integration/test_mcp_rights.py)
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
-    "audit list": {"workspace", "since", "until", "act", "user", "limit", "json_lines"},  # shows ids; below
+    "audit list": {"workspace", "platform", "since", "until", "act", "user", "limit", "json_lines"},  # shows ids; below
     "audit verify": {"json_lines"},  # shows counts and names of tenants; below
     "reembed": {"status", "json_lines"},  # shows counts and names of embedders
 }

@@ -54,3 +54,36 @@ def test_a_missing_workspace_is_named(program: Program) -> None:
     assert (export.status, "--platform" in export.err) == (2, True)
     wrong = program.run("compose", "--platform", "irc", "--as", "U0ALICE", "--room", "C0TOWN", "what?")
     assert wrong.status == 2
+
+
+def test_the_platform_of_a_workspace_is_named_where_it_was_left_out(program: Program) -> None:
+    for given in (("login", "U0ALICE"), ("export", "--user", "U0ALICE"), ("keys", "create", "--user", "U0ALICE")):
+        ran = program.run(*given, "-w", "T0TEAM")
+        assert ran.status == 1
+        assert "T0TEAM is a workspace of slack: add --platform slack." in ran.err
+        there_is_no_default = program.run(*given)
+        assert "Nothing is stored in the workspace default; name another one: --platform slack -w T0TEAM." in (
+            there_is_no_default.err
+        )
+    admin = program.run("admin", "U0ALICE", "-w", "T0TEAM")
+    assert admin.status == 1
+    assert "T0TEAM is a workspace of slack, whose admins slack names (docs/slack.md)." in admin.err
+
+
+def test_the_audit_log_of_a_platforms_workspace_is_listed(program: Program) -> None:
+    slack = ("--platform", "slack", "-w", "T0TEAM")
+    assert program.run("keys", "create", *slack, "--user", "U0ALICE").status == 0
+    listed = program.run("audit", "list", *slack, "--json")
+    assert listed.lines[0]["act"] == "key.created"
+    assert "room.joined" in {line["act"] for line in listed.lines}
+    hers = program.run("audit", "list", *slack, "--user", "U0ALICE", "--act", "key.created", "--json")
+    assert [line["act"] for line in hers.lines] == ["key.created"]
+    none = program.run("audit", "list", *slack, "--act", "exported")
+    assert (none.status, none.out) == (0, "The audit log of the workspace T0TEAM has no such rows.\n")
+    for options in (("-w", "T0TEAM"), ("-w", "T0TEAM", "--json")):
+        wrong = program.run("audit", "list", *options)
+        assert wrong.status == 1
+        assert "T0TEAM is a workspace of slack: add --platform slack." in wrong.err
+    nowhere = program.run("audit", "list", "--platform", "slack", "-w", "T0TEM")
+    assert nowhere.status == 1
+    assert "Nothing is stored in the workspace T0TEM; name another one with -w: T0TEAM." in nowhere.err

@@ -7,10 +7,20 @@ import typer
 from bot.console import audit as auditing
 from bot.console import render
 from bot.console.cli.failing import EXIT_FAILED
-from bot.console.cli.invocation import InWorkspace, Json, load_settings, print_json, read_or_fail, run_in_app
-from bot.console.workspaces import naming_workspaces
-from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
+from bot.console.cli.invocation import (
+    InWorkspace,
+    Json,
+    OfPlatform,
+    Platform,
+    load_settings,
+    print_json,
+    read_or_fail,
+    run_in_app,
+)
+from bot.console.workspaces import meant_workspaces, naming_workspaces
+from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
+from composer.errors import NotFound
 
 cli = typer.Typer(name="audit", help="Show and verify the audit log.", no_args_is_help=True)
 
@@ -27,6 +37,7 @@ def audit_list(
         str | None, typer.Option("--user", help="Only rows by or about this user: a name or an id.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="At most this many rows.")] = 100,
+    platform: OfPlatform = Platform.CONSOLE,
     json_lines: Json = False,
 ) -> None:
     """List who did what to whom and where, by ids, newest first."""
@@ -34,10 +45,14 @@ def audit_list(
     query = read_or_fail(lambda: auditing.audit_query(since, until, act, user, limit))
 
     async def show(app: App) -> None:
-        async with naming_workspaces(app, PLATFORM, workspace):
-            events = await auditing.find(app, workspace, query)
-        if not (events or json_lines):
-            render.show(f"The audit log of the workspace {workspace} has no such rows.")
+        async with naming_workspaces(app, platform, workspace):
+            events = await auditing.find(app, platform, workspace, query)
+        if not events:
+            none = f"The audit log of the workspace {workspace} has no such rows."
+            if meant := await meant_workspaces(app, platform, workspace):
+                raise NotFound(f"{none} {meant}")
+            if not json_lines:
+                render.show(none)
         for event in events:
             if json_lines:
                 print_json(auditing.as_json(event))

@@ -112,7 +112,7 @@ def admin(
     settings = load_settings()
 
     async def grant(app: App) -> None:
-        async with naming_workspaces(app, PLATFORM, workspace):
+        async with naming_workspaces(app, PLATFORM, workspace, takes_platform=False):
             name = await operations.set_admin(app, workspace, user, not remove)
         render.show(f"{name} is {'no longer' if remove else 'now'} an admin of {workspace}.")
 
