@@ -23,14 +23,15 @@ Between the question and the delivery, people may take back what the answer is m
   nobody sees its answer any more; a QUEUED turn is deleted with its question. If the question is erased later, the
   reply is retracted; if the reply is, its post is removed. But the reply to somebody who has opted out stays when Nexus
   itself erases their question, which it does soon after the delivery.
-- While an answer is written, its pieces are shown. Once its question or a source is erased or edited, they are hidden
-  until it is whole (`Drafter.may_show`).
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
   of the room may read. So the asker gets the sentence ROOM_OPENED, as a failure. If a reply is stored by then, it stays
   in the log as a message of the private room, which nobody is shown in the opened one. What an agent posts on its own
   initiative is withdrawn.
+
+Until the answer is whole, people see the pieces of it that the model has written. These are hidden once anything that
+the answer is made of is erased or edited, or the room is opened (`Drafter.may_show`).
 """
 
 from dataclasses import replace
