@@ -1,6 +1,6 @@
 """Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ MAX_THREADS: Final = 100  # of a channel, latest first
 COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in a conversation
 MAX_COMPARED_THREADS: Final = 20  # of a channel, latest first
 MAX_COMPARED_MESSAGES: Final = 500  # of each conversation
-MAX_CHECKED_MESSAGES: Final = 50  # of each conversation: each missing one takes a call
+MAX_CHECKED_MESSAGES: Final = 50  # of each conversation, before all others: each missing one takes a call
 PAGE_SIZE: Final = 200
 CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
 _NO_THREAD: Final = "thread_not_found"
@@ -54,6 +54,7 @@ class SlackHistory:
                 threads.setdefault(thread.name, []).append(thread)
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
+        left: list[tuple[str, ReceivedConversation, Sequence[str]]] = []
         for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
@@ -64,7 +65,12 @@ class SlackHistory:
                 await self._catch_up_channel(channel, known, own_threads)
                 await self._open(channel, asked_at)
                 for each in [*([known] if known is not None else []), *own_threads[:MAX_COMPARED_THREADS]]:
-                    await self._apply_changes(id, each)
+                    left.append((id, each, await self._apply_changes(id, each)))
+            except SlackRefused as error:
+                logger.warning("slack.history_refused", channel=id, error=str(error))
+        for id, each, missing in left:
+            try:
+                await self._apply_changes_of(id, each, missing)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
 
@@ -81,21 +87,20 @@ class SlackHistory:
             at = asked_at - MAX_CLOCK_DIFFERENCE
             await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
-    async def _apply_changes(self, channel: str, seen: ReceivedConversation) -> None:
+    async def _apply_changes(self, channel: str, seen: ReceivedConversation) -> Sequence[str]:
         """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
-        deletion of a file, of which nothing says when it was.
+        deletion of a file, of which nothing says when it was. Returns those that are missing in its history and were
+        not looked up yet.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
         it does not exist; as edited only if it was edited after it was stored: its text may also differ because a name
         in it has changed. Raises SlackRefused or Unavailable when the history could not be read completely; then
         nothing was changed.
         """
-        workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            said = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
-            stored = {*said, *await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)}
+        said, posted = await self._stored(seen)
+        stored = {*said, *posted}
         if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
-            return
+            return ()
         span: dict[str, Any] = {"channel": channel, "oldest": min(stored), "latest": max(stored), "inclusive": True}
         method = "conversations.history"
         if seen.thread is not None:
@@ -107,14 +112,41 @@ class SlackHistory:
                 raise
             messages = []  # nothing of the thread is left
         present = {message["ts"]: message for message in messages if message.get("subtype") != "tombstone"}
+        missing = sorted(stored - present.keys(), reverse=True)  # in a DM also the messages of its threads
+        await self._apply_changes_of(channel, seen, missing[:MAX_CHECKED_MESSAGES])
+        await self._apply_edits(channel, seen, said, present)
+        return missing[MAX_CHECKED_MESSAGES:]
+
+    async def _apply_changes_of(self, channel: str, seen: ReceivedConversation, missing: Sequence[str]) -> None:
+        """The same for messages that are missing in the history of their conversation, of which each is looked up."""
+        if not missing:
+            return
+        found = {ts: await self._look_up(channel, ts) for ts in missing}
         direct, changed_ts = seen.kind is ConversationKind.DM, ts_of(self._app.clock.now())
-        missing = sorted(stored - present.keys())[-MAX_CHECKED_MESSAGES:]  # in a DM also the messages of its threads
-        looked_up = {ts: await self._look_up(channel, ts) for ts in missing}
-        present |= {ts: message for ts, message in looked_up.items() if message is not None}
-        for ts, message in looked_up.items():
+        for ts, message in found.items():
             if message is None:
                 change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
                 await self._inbox.change_message(change)
+        said, _ = await self._stored(seen)
+        await self._apply_edits(channel, seen, said, {ts: each for ts, each in found.items() if each is not None})
+
+    async def _stored(self, seen: ReceivedConversation) -> tuple[dict[str, datetime], dict[str, datetime]]:
+        """What is stored of a conversation's last day: when its people's messages were written or last edited, and when
+        parts of answers were posted, by `ts`."""
+        workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            said = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
+            return said, await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)
+
+    async def _apply_edits(
+        self,
+        channel: str,
+        seen: ReceivedConversation,
+        said: Mapping[str, datetime],
+        present: Mapping[str, dict[str, Any]],
+    ) -> None:
+        """Edit the messages that Slack has in another version than is stored."""
+        direct = seen.kind is ConversationKind.DM
         for ts in sorted(said.keys() & present.keys()):
             edited_ts = str((present[ts].get("edited") or {}).get("ts") or ts)
             lost_file = any(file.get("mode") == "tombstone" for file in present[ts].get("files") or ())

@@ -194,6 +194,29 @@ async def test_messages_edited_while_the_adapter_was_down_are_edited_also_where_
     ]
 
 
+async def test_all_messages_that_were_deleted_while_the_adapter_was_down_are_forgotten_however_many(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # docs/slack.md: what was deleted meanwhile is forgotten. Of a channel that was cleaned up, it was the latest 50.
+    monkeypatch.setattr("bot.slack.history.MAX_CHECKED_MESSAGES", 1)
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    async with office.socket() as running:
+        deleted = [await office.slack.post(office.general, office.bob, f"the code is {n}") for n in range(4)]
+        im = await office.slack.add_im(office.team, office.bob)
+        root = await office.slack.post(im, office.bob, "a root")
+        edited = await office.slack.post(im, office.bob, "in a thread, the code is 4", thread=root)
+        await office.slack.post(im, office.bob, "in a thread, something else", thread=root)
+        await office.answered(3, im)
+        await running.settle()
+    for ts in deleted:
+        await office.slack.delete(office.general, ts)
+    await office.slack.edit(im, edited, "in a thread, nothing")
+    async with office.socket() as running:
+        await running.settle()
+        stored = await running.stored()
+    assert sorted(stored) == ["a root", "in a thread, nothing", "in a thread, something else"]
+
+
 @pytest.mark.parametrize("fault", ["missing_scope", "not_in_channel"])
 async def test_an_unreadable_history_is_not_taken_for_a_deletion(office: Office, fault: str) -> None:
     async with office.socket() as running:
