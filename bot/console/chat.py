@@ -38,6 +38,10 @@ from composer.workspace import Workspace
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
 NOT_STORED: Final = "Your message was not stored: send it again later."
+DELAY_SECONDS: Final = 30.0  # for which a script waits for an answer that is delayed
+DELAYED: Final = (
+    "An answer is still delayed. Once what is wrong is mended, it is shown where nexus chat is started again."
+)
 TERMINAL_COMMANDS: Final = {
     "/as USER": "Write as another user",
     "/room ROOM [THREAD] [--private]": "Go to a room, or to a thread of it",
@@ -72,6 +76,7 @@ class TerminalDelivery:
         self._open: Turn | None = None
         self._expected: set[str] = set()
         self._conversation: uuid.UUID | None = None
+        self.delayed = asyncio.Event()  # set once an answer was delayed
 
     def expect(self, message: str) -> None:
         """Expect an answer to this message."""
@@ -129,21 +134,26 @@ class TerminalDelivery:
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Print that an answer is delayed, and why."""
         render.warn(sentence)
+        self.delayed.set()
+
+
+class _StillDelayed(Unavailable):
+    """An answer to a script is delayed for too long: nobody is there to stop waiting."""
 
 
 class Chat:
     """Reads lines and prints answers until the lines end.
 
     `scripted`: the lines come from a file, whose writer does not see what is refused. A refused change of the user or
-    the place then ends the conversation, because what follows was meant for somewhere else. `failed` says that a line
-    was refused or is no command.
+    the place then ends the conversation, because what follows was meant for somewhere else; and so does an answer that
+    is delayed for long. `refused` counts the lines that were not done, or whose answer is delayed.
     """
 
     def __init__(self, app: App, position: ChatPosition, *, scripted: bool = False) -> None:
         self._app = app
         self._position = position
         self._scripted = scripted
-        self.failed = False
+        self.refused = 0
         self._delivery = TerminalDelivery(app)
         self._hint = ""
         self._resolved: Position | None = None
@@ -155,7 +165,7 @@ class Chat:
         await self._set_position(self._position)
         await self._say_if_new()
         await self._app.turns.adopt()
-        await self._app.turns.settle()
+        await self._settle()
         tenant = self._position.workspace.tenant_id
         looking = asyncio.create_task(due_posts.run(self._app, tenant, lambda: self._resolved))
         try:
@@ -164,7 +174,27 @@ class Chat:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
         if not self._interrupted:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Wait for the answers. Raises _StillDelayed in a script: what is not answered then stays stored, and nothing
+        of it is tried again here."""
+        if not self._scripted:
             await self._app.turns.settle()
+            return
+        self._delivery.delayed.clear()
+        settling = asyncio.create_task(self._app.turns.settle())
+        delay = asyncio.create_task(self._delivery.delayed.wait())
+        try:
+            await asyncio.wait({settling, delay}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({settling}, timeout=DELAY_SECONDS)
+            if not done:
+                raise _StillDelayed(DELAYED)
+            settling.result()
+        finally:
+            for task in (settling, delay):
+                task.cancel()
+            await asyncio.gather(settling, delay, return_exceptions=True)
 
     async def _read(self, lines: AsyncIterator[str]) -> None:
         """Do what each line says."""
@@ -176,8 +206,11 @@ class Chat:
                 try:
                     await self._do(text)
                 except NexusError as error:
-                    self.failed = True
+                    self.refused += 1
                     render.warn(self._refusal(error))
+                    if isinstance(error, _StillDelayed):
+                        render.warn(f"Stopped at '{text}'.")
+                        break
                     if self._scripted and text.partition(" ")[0] in SWITCH_COMMANDS:
                         render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
                         break
@@ -309,7 +342,7 @@ class Chat:
             received = await self._app.receive(position.workspace, [message])
         except Unavailable as error:
             raise Unavailable(f"{error} {NOT_STORED}", operator=f"{for_operator(error)} {NOT_STORED}") from error
-        await self._app.turns.settle()
+        await self._settle()
         self._show_hint(received)
 
     def _show_hint(self, received: Received) -> None:

@@ -108,6 +108,7 @@ def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
     ran = program.run("chat", "--sample", "--as", "carol", input="/frobnicate\n/remember we like the yak\n")
     assert ran.status == 1
     assert "There is no command /nexus frobnicate" in ran.err
+    assert ran.err.splitlines()[-1] == "nexus: 1 line was not done: see above."
     assert "Remembered" in ran.out
     ran = program.run("chat", "--sample", "--room", "general", input="/dm nobody\n/remember the yak is grey\n")
     assert ran.status == 1

@@ -78,8 +78,9 @@ def chat(
             await conversation.run(typed.lines(conversation, history))
         else:
             await conversation.run(chatting.piped())
-            if conversation.failed:
-                raise typer.Exit(EXIT_FAILED)
+            if conversation.refused:
+                lines = "1 line was" if conversation.refused == 1 else f"{conversation.refused:,} lines were"
+                fail(NexusError(f"{lines} not done: see above."))
 
     run_in_app(settings, converse)
 
