@@ -14,12 +14,14 @@ from typer.main import get_command
 
 from bot.console.cli.left_out import arguments
 from bot.console.command_line import cli
+from composer.repositories.audit import AuditAct
 from composer.settings import KNOWN_VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
+OURS = ("nexus", "jobs", "migrate")  # the services that run our image, whose entry point is nexus
 PLACEHOLDER = re.compile(r"[…|\[\]]")
 
 
@@ -104,9 +106,16 @@ def test_every_service_of_the_docs_exists() -> None:
         words = shlex.split(line)[2:]
         if words[0] == "exec":
             assert words[1] in services, line
-            check_nexus(" ".join(words[2:]))
-        elif words[0] in ("logs", "restart"):
+            if words[1] in OURS:
+                check_nexus(shlex.join(words[2:]))
+        elif words[0] == "run":
+            assert words[1] == "--rm", line
+            assert words[2] in OURS, line
+            check_nexus(shlex.join(["nexus", *words[3:]]))
+        elif words[0] in ("logs", "restart", "stop"):
             assert {word for word in words[1:] if not word.startswith("-")} <= services, line
+        elif words[0] == "cp" and ":" in words[1]:
+            assert words[1].partition(":")[0] in services, line
         elif words[0] == "cp":
             assert words[2].partition(":")[0] in services, line
         else:
@@ -131,3 +140,36 @@ def test_every_link_between_pages_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def headings_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+def test_every_link_to_a_heading_leads_to_one() -> None:
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                led_to = (page.parent / target) if target else page
+                assert anchor in headings_of(led_to), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_page_of_the_audit_log_names_every_act() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = text.partition("| acts | recorded when |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([a-z_.]+)`", "\n".join(line.split("|")[1] for line in table.splitlines() if line)))
+    assert named == set(AuditAct)
+
+
+def test_every_line_of_the_log_that_the_docs_name_is_written() -> None:
+    code = "\n".join(
+        path.read_text(encoding="utf-8") for part in ("composer", "bot", "jobs") for path in (ROOT / part).rglob("*.py")
+    )
+    for page in ("operations", "tool-servers", "troubleshooting", "deployment", "slack", "discord"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for event in re.findall(r"`([a-z_]+\.[a-z_]+)`", text):
+            if event not in set(AuditAct) and not re.search(r"\.(py|md|key|heads|env|toml|json|yml|yaml|log)$", event):
+                assert f'"{event}"' in code, f"{page}.md: {event}"
