@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+DATABASE_SETTING: Final = "NEXUS_DATABASE_URL"
+OWNER_SETTING: Final = "NEXUS_OWNER_DATABASE_URL"
 SOCKET: Final = "its socket"
 UNREADABLE: Final = "the configured address"
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -57,13 +59,17 @@ _REDIS_NUMBERS: Final = frozenset({"db", "protocol", "health_check_interval"})
 
 
 class ServerUrl(str):
-    """A server's URL. Its characters are the URL, for drivers; `str()`, `repr()` and formatting give its place."""
+    """A server's URL. Its characters are the URL, for drivers; `str()`, `repr()` and formatting give its place.
+    `setting` is the name of the setting that it comes from, for errors."""
 
-    __slots__ = ()
+    __slots__ = ("setting",)
+    setting: str
 
-    def __new__(cls, url: str = "") -> "ServerUrl":
-        """The URL itself, also of a ServerUrl, whose `str()` is something else."""
-        return super().__new__(cls, str.__str__(url))
+    def __new__(cls, url: str = "", setting: str = "") -> "ServerUrl":
+        """The URL itself, also of a ServerUrl, whose `str()` is something else, and whose `setting` is kept."""
+        made = super().__new__(cls, str.__str__(url))
+        made.setting = setting or (url.setting if isinstance(url, ServerUrl) else DATABASE_SETTING)
+        return made
 
     @property
     def place(self) -> str:
@@ -107,13 +113,13 @@ class ServerUrl(str):
         parts = urlsplit(str.__str__(self))
         query = [(k, v) for k, v in parse_qsl(parts.query) if k not in ("user", *_SECRET_PARAMETERS)]
         netloc = f"{quote(user, safe='')}@{parts.netloc.rpartition('@')[2]}"
-        return ServerUrl(parts._replace(netloc=netloc, query=urlencode(query, safe="/")).geturl())
+        return ServerUrl(parts._replace(netloc=netloc, query=urlencode(query, safe="/")).geturl(), self.setting)
 
     def with_database(self, name: str) -> "ServerUrl":
         """Another database on the same server."""
         parts = urlsplit(str.__str__(self))
         query = [(k, v) for k, v in parse_qsl(parts.query) if k not in ("dbname", "database")]
-        return ServerUrl(parts._replace(path=f"/{name}", query=urlencode(query, safe="/")).geturl())
+        return ServerUrl(parts._replace(path=f"/{name}", query=urlencode(query, safe="/")).geturl(), self.setting)
 
     def libpq_environment(self) -> dict[str, str]:
         """The variables by which PostgreSQL's programs reach this database: arguments would show in process lists."""

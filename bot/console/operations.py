@@ -61,8 +61,8 @@ async def doctor(
             if checks[-1].ok:
                 pending = await probe.pending()
                 detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
-                checks.append(Check("schema", None, detail) if pending else Check("schema", True, "up to date"))
-                if not pending:
+                checks.append(Check("schema", None, detail) if pending else await _check("schema", probe.schema()))
+                if checks[-1].ok:
                     checks.append(await _check("tenant isolation", probe.tenant_isolation()))
                     checks.append(await _check("backlog", probe.backlog()))
                     if skipped := await probe.skipped():
@@ -73,7 +73,8 @@ async def doctor(
                     checks.append(await _check("audit log", probe.audit()))
                     checks += await _jobs(probe, settings)
             checks.append(await _check("cache", probe.cache()))
-        reachable = any(check.name == "database" and check.ok for check in checks)
+        found = {check.name: check.ok for check in checks}
+        reachable = found.get("database") is True and found["schema"] is not False
         if live or settings.embedder == LOCAL_EMBEDDER:
             checks.append(await _check("embedder", probe.embedder(stored=reachable)))
         else:

@@ -40,7 +40,7 @@ from composer.stores.erased_ids import find_ids
 from composer.stores.installation_keys import key_ring, latest_keys
 from composer.stores.mcp_server import McpServer
 from composer.stores.postgres import PostgresDatabase
-from composer.stores.schema import describe, pending_migrations, prepare
+from composer.stores.schema import describe, pending_migrations, prepare, require_known_migrations
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.text.cleaning import clean_line
@@ -129,6 +129,11 @@ class Doctor:
     async def pending(self) -> list[str]:
         """The migrations that are not applied yet."""
         return await pending_migrations(self.where.for_owner)
+
+    async def schema(self) -> str:
+        """Check that this version of Nexus knows all that is applied. Raises Misconfigured."""
+        await require_known_migrations(self.where.for_owner)
+        return "up to date"
 
     async def tenant_isolation(self) -> str:
         """Check that the service's role sees no row without naming a tenant."""

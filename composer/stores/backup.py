@@ -24,7 +24,7 @@ from composer import private_files
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.ports.audit import AuditKeys
 from composer.repositories.audit import Audit, AuditAct, AuditSigner
-from composer.server_urls import ServerUrl
+from composer.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
 from composer.stores.restore import load, row_counts
@@ -217,6 +217,11 @@ class DatabaseBackup:
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
         if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
+            if not await connection.fetchval(queries()["login_owns_database"].sql):
+                raise Misconfigured(
+                    "Only the database's owner may read every tenant, for a backup: set "
+                    f"{OWNER_SETTING} to the owner's URL for this command."
+                )
             raise Misconfigured(
                 "The database user is bound by row-level security, so it can't back up every tenant: "
                 "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."

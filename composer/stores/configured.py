@@ -13,7 +13,7 @@ from composer.ports.clock import Clock
 from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
 from composer.ports.observer import Observer
-from composer.server_urls import ServerUrl
+from composer.server_urls import OWNER_SETTING, ServerUrl
 from composer.settings import LOCAL_EMBEDDER, AgentSettings, McpSettings, Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.mcp_server import McpServer
@@ -200,5 +200,5 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Address
     redis = ServerUrl(settings.redis_url or started.redis_url)
     if settings.database_url is None:
         return Addresses(started.database_url.with_login(SERVICE_ROLE), started.database_url, redis)
-    owner = settings.owner_database_url
-    return Addresses(ServerUrl(settings.database_url), None if owner is None else ServerUrl(owner), redis)
+    owner = settings.owner_database_url and ServerUrl(settings.owner_database_url, OWNER_SETTING)
+    return Addresses(ServerUrl(settings.database_url), owner, redis)

@@ -15,7 +15,7 @@ from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.ports.database import Bits, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
-from composer.server_urls import ServerUrl
+from composer.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.statements import Connection, PostgresStatements, of_tenant
 from sql.loader import migrations, queries
 
@@ -257,24 +257,24 @@ async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
         raise
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
         again = (
-            "; if it is right, run nexus migrate with NEXUS_OWNER_DATABASE_URL: it gives the service's login that "
-            "password again"
+            f"; if it is right, run nexus migrate with {OWNER_SETTING}: it gives the service's login that password "
+            "again"
         )
-        hint = again if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) else ""
+        is_login = isinstance(error, asyncpg.InvalidAuthorizationSpecificationError)
+        hint = again if is_login and url.setting != OWNER_SETTING else ""
         raise Misconfigured(
             "The database refuses Nexus; its admin has to look at that.",
-            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL{hint}.",
+            operator=f"The database at {url.place} refused the connection: {error}. Check {url.setting}{hint}.",
         ) from error
     except asyncpg.ClientConfigurationError as error:  # its text may quote the URL
-        raise Misconfigured(
-            "NEXUS_DATABASE_URL has a parameter that is wrong; docs/settings.md has examples."
-        ) from error
+        raise Misconfigured(f"{url.setting} has a parameter that is wrong; docs/settings.md has examples.") from error
     except asyncpg.InsufficientPrivilegeError as error:
+        remedy = "As the owner, run nexus migrate. It" if url.setting != OWNER_SETTING else "The database's owner"
         raise Misconfigured(
             "The database lacks a right that Nexus needs; its admin has to look at that.",
-            operator=f"The database user at {url.place} lacks a right that Nexus needs ({error}). As the owner, run "
-            "nexus migrate. It needs CREATEROLE and the right to create the extension vector; or let a superuser do "
-            "it beforehand (CREATE EXTENSION vector, for the restore test in template1).",
+            operator=f"The database user at {url.place} lacks a right that Nexus needs ({str(error).splitlines()[0]}). "
+            f"{remedy} needs CREATEROLE and the right to create the extension vector; or let a superuser do it "
+            "beforehand (CREATE EXTENSION vector, for the restore test in template1).",
         ) from error
     except asyncpg.DiskFullError as error:
         raise Unavailable(

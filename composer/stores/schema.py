@@ -109,6 +109,7 @@ async def prepare(database_url: ServerUrl, owner_url: ServerUrl | None) -> Serve
                     f"The database's schema is {len(pending)} migrations behind: run nexus migrate with "
                     "NEXUS_OWNER_DATABASE_URL, the URL of the database's owner."
                 )
+            await _require_known(connection)
             return database_url
         await _migrate(connection)
     if database_url.password:
@@ -173,6 +174,31 @@ async def _pending(connection: asyncpg.Connection) -> list[str]:
     return [step.name for step in migrations() if step.version not in applied]
 
 
+async def require_known_migrations(url: str) -> None:
+    """Check that this version knows every migration that is applied. Raises Misconfigured when an applied file was
+    changed or the database belongs to a newer Nexus."""
+    async with _connected(ServerUrl(url)) as connection:
+        await _require_known(connection)
+
+
+async def _require_known(connection: asyncpg.Connection) -> set[int]:
+    """The versions of the applied migrations. Raises Misconfigured, as `require_known_migrations`."""
+    known = {step.version: step for step in migrations()}
+    applied = {row["version"]: row for row in await connection.fetch(queries()["schema_applied"].sql)}
+    for version, row in applied.items():
+        step = known.get(version)
+        if step is None:
+            raise Misconfigured(
+                f"The database has migration {version:04} ({row['name']}), which this version of Nexus does not know: "
+                "install the newer version that made it."
+            )
+        if step.checksum != row["checksum"]:
+            raise Misconfigured(
+                f"Migration {version:04} ({row['name']}) was changed after it had been applied: restore the file."
+            )
+    return set(applied)
+
+
 async def apply_migrations(url: str) -> list[str]:
     """Apply pending migrations as the owner and return their names.
 
@@ -198,19 +224,7 @@ async def _migrate(connection: asyncpg.Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
     await prepare_role(connection)
     await create_ledger(connection)
-    applied = {row["version"]: row for row in await connection.fetch(queries()["schema_applied"].sql)}
-    known = {step.version: step for step in migrations()}
-    for version, row in applied.items():
-        step = known.get(version)
-        if step is None:
-            raise Misconfigured(
-                f"The database has migration {version:04} ({row['name']}), which this version of Nexus does not know: "
-                "install the newer version that made it."
-            )
-        if step.checksum != row["checksum"]:
-            raise Misconfigured(
-                f"Migration {version:04} ({row['name']}) was changed after it had been applied: restore the file."
-            )
+    applied = await _require_known(connection)
     taken = []
     for step in migrations():
         if step.version in applied:

@@ -17,7 +17,7 @@ import redis.asyncio as redis
 from cachetools import TTLCache
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
@@ -200,6 +200,12 @@ class RedisWorkingCache:
         try:
             return await command
         except (RedisError, OSError, TimeoutError) as error:
+            if AuthenticationError in (type(error), type(error.__cause__)):  # over a socket it is the cause
+                raise Unavailable(
+                    "The working cache refuses Nexus; its admin has to look at that.",
+                    operator=f"The working cache at {self._url.place} refuses the login: check user and password in "
+                    "NEXUS_REDIS_URL.",
+                ) from error
             raise Unavailable(
                 "The working cache does not answer.",
                 operator=f"The working cache at {self._url.place} does not answer: check that Redis or Valkey runs, "

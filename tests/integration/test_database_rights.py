@@ -5,6 +5,7 @@ import math
 import re
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
@@ -395,6 +396,33 @@ async def test_migrate_creates_the_services_login_and_run_needs_no_other(
     assert "the login keeper_service" in checks["tenant isolation"].detail
     async with open_harness(both) as harness:
         assert harness.app.may_back_up
+
+
+async def test_what_only_the_owner_may_do_names_the_owners_setting(
+    settings: Settings, theirs: ServerUrl, tmp_path: Path
+) -> None:
+    login = ServerUrl(theirs.replace("keeper:ow%2Fner@", "keeper_service:secret@"))
+    alone = settings.model_copy(update={"database_url": login})
+    stranger = ServerUrl(theirs.replace("keeper:ow%2Fner@", "stranger:pass@"))
+    with pytest.raises(Misconfigured) as refused:
+        await operations.migrate(alone.model_copy(update={"owner_database_url": stranger}))
+    assert for_operator(refused.value).endswith('role "stranger" does not exist. Check NEXUS_OWNER_DATABASE_URL.')
+    await operations.migrate(alone.model_copy(update={"owner_database_url": theirs}))
+    with pytest.raises(Misconfigured, match="for a backup: set NEXUS_OWNER_DATABASE_URL"):
+        await operations.backup(alone, tmp_path / "x.backup")
+
+
+async def test_the_service_does_not_work_on_the_schema_of_a_newer_nexus(settings: Settings, theirs: ServerUrl) -> None:
+    login = ServerUrl(theirs.replace("keeper:ow%2Fner@", "keeper_service:secret@"))
+    alone = settings.model_copy(update={"database_url": login})
+    await operations.migrate(alone.model_copy(update={"owner_database_url": theirs}))
+    await run_sql(theirs, "INSERT INTO schema_migrations VALUES (9999, 'later', 'x')")
+    newer = "The database has migration 9999 (later), which this version of Nexus does not know"
+    with pytest.raises(Misconfigured, match=re.escape(newer)):
+        await prepare(login, None)
+    checks = {check.name: check for check in await operations.doctor(alone)}
+    assert checks["schema"].detail.startswith(newer)
+    assert [name for name, check in checks.items() if check.ok is False] == ["schema"]
 
 
 async def test_an_owners_url_with_a_password_is_not_enough(theirs: ServerUrl) -> None:

@@ -11,6 +11,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from composer.errors import Unavailable, for_operator
 from composer.layers import working
 from composer.layers.working import (
     BUSY_READ_MESSAGES,
@@ -22,6 +23,7 @@ from composer.layers.working import (
 )
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Trust, Visibility
 from composer.ports.working_cache import Appended
+from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
@@ -280,6 +282,20 @@ async def test_views_expire_after_a_silent_week_and_both_keys_are_on_one_node(re
     assert keys == [f"nexus:{{{ROOM}}}:version", f"nexus:{{{ROOM}}}:working"]
     for key in keys:
         assert 6 * 24 * 3600 < served.ttl(key) <= 7 * 24 * 3600
+
+
+async def test_a_cache_that_refuses_the_login_is_not_taken_for_one_that_is_away(settings: Settings) -> None:
+    assert settings.redis_url is not None
+    cache = RedisWorkingCache(ServerUrl(settings.redis_url.replace("unix://", "unix://nobody@") + "?password=hunter2"))
+    try:
+        with pytest.raises(Unavailable) as refused:
+            await cache.ping()
+    finally:
+        await cache.close()
+    assert str(refused.value) == "The working cache refuses Nexus; its admin has to look at that."
+    told = for_operator(refused.value)
+    assert told.endswith("refuses the login: check user and password in NEXUS_REDIS_URL.")
+    assert "hunter2" not in told
 
 
 async def test_an_unreachable_cache_logs_a_warning_and_loses_no_message(receiver: Receiver, settings: Settings) -> None:
