@@ -19,8 +19,14 @@ MAX_SPELLED: Final = 64  # digits of a number that is also found where it is spe
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
-# What phones type in place of ' " and -.
-_PLAIN = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u201e\u2010\u2012\u2013\u2014\u2212", "'''\"\"\"-----")
+# What phones and other keyboards type in place of ' " and -. Each is also one that is normalised to it.
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u02bb\u02bc\u2032\u2039\u203a`\xb4", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\xab\xbb", '"')
+    | dict.fromkeys("\u2010\u2012\u2013\u2014\u2015\u2043\u2212\u05be", "-")
+)
+_HYPHENS = re.compile("-{2,}")  # phones make one dash of two
+_SPACED_QUOTES = re.compile("(?<=[\u2039\xab])\\s++|(?<!\\s)\\s++(?=[\u203a\xbb])")  # French
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
 # A word, or one character that is neither a word, space, punctuation nor a skin tone: an emoji or another symbol.
 _TOKEN = re.compile("[^\\W_]+|[^\\w\\s!-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\U0001f3fb-\U0001f3ff]")
@@ -59,8 +65,9 @@ def matches(text: str, wanted: str) -> bool:
 
 def comparable(text: str) -> str:
     """A text in one Unicode form, case and spacing, with plain quotes and hyphens, without invisible characters."""
-    folded_case = normalised(text, "NFKC").casefold().translate(_PLAIN).replace("i\u0307", "i")  # of a capital İ
-    return " ".join(_INVISIBLE.sub("", folded_case).split())
+    typed = _SPACED_QUOTES.sub("", text).translate(_PLAIN)
+    folded_case = normalised(typed, "NFKC").casefold().translate(_PLAIN).replace("i\u0307", "i")  # of a capital İ
+    return " ".join(_HYPHENS.sub("-", _INVISIBLE.sub("", folded_case)).split())
 
 
 def _bounded(text: str) -> str:
