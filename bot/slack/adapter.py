@@ -22,6 +22,7 @@ from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.webhook import WebhookResponse
 
 from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
@@ -409,15 +410,17 @@ class SlackAdapter:
             await self.commands.mention(message, words)
 
     async def _on_command(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
-        async def respond_later(message: Message) -> None:
-            await respond(**message, response_type="ephemeral")
+        async def respond_later(message: Message) -> WebhookResponse:
+            return await respond(**message, response_type="ephemeral")  # type: ignore[no-any-return]
 
         message = await self.commands.slash(command, respond_later)
         await (ack(**message, response_type="ephemeral") if message else ack())
 
     async def _on_press(self, ack: Any, respond: Any, body: dict[str, Any]) -> None:
-        async def respond_alone(message: Message) -> None:
-            await respond(**message, response_type="ephemeral", replace_original=False)
+        async def respond_alone(message: Message) -> WebhookResponse:
+            return await respond(  # type: ignore[no-any-return]
+                **message, response_type="ephemeral", replace_original=False
+            )
 
         self.commands.press(body, respond_alone)
         await ack()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
+from slack_sdk.webhook import WebhookResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
@@ -41,10 +42,11 @@ MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 _GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
 _MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
+_OK: Final = 200
 DONE: Final = "Done."  # the answer to a command that returns no text
 
 Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
-Respond = Callable[[Message], Awaitable[None]]
+Respond = Callable[[Message], Awaitable[WebhookResponse]]
 
 
 class SlackCommands:
@@ -167,11 +169,12 @@ class SlackCommands:
         """Answer a command where it was given."""
         answer, address = await self._finished(interrupted.incoming, found), dict(interrupted.address)
         url = address.pop("response_url", None)
-        if url is None:
-            await self._show(address, interrupted.incoming, answer)
-        else:
+        if url is not None:
             respond = partial(_respond, AsyncWebhookClient(url, logger=QUIET))
-            await _show_parts(respond, [part | address for part in answer])
+            answer = await _show_parts(respond, [part | address for part in answer])
+            place, user = interrupted.incoming.place, interrupted.incoming.user
+            address |= {"channel": place.name if _in_room(place) else await self._directory.dm(user)}
+        await self._show(address, interrupted.incoming, answer)  # what Slack takes at that address no more
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
@@ -280,8 +283,8 @@ def _failed(id: str) -> str:
     )
 
 
-async def _respond(address: AsyncWebhookClient, message: Message) -> None:
-    await address.send_dict({**message, "response_type": "ephemeral", "replace_original": False})
+async def _respond(address: AsyncWebhookClient, message: Message) -> WebhookResponse:
+    return await address.send_dict({**message, "response_type": "ephemeral", "replace_original": False})
 
 
 def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:
@@ -297,10 +300,15 @@ def _parts(text: str, button: str | None = None, thread: str = "") -> list[Messa
     return parts
 
 
-async def _show_parts(respond: Respond, parts: list[Message]) -> None:
-    for part in parts:
+async def _show_parts(respond: Respond, parts: list[Message]) -> list[Message]:
+    """Show the parts of an answer, and return those that could not be shown: Slack takes five within half an hour."""
+    for number, part in enumerate(parts):
         try:
-            await respond(part)
+            shown = (await respond(part)).status_code == _OK
         except Exception as error:  # an SDK's, of any kind: the person can repeat the command
             logger.warning("slack.command_unanswered", error=type(error).__name__)
-            return
+            return parts[number:]
+        if not shown:
+            logger.warning("slack.command_unanswered", error="refused")
+            return parts[number:]
+    return []

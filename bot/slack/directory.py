@@ -204,6 +204,14 @@ class SlackDirectory:
         """The channel of our DM with someone. Raises Unavailable and Refused."""
         return await self._dms.get(user, max_age=NO_MAX_AGE)
 
+    async def partner(self, channel: str) -> str:
+        """Who is in a DM with us; "" when Slack does not tell us of that DM. Raises Unavailable."""
+        try:
+            return str((await self._slack.call("conversations.info", channel=channel))["channel"].get("user") or "")
+        except SlackRefused as error:
+            logger.warning("slack.partner_unknown", channel=channel, error=str(error))
+            return ""
+
     def note_dm(self, user: str, channel: str) -> None:
         """Cache the channel of a DM, learnt from a message in it."""
         self._dms.put(user, channel)

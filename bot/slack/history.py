@@ -182,13 +182,15 @@ class SlackHistory:
         id, now = channel["id"], self._app.clock.now()
         kind = _kind(channel)
         oldest = ts_of(now - NEW_CHANNEL_SPAN if seen is None else seen.seen_at - OVERLAP)
-        messages = await self._messages("conversations.history", channel=id, oldest=oldest)
+        found = await self._messages("conversations.history", channel=id, oldest=oldest)
+        joined = _joined(found, (await self._directory.me()).user)
+        messages = [message for message in found if message["ts"] > joined]  # earlier ones are not ours to read
         if seen is None:
-            messages = _since_joining(messages, (await self._directory.me()).user)
             oldest = min((m["ts"] for m in messages), default=ts_of(now))
         known = {thread.thread or "": thread for thread in threads[:MAX_THREADS]}
-        for root in self._active_threads(messages, known, oldest):
-            since = ts_of(known[root].seen_at - OVERLAP) if root in known else oldest
+        since_heard = joined or _first_heard(seen, threads)
+        for root in self._active_threads(found, known, oldest):
+            since = max(ts_of(known[root].seen_at - OVERLAP) if root in known else oldest, since_heard)
             try:
                 replies = await self._messages("conversations.replies", channel=id, ts=root, oldest=since)
             except SlackRefused as error:
@@ -264,7 +266,13 @@ def _kind(channel: dict[str, Any]) -> str:
     return next((kind for flag, kind in _KINDS if channel.get(flag)), "channel")
 
 
-def _since_joining(messages: list[dict[str, Any]], me: str) -> list[dict[str, Any]]:
-    """The messages since we last joined a channel; earlier ones are not ours to read."""
+def _joined(messages: list[dict[str, Any]], me: str) -> str:
+    """When we last joined a channel, by its messages, as the `ts` of that; empty if they do not say."""
     joined = [m["ts"] for m in messages if m.get("subtype") in ("channel_join", "group_join") and m.get("user") == me]
-    return [message for message in messages if message["ts"] > max(joined, default="")]
+    return max(joined, default="")
+
+
+def _first_heard(seen: ReceivedConversation | None, threads: Sequence[ReceivedConversation]) -> str:
+    """The `ts` of the first message that is stored of a channel and its threads: by then we were in it."""
+    heard = [each.first_at for each in (seen, *threads) if each is not None and each.first_at is not None]
+    return ts_of(min(heard)) if heard else ""

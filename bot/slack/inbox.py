@@ -218,6 +218,8 @@ class SlackInbox(PlatformInbox):
         it may be on its way to another process, or be delivered again itself.
         """
         kind = ConversationKind.DM if change.direct else ConversationKind.ROOM
+        if change.direct and not change.user:  # Slack need not tell what was deleted, and so whose it was
+            change = replace(change, user=await self._directory.partner(change.channel))
         text: str | None = None
         people: tuple[str, ...] = ()
         agents: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ class DirectoryChanged:
 
 @dataclass(frozen=True, slots=True)
 class ChannelLost:
-    """We are not told any more who is in a channel: we were taken out of it, or it was archived."""
+    """We are not told any more who is in a channel: we were taken out of it, it was archived, or it has another id."""
 
     channel: str
 
@@ -168,6 +168,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return MembersChanged({event["channel"]: {event["user"]: kind == "member_joined_channel"}}, at)
         case "channel_left" | "group_left" | "group_archive":
             return ChannelLost(event["channel"])
+        case "channel_id_changed":
+            return ChannelLost(event["old_channel_id"])
         case "group_unarchive":
             return ChannelFound(event["channel"])
         case "channel_deleted" | "group_deleted":

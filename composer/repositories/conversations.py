@@ -64,7 +64,8 @@ class NewConversation:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedConversation:
-    """How far a platform's conversation was received: up to the message `seen_id`, sent at `seen_at`."""
+    """How far a platform's conversation was received: up to the message `seen_id`, sent at `seen_at`. `first_at`: when
+    the first stored message was sent, if there is one."""
 
     id: uuid.UUID
     kind: ConversationKind
@@ -73,6 +74,7 @@ class ReceivedConversation:
     user: str | None
     seen_id: str
     seen_at: datetime
+    first_at: datetime | None
 
 
 class Conversations:
@@ -152,6 +154,7 @@ class Conversations:
                 row["user_external_id"],
                 row["seen_id"],
                 row["seen_at"],
+                row["first_at"],
             )
             for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
         ]

@@ -288,7 +288,8 @@ RETURNING previous.recording
 
 -- name: conversations_received
 -- List how far each conversation of a workspace was received, latest first, to resume reading after an outage.
-SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, i.external_id AS user_external_id
+SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, i.external_id AS user_external_id,
+       (SELECT min(m.at) FROM messages AS m WHERE m.tenant_id = c.tenant_id AND m.conversation_id = c.id) AS first_at
 FROM conversations AS c
 LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
                              AND i.workspace = c.workspace

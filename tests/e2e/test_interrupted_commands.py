@@ -18,7 +18,7 @@ from composer.repositories.commands import Commands, CommandState
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord
-from tests.support.interrupting import STAGES, DiscordStage, Stage, stage_of
+from tests.support.interrupting import STAGES, DiscordStage, SlackStage, Stage, stage_of
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 DONE: Final = (
     "`/nexus {} was done, but I was restarted before I could answer. If you need the answer, give the command again."
 )
+RESPONSE_SECONDS: Final = 1801.0  # after which a command's address takes no answer
 AGAIN: Final = "not done: give it again."
 Given = tuple[str, Mapping[str, str | bool]]
 REMEMBER: Final[Given] = ("remember", {"text": "the code is 7"})
@@ -205,6 +206,20 @@ async def test_the_answer_to_an_expired_discord_interaction_comes_by_dm(
     (notice,) = server.messages(server.dm(discord.ada), server.bot)
     assert notice.content == f"`/nexus remember the code is 7` was interrupted by my restart and {AGAIN}"
     assert await remembered(discord.settings) == []
+
+
+@pytest.mark.parametrize("where", ["channel", "dm"])
+async def test_the_answer_to_an_expired_slack_command_comes_where_it_was_given(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    async with stage_of("slack", settings) as stage:
+        await stage.enter(where)
+        await interrupt(stage, monkeypatch, REMEMBER)
+        assert isinstance(stage, SlackStage)
+        await stage.office.slack.advance(RESPONSE_SECONDS)
+        await restart(stage)
+        (found,) = stage.answers()
+        assert found.startswith("Remembered, ")
 
 
 def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,6 +228,19 @@ async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None
         assert "7734" not in prompt
 
 
+async def test_a_deletion_is_followed_also_where_slack_does_not_tell_what_was_deleted(office: Office) -> None:
+    async with office.socket() as running:
+        im = await office.slack.add_im(office.team, office.bob)
+        private = await office.slack.post(im, office.bob, "my salary is 91k")
+        await office.answered(1, im)
+        said = await office.slack.post(office.general, office.bob, "the launch is on Friday")
+        await running.settle()
+        await office.slack.delete(im, private, bare=True)
+        await office.slack.delete(office.general, said, bare=True)
+        await running.settle()
+        assert await running.stored() == []
+
+
 async def test_a_deleted_message_with_replies_is_erased_although_its_thread_remains(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.bob, "the vault code is 7734")

@@ -187,6 +187,33 @@ async def test_messages_from_before_the_agent_joined_are_not_read(office: Office
         assert await running.stored() == ["after you came"]
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_messages_from_before_the_agent_joined_are_read_by_no_later_connection(
+    office: Office, *, again: bool
+) -> None:
+    late = await office.slack.add_channel(office.team, "late", [office.alice], bot=False)
+    if again:
+        await office.slack.join(late, office.team.bot_user)
+    async with office.socket() as running:
+        root = await office.slack.post(late, office.alice, "a thread begins")
+        await office.slack.post(late, office.alice, "a first reply", thread=root)
+        await running.settle()
+        if again:
+            await office.slack.leave(late, office.team.bot_user)
+        await office.slack.post(late, office.alice, "this is not for nexus")
+        await office.slack.post(late, office.alice, "nor is this", thread=root)
+        await office.slack.join(late, office.team.bot_user)
+        await office.slack.post(late, office.alice, "after you came")
+        await office.slack.post(late, office.alice, "a last reply", thread=root)
+        await running.settle()
+        caught_up = running.adapter.caught_up
+        await office.slack.ask_to_reconnect()
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        await running.settle()
+        before = ["a thread begins", "a first reply"] if again else []
+        assert await running.stored() == [*before, "after you came", "a last reply"]
+
+
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
 async def test_a_requested_reconnect_loses_nothing(office: Office, reason: str) -> None:
     async with office.socket() as running:

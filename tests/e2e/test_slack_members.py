@@ -196,3 +196,16 @@ async def test_a_guest_reads_no_channel_in_their_dm(office: Office) -> None:
         await open_rooms(running, guest)
         await until(lambda: certain(running, channel))
         assert not await sees(running, guest)
+
+
+async def test_who_leaves_a_channel_whose_id_has_changed_reads_what_was_said_under_the_old_one_no_more(
+    office: Office,
+) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+        await open_rooms(running, office.bob)
+        assert await sees(running, office.bob)
+        changed = await office.slack.change_id(channel)
+        await office.slack.leave(changed, office.bob)
+        await running.settle()
+        assert not await sees(running, office.bob)

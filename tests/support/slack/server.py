@@ -139,6 +139,15 @@ class SlackServer:
         place.external = True
         self._event(place.team, {"type": "channel_shared", "connected_team_id": "T0OTHER", "channel": channel})
 
+    async def change_id(self, channel: str) -> str:
+        """A private channel gets another id, as when somebody begins to share it outside; returns the new one."""
+        place = self.world.channels.pop(channel)
+        place.id = self.world.id("C")
+        self.world.channels[place.id] = place
+        event = {"type": "channel_id_changed", "old_channel_id": channel, "new_channel_id": place.id}
+        self.world.tell(place.team, event, place, scope="groups:read")
+        return place.id
+
     async def rename(self, channel: str, name: str, by: str) -> None:
         place = self.world.channels[channel]
         place.name = name
@@ -179,9 +188,10 @@ class SlackServer:
         message = place.messages[ts]
         self.world.change(place, message, message["user"], text=text, blocks=rich_text(text))
 
-    async def delete(self, channel: str, ts: str) -> None:
+    async def delete(self, channel: str, ts: str, *, bare: bool = False) -> None:
+        """Delete a message. `bare`: told as in Slack's documentation, without what it was."""
         place = self.world.channels[channel]
-        self.world.remove(place, place.messages[ts])
+        self.world.remove(place, place.messages[ts], bare=bare)
 
     async def delete_channel(self, channel: str) -> None:
         place = self.world.channels[channel]

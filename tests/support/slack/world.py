@@ -120,7 +120,7 @@ class World:
             del message[key]
         self._hidden(channel, "message_changed", ts, message=message, previous_message=before)
 
-    def remove(self, channel: Channel, message: Json) -> None:
+    def remove(self, channel: Channel, message: Json, *, bare: bool = False) -> None:
         """Delete a message; one that has replies leaves a tombstone, which arrives as an edit."""
         if message.get("reply_count") and message.get("subtype") != "tombstone":
             gone = {"subtype": "tombstone", "user": "USLACKBOT", "text": "This message was deleted.", "hidden": True}
@@ -130,7 +130,8 @@ class World:
         parent = channel.messages.get(message.get("thread_ts", ""))
         if parent and parent is not message:
             parent["reply_count"] -= 1
-        self._hidden(channel, "message_deleted", self.ts(), deleted_ts=message["ts"], previous_message=message)
+        before = {} if bare else {"previous_message": message}
+        self._hidden(channel, "message_deleted", self.ts(), deleted_ts=message["ts"], **before)
 
     def _hidden(self, channel: Channel, subtype: str, ts: str, **fields: Any) -> None:
         event = {"type": "message", "subtype": subtype, "hidden": True, "ts": ts, "channel": channel.id, **fields}
