@@ -11,8 +11,8 @@ An *answer* is either a *reply*, which is a message of the log, or a *failure*: 
 there is no reply. A failure is stored with the turn, and is no message of the log.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
-the answer, or when the platform has refused it permanently. When the process ends, the next one goes on from the state
-that the turn has reached.
+the answer, or when the platform has refused it permanently. When the process ends, the next one, or another that runs
+beside it, goes on from the state that the turn has reached.
 
 What an agent posts on its own initiative, such as a reminder, is a turn too. It is stored as ANSWERED, and only
 delivered here. One message, which is the text to post, stands for both its question and its reply.
@@ -21,8 +21,8 @@ Between the question and the delivery, people may take back what the answer is m
 
 - What is *erased* is gone. If the question or the reply is erased before the turn is SENT, the turn is *withdrawn*:
   nobody sees its answer any more; a QUEUED turn is deleted with its question. If the question is erased later, the
-  reply is retracted; if the reply is, its post is removed. But the reply to somebody who has opted out stays when Nexus
-  itself erases their question, which it does soon after the delivery.
+  reply is retracted; if the reply is erased later, so is its post. But the reply to somebody who has opted out stays
+  when Nexus itself erases their question, which it does soon after the delivery.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
   the log and where it was shown. This is done when a source of the reply is erased.
 - A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
@@ -31,7 +31,8 @@ Between the question and the delivery, people may take back what the answer is m
   initiative is withdrawn.
 
 Until the answer is whole, people see the pieces of it that the model has written. These are hidden once anything that
-the answer is made of is erased or edited, or the room is opened (`Drafter.may_show`).
+the answer is made of is erased or edited, or the room is opened (`Drafter.may_show`). The whole answer is judged when
+it is stored: it is retracted if it drew on words that are gone.
 """
 
 from dataclasses import replace
