@@ -75,16 +75,24 @@ class TerminalDelivery:
         self._app = app
         self._open: Turn | None = None
         self._expected: set[str] = set()
+        self._answered: set[str] = set()
         self._conversation: uuid.UUID | None = None
+        self._names_agents = False
         self.delayed = asyncio.Event()  # set once an answer was delayed
 
     def expect(self, message: str) -> None:
         """Expect an answer to this message."""
         self._expected.add(message)
 
-    def show(self, conversation: uuid.UUID | None) -> None:
-        """Print every answer of this conversation from now on, also those to earlier questions."""
-        self._conversation = conversation
+    def settled(self) -> None:
+        """Expect no more answers to what was answered: several agents may answer one message."""
+        self._expected -= self._answered
+        self._answered.clear()
+
+    def show(self, conversation: uuid.UUID | None, *, names_agents: bool) -> None:
+        """Print every answer of this conversation from now on, also those to earlier questions. `names_agents`: say
+        whose each one is."""
+        self._conversation, self._names_agents = conversation, names_agents
 
     def on_start(self, turn: Turn) -> None:
         """Do nothing: a terminal needs no sign that the answer has begun."""
@@ -93,6 +101,7 @@ class TerminalDelivery:
         """Print a chunk at once, unless another answer is being printed."""
         if self._open is None and self._expected and turn.conversation_id == self._conversation:
             self._open = turn
+            render.out.print(self._speaker(turn), end="")
         if self._open is not None and self._open.id == turn.id:
             render.out.print(render.plain(text), end="")
 
@@ -107,13 +116,19 @@ class TerminalDelivery:
             return
         if answer.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
-        self._expected.discard(answer.in_reply_to)
+        self._answered.add(answer.in_reply_to)
         text = answer.failure_details or answer.text  # who sits here runs Nexus
         if self._open is not None and self._open.id == answer.turn.id:
             self._open = None
             render.out.print(f"\n{text}" if answer.failed else "")
         else:
-            render.show(text, style="yellow" if answer.failed else "")
+            render.show(f"{self._speaker(answer.turn)}{text}", style="yellow" if answer.failed else "")
+
+    def _speaker(self, turn: Turn) -> str:
+        """Whose answer it is, where several agents answer."""
+        if not self._names_agents:
+            return ""
+        return f"@{self._app.directory.agents_by_id(turn.tenant_id)[turn.agent_id].slug}: "
 
     async def _place(self, turn: Turn) -> str:
         """Where something is posted that answers nothing."""
@@ -276,7 +291,8 @@ class Chat:
 
     async def _set_position(self, position: ChatPosition) -> None:
         self._resolved = await resolve_position(self._app, position.workspace, position.place, position.user)
-        self._delivery.show(self._resolved.conversation_id)
+        several = len(self._app.directory.agents(position.workspace.tenant_id)) > 1
+        self._delivery.show(self._resolved.conversation_id, names_agents=several and position.place.kind in ROOMS)
         self._position = position
 
     async def _switch_user(self, user: str) -> None:
@@ -343,6 +359,7 @@ class Chat:
         except Unavailable as error:
             raise Unavailable(f"{error} {NOT_STORED}", operator=f"{for_operator(error)} {NOT_STORED}") from error
         await self._settle()
+        self._delivery.settled()
         self._show_hint(received)
 
     def _show_hint(self, received: Received) -> None:

@@ -77,6 +77,18 @@ async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(
     assert (said.count(f"(stored{HINT}"), said.count(NOT_STORED)) == (2, 2)
 
 
+async def test_answers_of_several_agents_say_whose_they_are(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agents = (AgentSettings(), AgentSettings(slug="max", name="Max"))
+    async with open_harness(settings.model_copy(update={"agents": agents})) as harness:
+        await chat_of(harness).run(typed("we ship on Friday", "@max @nexus when do we ship?", "/dm max", "when?"))
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in shown if line.startswith("@")] == ["@nexus", "@max"]
+    assert "we ship on Friday" in "\n".join(shown)
+    assert not [line for line in shown if "earlier question" in line], "both answer the question that was just asked"
+
+
 async def test_a_room_that_holds_nothing_is_called_new(harness: AppHarness, capsys: pytest.CaptureFixture[str]) -> None:
     new = "is new in the workspace acme: it holds nothing yet)"
     await chat_of(harness).run(typed("hello", "/room lab", "/room lab t1", "/room general", "/dm"))
