@@ -43,8 +43,8 @@ from bot.web.routes import (
     teams,
     usage,
 )
-from bot.web.serving import Served
 from bot.web.sessions import ApiSessions
+from bot.web.state import WebState
 from composer import __version__
 from composer.app import App
 
@@ -99,17 +99,17 @@ def web_app(
     per_minute = app.settings.requests_per_minute
     fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
 
-    mcp_endpoint, passing = McpEndpoint(app), Gateway(app)
+    mcp_endpoint, model_gateway = McpEndpoint(app), Gateway(app)
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
         yield
         await mcp_endpoint.close()
-        await passing.close()
+        await model_gateway.close()
         await fair_use.close()
 
     routers = ROUTERS if slack_http is None else (*ROUTERS, slack.router)
-    served = FastAPI(
+    api = FastAPI(
         routes=[route for router in routers for route in router.routes],
         title=TITLE,
         version=__version__,
@@ -129,10 +129,19 @@ def web_app(
     provider = None if found is None else OpenIdProvider(found)
     public_url = app.settings.public_url
     oauth_server = None if public_url is None else OAuthServer(app, public_url, documents)
-    served.state.nexus = Served(
-        app, metrics, connected, fair_use, ApiSessions(app), mcp_endpoint, passing, slack_http, provider, oauth_server
+    api.state.nexus = WebState(
+        app,
+        metrics,
+        connected,
+        fair_use,
+        ApiSessions(app),
+        mcp_endpoint,
+        model_gateway,
+        slack_http,
+        provider,
+        oauth_server,
     )
-    served.router.route_class = JsonRoute
-    add_problems(served)
-    served.openapi = lambda: document(served)  # type: ignore[method-assign]
-    return served
+    api.router.route_class = JsonRoute
+    add_problems(api)
+    api.openapi = lambda: document(api)  # type: ignore[method-assign]
+    return api

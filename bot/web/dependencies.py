@@ -5,14 +5,14 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from bot.web.limits import address_of
-from bot.web.serving import Served
+from bot.web.state import WebState
 
 
-async def _served(request: Request) -> Served:
-    return cast(Served, request.app.state.nexus)
+async def _state(request: Request) -> WebState:
+    return cast(WebState, request.app.state.nexus)
 
 
-Nexus = Annotated[Served, Depends(_served)]
+Nexus = Annotated[WebState, Depends(_state)]
 
 
 async def counted_by_address(request: Request, nexus: Nexus) -> None:

@@ -15,10 +15,10 @@ OF_PARAMETERS: Final = (422,)
 OF_BODIES: Final = (400, 408, 413, 415, 422)
 
 
-def document(served: FastAPI) -> dict[str, Any]:
+def document(api: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of an app, made once."""
-    if served.openapi_schema is None:
-        made = get_openapi(title=served.title, version=served.version, routes=served.routes)
+    if api.openapi_schema is None:
+        made = get_openapi(title=api.title, version=api.version, routes=api.routes)
         made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
         counted = {(method, path.replace(":path", "")) for method, path in OPERATIONS}
         for path, operations in made["paths"].items():
@@ -26,8 +26,8 @@ def document(served: FastAPI) -> dict[str, Any]:
                 _add_refusals(operation)
                 if (method.upper(), path) in counted:
                     _add_quota(operation)
-        served.openapi_schema = made
-    return served.openapi_schema
+        api.openapi_schema = made
+    return api.openapi_schema
 
 
 def _add_refusals(operation: dict[str, Any]) -> None:

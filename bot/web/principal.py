@@ -17,7 +17,7 @@ from bot.web.limits import address_of
 from bot.web.metering import admit
 from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
-from bot.web.serving import Served
+from bot.web.state import WebState
 from composer.credentials.principal import GatewayKey, Permission, Principal
 
 # What tools use. Everything else is their person's own.
@@ -30,7 +30,7 @@ _ADMITTED: Final = "admitted"  # of the state of a request: who asks, where that
 _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a person or of a tool.", auto_error=False)
 
 
-async def principal_of(request: Request, nexus: Served) -> Principal:
+async def principal_of(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
     that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
     nothing left of with 429."""
@@ -67,7 +67,7 @@ class KeyedRoute(JsonRoute):
         setattr(request.state, _ADMITTED, await principal_of(request, request.app.state.nexus))
 
 
-async def gateway_key_of(request: Request, nexus: Served) -> GatewayKey | None:
+async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None:
     """The key without an owner that a request has, if it has one, within its limit of requests."""
     bearer = bearer_of(request)
     found = None if bearer is None else nexus.app.credentials.gateway_key(bearer)

@@ -162,7 +162,7 @@ def invalid_sentence(errors: Sequence[Any]) -> str:
     return f"The {first['loc'][0]} of the request is wrong: {said[:1].lower()}{said[1:]}."
 
 
-def add_problems(served: FastAPI) -> None:
+def add_problems(api: FastAPI) -> None:
     """Let an app answer every error by a problem."""
 
     async def known(_: Request, error: Exception) -> Response:
@@ -173,7 +173,7 @@ def add_problems(served: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         if error.status_code == 405:
-            headers["Allow"] = ", ".join(allowed(served, request))
+            headers["Allow"] = ", ".join(allowed(api, request))
         if isinstance(error, RequestRefused):
             return problem(error.status_code, error.detail, headers, code=error.code)
         return problem(error.status_code, "", headers)
@@ -186,18 +186,18 @@ def add_problems(served: FastAPI) -> None:
         assert isinstance(error, ClientDisconnect)
         return problem(400, "The request's body is not whole.")  # nobody reads it
 
-    served.add_exception_handler(NexusError, known)
-    served.add_exception_handler(ClientDisconnect, left)
-    served.add_exception_handler(HTTPException, refused)
-    served.add_exception_handler(RequestValidationError, invalid)
+    api.add_exception_handler(NexusError, known)
+    api.add_exception_handler(ClientDisconnect, left)
+    api.add_exception_handler(HTTPException, refused)
+    api.add_exception_handler(RequestValidationError, invalid)
 
 
-def allowed(served: FastAPI, request: Request) -> list[str]:
+def allowed(api: FastAPI, request: Request) -> list[str]:
     """The methods that the address of a request takes, over all routes that have it."""
     methods: set[str] = set()
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in served.router.routes):
+        if any(route.matches(scope)[0] is Match.FULL for route in api.router.routes):
             methods |= {method, "HEAD"} if method == "GET" else {method}
     return sorted(methods)
 

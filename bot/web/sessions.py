@@ -1,5 +1,5 @@
-"""Sessions over the API: what is said there is received and answered as on a chat platform. An answer is delivered by
-being stored: whoever waits for it is told, whoever has left reads it later."""
+"""Sessions over the API: messages there are received and answered as on a chat platform. An answer is delivered by
+being stored: clients that wait for it get an event, clients that have left read it later."""
 
 import asyncio
 import secrets
@@ -25,7 +25,7 @@ from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import API, api_workspace, message_id
 
-LOOK_SECONDS: Final = 2.0  # between looks at a turn that nothing is heard of, and at the credential of who waits
+LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
 USED_AGAIN: Final = "That id was used for another message in this session: use a new one for each message."
 ERASED_BEFORE: Final = "A message with that id was erased: send it again with a new id."
 NOT_ANSWERED: Final = "Something went wrong with this answer: ask again."
@@ -34,7 +34,7 @@ REVOKED: Final = "The key is not valid any more."
 
 
 class EventKind(StrEnum):
-    """What may be heard of a turn."""
+    """The kinds of events of a turn."""
 
     START = "start"  # it is known which turn it is
     CHUNK = "chunk"
@@ -60,8 +60,8 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is heard of a turn. `text` is a chunk, or a sentence; of an answer all of it. `view` is set at the
-    end, if the turn is still stored."""
+    """An event of a turn. `text` is a chunk or a sentence; of an answer all of it. `view` is set at the end, if the
+    turn is still stored."""
 
     kind: EventKind
     text: str = ""
@@ -70,14 +70,15 @@ class Event:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class _Listener:
-    """Somebody who waits for a turn; forgotten as soon as nobody holds it."""
+    """A client that waits for a turn, with the events that it has not taken yet. Dropped as soon as nobody refers to
+    it."""
 
     turn: uuid.UUID
-    heard: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+    events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StoredQuestion:
     """A question that is stored: its session, and its turn. `new`: it was not stored before. `ephemeral`: it is stored
     until its answer is there."""
 
@@ -90,13 +91,13 @@ class Asked:
 
 
 class SessionDelivery:
-    """Tells those who wait in this process what becomes of their turns (composer.turn.delivery.Delivery)."""
+    """Gives the events of turns to those who wait for them in this process (composer.turn.delivery.Delivery)."""
 
     def __init__(self) -> None:
         self._listeners: WeakSet[_Listener] = WeakSet()
 
     def listen(self, turn: uuid.UUID) -> _Listener:
-        """Hear what becomes of a turn from now on, for as long as the result is held."""
+        """Collect the events of a turn from now on, for as long as the caller refers to the listener."""
         listener = _Listener(turn)
         self._listeners.add(listener)
         return listener
@@ -106,24 +107,24 @@ class SessionDelivery:
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Pass on a chunk."""
-        self._tell(turn, Event(EventKind.CHUNK, text))
+        self._notify(turn, Event(EventKind.CHUNK, text))
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Pass on why there is no answer yet."""
-        self._tell(turn, Event(EventKind.DELAY, sentence))
+        self._notify(turn, Event(EventKind.DELAY, sentence))
 
     async def deliver(self, answer: OutgoingAnswer) -> None:
         """Say that the answer is there. It is stored, so nothing else is to be done."""
-        self._tell(answer.turn, Event(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
+        self._notify(answer.turn, Event(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
 
     async def abandon(self, turn: Turn) -> None:
         """Say that there will be no answer."""
-        self._tell(turn, Event(EventKind.FAILED, ERASED))
+        self._notify(turn, Event(EventKind.FAILED, ERASED))
 
-    def _tell(self, turn: Turn, event: Event) -> None:
+    def _notify(self, turn: Turn, event: Event) -> None:
         for listener in list(self._listeners):
             if listener.turn == turn.id:
-                listener.heard.put_nowait(event)
+                listener.events.put_nowait(event)
 
 
 class ApiSessions:
@@ -142,7 +143,7 @@ class ApiSessions:
             raise NotFound("There is no such organisation.")
         return SessionOwner(api_workspace(tenant, slug), user, grants)
 
-    async def ask(self, owner: SessionOwner, said: Said) -> Asked:
+    async def ask(self, owner: SessionOwner, said: Said) -> StoredQuestion:
         """Store what is said, and let it be answered. The same message again, by its id, changes nothing.
 
         Raises as `open_session`, BadInput for the id of another message, Conflict for that of an erased one, and
@@ -163,66 +164,68 @@ class ApiSessions:
         if stored is not None and stored.text != session.incoming.text:
             raise BadInput(USED_AGAIN)
         ephemeral = stored is None or stored.ephemeral  # None: it is answered and erased by now
-        return Asked(owner, session, turn, bool(received.new), ephemeral, listener)
+        return StoredQuestion(owner, session, turn, bool(received.new), ephemeral, listener)
 
-    async def follow(self, asked: Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[Event, None]:
-        """What becomes of a question, until its answer is there. `is_valid` says whether whoever waits may still use
-        their credential; it is asked again and again, and the last event is REVOKED when they may not. Once something
-        that the answer is made from was erased or edited, nothing is heard of it until it is whole."""
-        loop, tenant = asyncio.get_running_loop(), asked.owner.workspace.tenant_id
+    async def follow(
+        self, question: StoredQuestion, is_valid: Callable[[], Awaitable[bool]]
+    ) -> AsyncGenerator[Event, None]:
+        """The events of a question's turn, until its answer is there. `is_valid` says whether whoever waits may still
+        use their credential; it is asked again and again, and the last event is REVOKED when they may not. Once
+        something that the answer is made from was erased or edited, no chunk of it follows until it is whole."""
+        loop, tenant = asyncio.get_running_loop(), question.owner.workspace.tenant_id
         yield Event(EventKind.START)
-        checked, sentence, heard, may_show = loop.time(), NOT_ANSWERED, None, True
-        if not asked.new and (end := await self._end(asked, heard, sentence)) is not None:
+        checked, sentence, event, may_show = loop.time(), NOT_ANSWERED, None, True
+        if not question.new and (end := await self._end(question, event, sentence)) is not None:
             yield end
             return
         while True:
             try:
                 async with asyncio.timeout(self._look_seconds):
-                    heard = await asked.listener.heard.get()
+                    event = await question.listener.events.get()
             except TimeoutError:
-                heard = None
+                event = None
             if loop.time() - checked >= self._look_seconds:
                 checked = loop.time()
                 if not await is_valid():
                     yield Event(EventKind.REVOKED, REVOKED)
                     return
-                if heard is not None and not asked.ephemeral and await self._is_erased(asked):
+                if event is not None and not question.ephemeral and await self._is_erased(question):
                     yield Event(EventKind.FAILED, ERASED)
                     return
                 with suppress(Unavailable):
-                    may_show = may_show and await self._app.drafter.may_show(tenant, asked.turn) is not False
-            if heard is not None and heard.kind is EventKind.CHUNK and not may_show:
+                    may_show = may_show and await self._app.drafter.may_show(tenant, question.turn) is not False
+            if event is not None and event.kind is EventKind.CHUNK and not may_show:
                 yield Event(EventKind.WAIT)
                 continue
-            if heard is not None and heard.kind in (EventKind.CHUNK, EventKind.DELAY):
-                sentence = heard.text if heard.kind is EventKind.DELAY else sentence
-                yield heard
+            if event is not None and event.kind in (EventKind.CHUNK, EventKind.DELAY):
+                sentence = event.text if event.kind is EventKind.DELAY else sentence
+                yield event
                 continue
-            end = await self._end(asked, heard, sentence)
+            end = await self._end(question, event, sentence)
             if end is not None:
                 yield end
                 return
             yield Event(EventKind.WAIT)
 
-    async def _end(self, asked: Asked, heard: Event | None, sentence: str) -> Event | None:
-        """How a turn has ended; None while it has not. What is stored counts, also when something else was heard: it
-        may have been taken back meanwhile."""
+    async def _end(self, question: StoredQuestion, event: Event | None, sentence: str) -> Event | None:
+        """How a turn has ended; None while it has not. What is stored counts, also where the last event says
+        something else: the answer may have been retracted meanwhile."""
         try:
-            view = await self.view(asked.owner, asked.turn)
+            view = await self.view(question.owner, question.turn)
         except NotFound:
-            told = heard is not None and heard.kind is EventKind.ANSWER and asked.ephemeral
-            return heard if told else Event(EventKind.FAILED, ERASED)
+            answered = event is not None and event.kind is EventKind.ANSWER and question.ephemeral
+            return event if answered else Event(EventKind.FAILED, ERASED)
         if view.text is not None:
             return Event(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
-        if heard is None and view.abandoned:
+        if event is None and view.abandoned:
             return Event(EventKind.FAILED, sentence, view)
         return None
 
-    async def _is_erased(self, asked: Asked) -> bool:
+    async def _is_erased(self, question: StoredQuestion) -> bool:
         """Whether a question is gone; while the database does not answer, it is not."""
         try:
-            async with self._app.database.transaction(asked.owner.workspace.tenant_id, snapshot=True) as tx:
-                await get_turn(tx, asked.owner, asked.turn)
+            async with self._app.database.transaction(question.owner.workspace.tenant_id, snapshot=True) as tx:
+                await get_turn(tx, question.owner, question.turn)
         except NotFound:
             return True
         except Unavailable:

@@ -179,7 +179,7 @@ async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_mode
     await sessions.served.forget(alice, None, "s1", None)
     pieces = 300_000
     for _ in range(pieces):
-        asked.listener.heard.put_nowait(Event(EventKind.CHUNK, "zqword"))
+        asked.listener.events.put_nowait(Event(EventKind.CHUNK, "zqword"))
     events = [event async for event in sessions.served.follow(asked, valid)]
     assert (events[-1].kind, events[-1].text) == (EventKind.FAILED, ERASED)
     assert len(events) < pieces
@@ -203,7 +203,7 @@ async def test_a_stream_says_nothing_more_of_an_answer_once_what_it_is_made_from
     await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
     pieces, heard = 20_000, list[Event]()
     for _ in range(pieces):
-        asked.listener.heard.put_nowait(Event(EventKind.CHUNK, "zqword"))
+        asked.listener.events.put_nowait(Event(EventKind.CHUNK, "zqword"))
     async for event in sessions.served.follow(asked, valid):
         heard.append(event)
         if len(heard) == pieces:

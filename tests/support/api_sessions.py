@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.web.sessions import ApiSessions, Asked, Event, EventKind, TurnView
+from bot.web.sessions import ApiSessions, Event, EventKind, StoredQuestion, TurnView
 from composer.app import App
 from composer.repositories.sessions import Exchange
 from composer.sessions.history import list_exchanges
@@ -41,14 +41,14 @@ class Sessions:
         id = options.pop("id", None) or f"q{self.numbers}"
         return Said(text, options.get("agent"), options.get("session", "s1"), options.get("project"), id)
 
-    async def ask(self, bearer: SessionOwner, text: str, **options: Any) -> Asked:
+    async def ask(self, bearer: SessionOwner, text: str, **options: Any) -> StoredQuestion:
         """Store a question; its answer is on its way."""
         self.harness.clock.tick()
         return await self.served.ask(bearer, self.said(text, **options))
 
-    async def end(self, asked: Asked) -> Event:
+    async def end(self, question: StoredQuestion) -> Event:
         """How a question ends."""
-        return [event async for event in self.served.follow(asked, valid)][-1]
+        return [event async for event in self.served.follow(question, valid)][-1]
 
     async def answer(self, bearer: SessionOwner, text: str, **options: Any) -> str:
         """Ask, and wait for the answer; then index everything."""

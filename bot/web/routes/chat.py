@@ -18,11 +18,11 @@ from bot.web.metering import metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
-from bot.web.serving import Served
-from bot.web.sessions import REVOKED, Asked, Event, EventKind, TurnView
+from bot.web.sessions import REVOKED, Event, EventKind, StoredQuestion, TurnView
 from bot.web.shapes.entries import Named
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
+from bot.web.state import WebState
 from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
 from composer.model import TurnState
@@ -159,16 +159,16 @@ async def chat(
     owner = await _owner(nexus, principal)
     id = message.id or idempotency_key or uuid.uuid4().hex
     said = Said(message.content, message.agent, message.session, message.project, id)
-    asked = await nexus.sessions.ask(owner, said)
+    question = await nexus.sessions.ask(owner, said)
     if (metered := metered_of(request)) is not None:
-        metered.is_counted = not asked.new
+        metered.is_counted = not question.new
     is_valid = credential_check(request, nexus.app, principal, Permission.CHAT)
     if wants_events(request, asked=message.stream):
-        return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
-    ended = [heard async for heard in nexus.sessions.follow(asked, is_valid)][-1]
+        return StreamingResponse(_stream(nexus, question, is_valid), media_type=EVENT_STREAM)
+    ended = [turn_event async for turn_event in nexus.sessions.follow(question, is_valid)][-1]
     if ended.kind is EventKind.REVOKED:
         raise RequestRefused(401, REVOKED, {"WWW-Authenticate": "Bearer"})
-    return _json(_ended(asked, ended))
+    return _json(_ended(question, ended))
 
 
 @router.get("/chat/turns/{turn}", response_model=Answer, responses=documented(404))
@@ -228,36 +228,38 @@ async def forget(
     return _json(Forgotten(receipt=receipt.id or None, erased=erased, text=str(receipt)))
 
 
-async def _owner(nexus: Served, principal: Principal) -> SessionOwner:
+async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
     """The person who asks. Raises Refused for a credential without the permission."""
     principal.require(Permission.CHAT)
     return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
 
 
-async def _stream(nexus: Served, asked: Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+async def _stream(
+    nexus: WebState, question: StoredQuestion, is_valid: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[bytes, None]:
     """An answer as server-sent events."""
-    async for heard in nexus.sessions.follow(asked, is_valid):
-        match heard.kind:
+    async for turn_event in nexus.sessions.follow(question, is_valid):
+        match turn_event.kind:
             case EventKind.START:
-                yield event("start", to_json(_begun(asked)))
+                yield event("start", to_json(_begun(question)))
             case EventKind.CHUNK | EventKind.DELAY:
-                yield event(heard.kind, to_json({"text": heard.text}))
+                yield event(turn_event.kind, to_json({"text": turn_event.text}))
             case EventKind.WAIT:
                 yield HEARTBEAT
             case EventKind.ANSWER:
-                yield event("reply", to_json(_ended(asked, heard)))
+                yield event("reply", to_json(_ended(question, turn_event)))
             case EventKind.FAILED:
-                yield event("failed", to_json(_ended(asked, heard)))
+                yield event("failed", to_json(_ended(question, turn_event)))
             case EventKind.REVOKED:
-                yield event("failed", to_json({"turn": asked.turn, "text": heard.text}))
+                yield event("failed", to_json({"turn": question.turn, "text": turn_event.text}))
     yield event("done", b"{}")
 
 
-def _begun(asked: Asked) -> Answer:
-    session = asked.session
+def _begun(question: StoredQuestion) -> Answer:
+    session = question.session
     project = None if session.project is None else Named(id=session.project.id, name=session.project.slug)
     return Answer(
-        turn=asked.turn,
+        turn=question.turn,
         state=TurnStatus.QUEUED,
         session=session.conversation.name,
         agent=session.agent.slug,
@@ -270,12 +272,12 @@ def _begun(asked: Asked) -> Answer:
     )
 
 
-def _ended(asked: Asked, heard: Event) -> Answer:
+def _ended(question: StoredQuestion, turn_event: Event) -> Answer:
     """The last of a turn that was waited for. Without a view it is not stored any more."""
-    if heard.view is not None and heard.view.text is not None:
-        return _answer(heard.view).model_copy(update={"opens": asked.session.opens})
-    state = TurnStatus.FAILED if heard.kind is EventKind.FAILED else TurnStatus.ANSWERED
-    return _begun(asked).model_copy(update={"state": state, "text": heard.text})
+    if turn_event.view is not None and turn_event.view.text is not None:
+        return _answer(turn_event.view).model_copy(update={"opens": question.session.opens})
+    state = TurnStatus.FAILED if turn_event.kind is EventKind.FAILED else TurnStatus.ANSWERED
+    return _begun(question).model_copy(update={"state": state, "text": turn_event.text})
 
 
 def _answer(view: TurnView) -> Answer:

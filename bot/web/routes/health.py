@@ -15,7 +15,7 @@ from bot.web.metrics import CONTENT_TYPE
 from bot.web.principal import Bearer
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.serving import Served
+from bot.web.state import WebState
 from composer.entries.probe import probe_entries
 from composer.errors import NexusError, where_raised
 from composer.operations.backlog import Backlog, backlog
@@ -97,7 +97,7 @@ async def probe(nexus: Nexus, principal: Bearer) -> Working:
     return Working(working=True, latency_ms=Milliseconds(create=took.create, list=took.list, delete=took.delete))
 
 
-async def _read_installation(nexus: Served) -> None:
+async def _read_installation(nexus: WebState) -> None:
     app = nexus.app
     found: Backlog = await backlog(app.database)
     successes = await app.ledger.last_success()

@@ -15,7 +15,7 @@ from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.pages import HEADERS, button, link, page
 from bot.web.principal import Bearer
 from bot.web.problems import documented, header
-from bot.web.returning import way_back
+from bot.web.return_cookie import return_address
 from bot.web.router import Router
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.principal import Source
@@ -75,7 +75,7 @@ def signed_in_with(request: Request, cookie: str, public_url: str | None) -> Res
     """The answer that gives a browser the cookie of its web session, and leads it back to the app that brought it here,
     or to a page without any code."""
     name, secure = cookie_name(public_url)
-    answer = RedirectResponse(way_back(request, public_url) or SIGNED_IN, 303, HEADERS)
+    answer = RedirectResponse(return_address(request, public_url) or SIGNED_IN, 303, HEADERS)
     lifetime = int(SESSION_LIFETIME.total_seconds())
     answer.set_cookie(name, cookie, lifetime, path="/", secure=secure, httponly=True, samesite="lax")
     return answer

@@ -10,7 +10,7 @@ from bot.web.mcp.scopes import scope_needed
 from bot.web.oauth.metadata import RESOURCE_PATH, challenge
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused
-from bot.web.serving import Served
+from bot.web.state import WebState
 from composer.credentials.principal import Principal, Source
 
 
@@ -29,7 +29,7 @@ router = APIRouter(dependencies=[Depends(_require_on)])
 class _Handed(Response):
     """The answer that the MCP server gives to a request."""
 
-    def __init__(self, nexus: Served, body: bytes) -> None:
+    def __init__(self, nexus: WebState, body: bytes) -> None:
         """`body` is that of the request, which was read."""
         super().__init__()
         self._nexus = nexus
@@ -55,7 +55,7 @@ async def mcp(request: Request, nexus: Nexus, principal: Bearer) -> Response:
     return _Handed(nexus, body)
 
 
-async def _require_scope(request: Request, nexus: Served, principal: Principal, body: bytes) -> None:
+async def _require_scope(request: Request, nexus: WebState, principal: Principal, body: bytes) -> None:
     """Return if a connected app was given what it calls a tool for. Raises RequestRefused with 403, which has clients
     ask their person for it. What the person may not do now is said by the tool instead: asking would not help."""
     if scope_needed(body, principal.permissions) is None:

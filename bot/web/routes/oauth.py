@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 
-from bot.web import pages, returning
+from bot.web import pages, return_cookie
 from bot.web.credentials import cookie_name, only_cookie, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.limits import address_of
@@ -23,7 +23,7 @@ from bot.web.oauth.server import OAuthServer
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import OPENID_PATH
-from bot.web.serving import Served
+from bot.web.state import WebState
 from composer.credentials import connected_apps
 from composer.credentials.connected_apps import AppRequest
 from composer.credentials.keys import SECRET_BYTES
@@ -77,7 +77,7 @@ async def authorize(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
         return _signed_in_first(request, nexus)
     said = _once(request.query_params.multi_items())
     answer = await _asked(request, nexus, oauth, principal, said)
-    returning.drop(answer, oauth.public_url)
+    return_cookie.delete(answer, oauth.public_url)
     return answer
 
 
@@ -114,7 +114,7 @@ async def register(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
 
 async def _asked(
     request: Request,
-    nexus: Served,
+    nexus: WebState,
     oauth: OAuthServer,
     principal: Principal,
     said: Mapping[str, str],
@@ -152,7 +152,7 @@ async def _asked(
     return consent_page(client, asked, person, shown, token, said, wrong)
 
 
-async def _person(nexus: Served, principal: Principal, asked: AppRequest) -> tuple[str, list[str]]:
+async def _person(nexus: WebState, principal: Principal, asked: AppRequest) -> tuple[str, list[str]]:
     """Whose memory it is about, and as which tools they have allowed the same before. Raises Refused for who may
     connect no app."""
     async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
@@ -162,7 +162,7 @@ async def _person(nexus: Served, principal: Principal, asked: AppRequest) -> tup
     return f"{name} of {principal.tenant}", [each.vendor for each in before if each.vendor is not None]
 
 
-async def _connected(nexus: Served, oauth: OAuthServer, principal: Principal, asked: AppRequest, vendor: str) -> str:
+async def _connected(nexus: WebState, oauth: OAuthServer, principal: Principal, asked: AppRequest, vendor: str) -> str:
     secret = secrets.token_bytes(SECRET_BYTES)
     async with nexus.app.database.transaction(principal.tenant_id) as tx:
         code = await connected_apps.connect(tx, principal, asked, vendor, secret, nexus.app.clock.now())
@@ -176,11 +176,11 @@ def _is_remembered(request: Request, asked: AppRequest) -> bool:
     return not leads_to_loopback(asked.redirect_uri) and request.query_params.get("prompt") != "consent"
 
 
-def _signed_in_first(request: Request, nexus: Served) -> Response:
+def _signed_in_first(request: Request, nexus: WebState) -> Response:
     provider, settings = nexus.app.settings.openid, nexus.app.settings
     more = "" if provider is None else pages.link(OPENID_PATH, f"Or sign in with {provider.host}")
     answer = pages.page(SIGN_IN_FIRST, more, status=401)
-    if not returning.keep(answer, request.url.query, settings.public_url):
+    if not return_cookie.store(answer, request.url.query, settings.public_url):
         answer = pages.page(SIGN_IN_FIRST.rpartition(" It leads")[0] + TOO_LONG, more, status=401)
     answer.headers.update(HEADERS)
     return answer

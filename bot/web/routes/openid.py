@@ -20,7 +20,7 @@ from bot.web.pages import page
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
-from bot.web.serving import Served
+from bot.web.state import WebState
 from composer.credentials import openid
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.openid import OpenIdAccount
@@ -48,7 +48,7 @@ class _Flow:
     """A sign-in that is under way in one browser: what its cookie holds."""
 
     provider: OpenIdProvider
-    nexus: Served
+    nexus: WebState
     session: dict[str, Any]
 
     def kept(self, answer: Response) -> Response:
@@ -71,7 +71,7 @@ async def _flow(request: Request, nexus: Nexus) -> _Flow:
     return flow
 
 
-def _cookie(nexus: Served) -> tuple[str, bool]:
+def _cookie(nexus: WebState) -> tuple[str, bool]:
     name, secure = cookie_name(nexus.app.settings.public_url)
     return name + COOKIE_SUFFIX, secure
 

@@ -22,11 +22,11 @@ from bot.web.metering import metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
-from bot.web.serving import Served
 from bot.web.sessions import REVOKED
 from bot.web.shapes.entries import Kind
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Count, Flag
+from bot.web.state import WebState
 from composer.credentials.principal import Principal
 from composer.entries.access import access_for_reading
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
@@ -196,7 +196,7 @@ async def search(
     return Response(_result(asked, None, _Used()).model_dump_json(), media_type="application/json")
 
 
-async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
+async def _ask(nexus: WebState, principal: Principal, body: Question) -> _Asked:
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
     project, name = None, ""
     if body.project is not None or body.answer:  # else the search gathers all that it needs
@@ -221,7 +221,9 @@ async def _ask(nexus: Served, principal: Principal, body: Question) -> _Asked:
     return _Asked(reader, agent, found, prompt)
 
 
-async def _stream(nexus: Served, asked: _Asked, is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
+async def _stream(
+    nexus: WebState, asked: _Asked, is_valid: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[bytes, None]:
     """What was found, and the answer, as server-sent events."""
     yield event("start", to_json(_result(asked, None, _Used())))
     text, usage = "", _Used()
@@ -243,7 +245,7 @@ async def _stream(nexus: Served, asked: _Asked, is_valid: Callable[[], Awaitable
 
 
 async def _parts(
-    nexus: Served, asked: _Asked, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
+    nexus: WebState, asked: _Asked, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[AnswerPart | None, None]:
     """The parts of an answer, as `watched` gives them. Raises Conflict as soon as something of what was found was
     changed, or may not be read any more."""

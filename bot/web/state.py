@@ -16,7 +16,7 @@ from composer.app import App
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class WebState:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
     `fair_use` counts requests; `sessions` answers what people say; `mcp` serves MCP clients; `gateway` passes requests
     on to model servers; `slack` takes Slack's events, where they come by HTTP; `openid` signs people in by their

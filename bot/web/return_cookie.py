@@ -1,4 +1,4 @@
-"""Where a browser goes on after signing in: back to the request of an app that brought it, and nowhere else."""
+"""The cookie by which a browser, once it is signed in, comes back to the request of an app that brought it."""
 
 import base64
 import binascii
@@ -15,19 +15,19 @@ SECONDS: Final = 600
 MAX_CHARS: Final = 3_000  # of the parameters: a browser keeps 4,096 bytes of a cookie
 
 
-def keep(answer: Response, query: str, public_url: str | None) -> bool:
-    """Have the browser come back to a request of an app, by its parameters; False where these are too long for that."""
+def store(answer: Response, query: str, public_url: str | None) -> bool:
+    """Store the parameters of an app's request in the browser; False where they are too long for a cookie."""
     if len(query) > MAX_CHARS:
         return False
-    name, secure = _cookie(public_url)
+    name, secure = _name(public_url)
     text = base64.urlsafe_b64encode(query.encode()).decode()
     answer.set_cookie(name, text, SECONDS, path="/", secure=secure, httponly=True, samesite="lax")
     return True
 
 
-def way_back(request: Request, public_url: str | None) -> str | None:
-    """The address of the request that the browser came from, if it came from one."""
-    text = only_cookie(request, _cookie(public_url)[0])
+def return_address(request: Request, public_url: str | None) -> str | None:
+    """The address of the app's request that brought the browser; None where none did."""
+    text = only_cookie(request, _name(public_url)[0])
     if text is None:
         return None
     try:
@@ -37,12 +37,12 @@ def way_back(request: Request, public_url: str | None) -> str | None:
     return f"{AUTHORIZE}?{query}" if query.isprintable() and " " not in query else None
 
 
-def drop(answer: Response, public_url: str | None) -> None:
-    """Forget where the browser came from."""
-    name, secure = _cookie(public_url)
+def delete(answer: Response, public_url: str | None) -> None:
+    """Delete the cookie."""
+    name, secure = _name(public_url)
     answer.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
 
 
-def _cookie(public_url: str | None) -> tuple[str, bool]:
+def _name(public_url: str | None) -> tuple[str, bool]:
     name, secure = cookie_name(public_url)
     return name + SUFFIX, secure
