@@ -37,9 +37,9 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.digests import DueDigests
-from composer.scheduled.due import DuePosts
+from composer.scheduled.due_posts import DuePosts
 from composer.scheduled.quotas import QuotaNotices
-from composer.scheduled.refused import RefusedReminders
+from composer.scheduled.refusals import RefusedReminders
 from composer.scheduled.reminders import DueReminders
 from composer.server_urls import ServerUrl
 from composer.settings import Settings

@@ -40,7 +40,7 @@ async def _catch_up(call: Call) -> CommandAnswer:
 
 async def _brief(call: Call, missed: Missed) -> str:
     """A summary of what no day's summary tells of."""
-    untold, writer = missed.untold, next((agent for agent in call.agents if agent.for_summaries.model), None)
+    untold, writer = missed.unsummarised, next((agent for agent in call.agents if agent.for_summaries.model), None)
     if not untold:
         return ""
     tenant = call.workspace.tenant_id

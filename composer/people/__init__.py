@@ -1,1 +1,2 @@
-"""What a person can see of what is stored about them, take with them, and change the reach of."""
+"""What a person does with what is stored about them: see it, catch up on it, take it with them, set it and have it
+erased."""

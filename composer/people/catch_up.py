@@ -19,12 +19,12 @@ from composer.text.names import speaker_label
 from composer.visibility import AccessContext
 
 WEEK: Final = timedelta(days=7)
-FIRST_VISIT: Final = WEEK  # of what somebody is told who never wrote there
+FIRST_VISIT: Final = WEEK  # what somebody catches up on who never wrote there
 MAX_MESSAGES: Final = 1_000  # that are read
 MAX_MENTIONS: Final = 10  # messages to the person that are listed
 MAX_NAMES: Final = 5
 MAX_QUOTE_CHARS: Final = 160
-MAX_UNTOLD: Final = 300  # messages that are summed up at once
+MAX_UNSUMMARISED: Final = 300  # messages that are summed up at once
 MAX_CHARS: Final = 1_900  # of the answer: what one message of every platform takes
 MAX_MENTION_CHARS: Final = 900  # of them, of the messages to the person
 REST: Final = "The rest does not fit here: ask for less, such as catch-up 2 hours."
@@ -48,10 +48,10 @@ class Missed:
     more: bool = False
 
     @property
-    def untold(self) -> list[Message]:
-        """The messages that no summary tells of, the latest 300 of them."""
-        told = [(day.starts_at, day.ends_at) for day in self.days]
-        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in told)][-MAX_UNTOLD:]
+    def unsummarised(self) -> list[Message]:
+        """The messages that are in no summary, the latest 300 of them."""
+        spans = [(day.starts_at, day.ends_at) for day in self.days]
+        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in spans)][-MAX_UNSUMMARISED:]
 
 
 async def read_missed(
@@ -69,7 +69,7 @@ async def read_missed(
     today = day_of(now, zone)[0]
     first = day_of(start, zone)[0 if day_of(start, zone)[0] == start else 1]
     days: list[ReadableSummary] = []
-    # A day whose summary is still to be written, or to be written anew, is told from its messages.
+    # Of a day whose summary is still to be written, or to be written anew, the messages are summed up.
     if first < today and not await tx.digests.awaits_summaries(room, namespace, ("day",), first, today):
         days = await tx.digests.summaries(readable, room, "day", first, today)
     oldest = others[0][0].at if others else now
@@ -78,8 +78,8 @@ async def read_missed(
 
 
 async def still_holds(tx: Transaction, access: AccessContext, missed: Missed) -> bool:
-    """Whether what was missed may still be told: the asker may read the room, which is the one that it was, and nothing
-    of it was erased or edited since. Raises NotFound if they may not participate any more."""
+    """Whether what was missed may still be shown: the asker may read the room, which is the one that it was, and
+    nothing of it was erased or edited since. Raises NotFound if they may not participate any more."""
     readable = visibility.readable_conversation(access)
     if not all(readable.admits(message) for message, _ in missed.messages):
         return False
@@ -89,8 +89,8 @@ async def still_holds(tx: Transaction, access: AccessContext, missed: Missed) ->
 
 def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     """The answer, which fits one message of every platform: how much was said by whom, the messages that mention the
-    person with links to them where the platform has them, the summaries of days, and the `brief` summary of what no day
-    tells of. Of too many days the latest are told, and a sentence says that there are more."""
+    person with links to them where the platform has them, the summaries of days, and the `brief` summary of the
+    messages in none of them. Of too many days the latest are shown, and a sentence says that there are more."""
     since = f"{missed.since.astimezone(zone):%a %Y-%m-%d %H:%M}"
     head = f"Since you last wrote here ({since})" if missed.since_own else f"Since {since}"
     if not missed.messages:
@@ -103,13 +103,13 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_mention_lines(missed, link, zone)]
     left = MAX_CHARS - len("\n".join((*lines, last, REST))) - 2
     title = "In short:" if not missed.days else "Besides these days:"
-    told = _latest([f"{title}\n{brief}"] if brief else [], left)
+    briefs = _latest([f"{title}\n{brief}"] if brief else [], left)
     days = _day_lines(missed.days, zone)
-    shown = _latest(days, left - sum(len(each) + 1 for each in told))
-    whole = len(shown) == len(days) and (bool(told) or not brief)
-    if brief and not told:
-        told = [shorten(f"{title} {brief}", max(left - sum(len(each) + 1 for each in shown), len(title) + 1))]
-    return "\n".join((*lines, *shown, *told, *([] if whole else [REST]), last))
+    shown = _latest(days, left - sum(len(each) + 1 for each in briefs))
+    whole = len(shown) == len(days) and (bool(briefs) or not brief)
+    if brief and not briefs:
+        briefs = [shorten(f"{title} {brief}", max(left - sum(len(each) + 1 for each in shown), len(title) + 1))]
+    return "\n".join((*lines, *shown, *briefs, *([] if whole else [REST]), last))
 
 
 def _mention_lines(missed: Missed, link: Link, zone: tzinfo) -> list[str]:

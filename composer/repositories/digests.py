@@ -81,12 +81,12 @@ class Digests:
         return None if row is None else _digest(row)
 
     async def take_due(
-        self, now: datetime, served: Sequence[str], room: uuid.UUID | None, but: Sequence[uuid.UUID]
+        self, now: datetime, served: Sequence[str], room: uuid.UUID | None, excluded: Sequence[uuid.UUID]
     ) -> Digest | None:
-        """The earliest digest that is due where this process delivers and that no other process holds, `but` for those
+        """The earliest digest that is due where this process delivers and that no other process holds, except for those
         of some rooms, locked until the transaction ends; of one `room` only, if it is given."""
         row = await self._sql.fetch_one(
-            "digest_take_due", now=now, served=list(served), but_ids=list(but), position_id=room
+            "digest_take_due", now=now, served=list(served), excluded_ids=list(excluded), position_id=room
         )
         return None if row is None else _digest(row, row["platform"])
 

@@ -51,7 +51,7 @@ class OperationCount:
 
 @dataclass(frozen=True, slots=True)
 class DueNotice:
-    """An admin who is to be told that most of a quota is used, and where."""
+    """An admin who is to be notified that most of a quota is used, and where."""
 
     month: date
     quota: str
@@ -131,19 +131,20 @@ class OperationTotals:
         await self._sql.execute("quota_lock")
 
     async def put_notices(self, month: date, quota: str, used: int, most: int) -> int:
-        """Note for each admin that most of a quota is used; returns how many were not told so in this month."""
+        """Note for each admin that most of a quota is used; returns how many were not notified of that in this
+        month."""
         rows = await self._sql.fetch("quota_notices_put", month=month, quota=quota, used=used, most=most)
         return len(rows)
 
     async def take_notice(
-        self, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+        self, served: Sequence[str], position: Position | None = None, excluded: Sequence[uuid.UUID] = ()
     ) -> DueNotice | None:
-        """A notice that is not told yet, where this process delivers, `but` for some users, locked until the
-        transaction ends. With a `position`, only for who is there."""
+        """A notice that is not posted yet, where this process delivers, except for the `excluded` users, locked until
+        the transaction ends. With a `position`, only for who is there."""
         row = await self._sql.fetch_one(
             "quota_notice_take",
             served=list(served),
-            but_ids=list(but),
+            excluded_ids=list(excluded),
             position_user_id=None if position is None else position.user_id,
         )
         if row is None:
@@ -152,10 +153,10 @@ class OperationTotals:
             row["month"], row["quota"], row["user_id"], row["used"], row["most"], row["platform"], row["workspace"]
         )
 
-    async def mark_told(self, notice: DueNotice, now: datetime) -> None:
-        """Record that an admin is told, in the transaction that stores the post."""
+    async def mark_notified(self, notice: DueNotice, now: datetime) -> None:
+        """Record that an admin was notified, in the transaction that stores the post."""
         await self._sql.execute(
-            "quota_notice_told", month=notice.month, quota=notice.quota, user_id=notice.user, now=now
+            "quota_notice_mark_notified", month=notice.month, quota=notice.quota, user_id=notice.user, now=now
         )
 
     async def delete_notices_before(self, month: date) -> None:

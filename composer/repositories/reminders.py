@@ -104,15 +104,16 @@ class Reminders:
         return [_reminder(row) for row in rows if owned.admits(row["user_id"])]
 
     async def take_due(
-        self, now: datetime, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+        self, now: datetime, served: Sequence[str], position: Position | None = None, excluded: Sequence[uuid.UUID] = ()
     ) -> DueReminder | None:
-        """The earliest reminder that is due where this process delivers and that no other one holds, `but` for some,
-        locked until the transaction ends. With a `position`, one that is posted there, or in a DM of who is there."""
+        """The earliest reminder that is due where this process delivers and that no other one holds, except for the
+        `excluded`, locked until the transaction ends. With a `position`, one that is posted there, or in a DM of who is
+        there."""
         row = await self._sql.fetch_one(
             "reminder_take_due",
             now=now,
             served=list(served),
-            but_ids=list(but),
+            excluded_ids=list(excluded),
             position_id=None if position is None else position.conversation_id,
             position_user_id=None if position is None else position.user_id,
         )
@@ -127,18 +128,19 @@ class Reminders:
 
     async def mark_refused(self, turn: uuid.UUID) -> None:
         """Record that the platform will never accept what a turn posts, if that is a reminder in a room or a thread: it
-        is not posted again, and who asked is to be told."""
+        is not posted again, and who asked is to be notified."""
         await self._sql.execute("reminders_refuse", turn_id=turn)
 
     async def take_refused(
-        self, served: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+        self, served: Sequence[str], position: Position | None = None, excluded: Sequence[uuid.UUID] = ()
     ) -> RefusedReminder | None:
-        """The earliest reminder that was refused where this process delivers, whose person is to be told, and that no
-        other one holds, `but` for some, locked until the transaction ends. With a `position`, only of who is there."""
+        """The earliest reminder that was refused where this process delivers, whose person is to be notified, and that
+        no other one holds, except for the `excluded`, locked until the transaction ends. With a `position`, only of who
+        is there."""
         row = await self._sql.fetch_one(
             "reminder_take_refused",
             served=list(served),
-            but_ids=list(but),
+            excluded_ids=list(excluded),
             position_user_id=None if position is None else position.user_id,
         )
         if row is None:
@@ -147,9 +149,9 @@ class Reminders:
             _reminder(row), row["platform"], row["workspace"], row["room"], row["opted_out"], row["isolated"]
         )
 
-    async def mark_told(self, id: uuid.UUID) -> None:
-        """End a reminder that was refused: its person is told in the same transaction."""
-        await self._sql.execute("reminder_told", id=id)
+    async def mark_notified(self, id: uuid.UUID) -> None:
+        """End a reminder that was refused: its person is notified in the same transaction."""
+        await self._sql.execute("reminder_mark_notified", id=id)
 
     async def end(self, ids: Sequence[uuid.UUID]) -> int:
         """End reminders: they are not posted again. Returns how many of them were open."""

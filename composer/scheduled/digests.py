@@ -12,7 +12,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.digests import Digest, DigestPeriod
 from composer.repositories.reminders import Position
 from composer.repositories.scheduled import PostKind
-from composer.scheduled.due import NotYet
+from composer.scheduled.due_posts import NotYet
 from composer.scheduled.posts import Post, store_post
 from composer.summaries.periods import Period, day_of, week_of
 from composer.text.dates.repeats import EVERY_DAY, MONDAY, Repeat
@@ -29,7 +29,7 @@ def digest_times(period: DigestPeriod, hour: int) -> Repeat:
 
 
 class DueDigests:
-    """The digests that are due (composer.scheduled.due.Source)."""
+    """The digests that are due (composer.scheduled.due_posts.PostSource)."""
 
     kind: Final = PostKind.DIGESTS
 
@@ -51,10 +51,10 @@ class DueDigests:
         now: datetime,
         served: Sequence[str],
         position: Position | None,
-        but: Sequence[uuid.UUID],
+        excluded: Sequence[uuid.UUID],
     ) -> Digest | None:
         """The earliest digest that is due."""
-        return await tx.digests.take_due(now, served, None if position is None else position.conversation_id, but)
+        return await tx.digests.take_due(now, served, None if position is None else position.conversation_id, excluded)
 
     def id_of(self, due: Digest) -> uuid.UUID:
         """The room's id."""

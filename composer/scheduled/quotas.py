@@ -1,4 +1,4 @@
-"""Quotas that are nearly used up: each admin is told in their DM, once in a month."""
+"""Quotas that are nearly used up: each admin is notified in their DM, once in a month."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ WHAT_THEN: Final = {
 
 
 class QuotaNotices:
-    """The notices that admins are still to be told (composer.scheduled.due.Source)."""
+    """The notices that admins are still to get (composer.scheduled.due_posts.PostSource)."""
 
     kind: Final = PostKind.QUOTAS
 
@@ -37,10 +37,10 @@ class QuotaNotices:
         now: datetime,
         served: Sequence[str],
         position: Position | None,
-        but: Sequence[uuid.UUID],
+        excluded: Sequence[uuid.UUID],
     ) -> DueNotice | None:
         """The earliest notice."""
-        return await tx.operations.take_notice(served, position, but)
+        return await tx.operations.take_notice(served, position, excluded)
 
     def id_of(self, due: DueNotice) -> uuid.UUID:
         """The admin: what can't be posted to them is left out until the next look, with all else that is for them."""
@@ -49,13 +49,13 @@ class QuotaNotices:
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: DueNotice, now: datetime) -> Turn | None:
         """Store the sentence as a post in the admin's DM with the first agent."""
         agent, number = self._agents(tenant)[0], self._locks.number
-        await tx.operations.mark_told(due, now)
+        await tx.operations.mark_notified(due, now)
         post = Post(f"quota:{due.quota}:{due.month.isoformat()}", notice_text(due), due.platform, ())
         return await store_dm_post(tx, tenant, due.user, due.workspace, agent, post, number, now)
 
 
 def notice_text(due: DueNotice) -> str:
-    """What an admin is told."""
+    """The text of a notice."""
     when = "" if due.quota == ENTRIES else " this month"
     what = {TOKENS: "tokens of models"}.get(due.quota, due.quota)
     said = f"This workspace has used {due.used:,} of the {due.most:,} {what} that its plan has{when}."

@@ -19,7 +19,7 @@ LATE: Final = timedelta(minutes=5)  # after which a reminder says that it is lat
 
 
 class DueReminders:
-    """The reminders that are due (composer.scheduled.due.Source)."""
+    """The reminders that are due (composer.scheduled.due_posts.PostSource)."""
 
     kind: Final = PostKind.REMINDERS
 
@@ -40,10 +40,10 @@ class DueReminders:
         now: datetime,
         served: Sequence[str],
         position: Position | None,
-        but: Sequence[uuid.UUID],
+        excluded: Sequence[uuid.UUID],
     ) -> DueReminder | None:
         """The earliest reminder that is due."""
-        return await tx.reminders.take_due(now, served, position, but)
+        return await tx.reminders.take_due(now, served, position, excluded)
 
     def id_of(self, due: DueReminder) -> uuid.UUID:
         """The reminder's id."""

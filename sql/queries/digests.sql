@@ -22,7 +22,7 @@ SELECT d.conversation_id, d.period, d.hour, d.due_at, c.platform
 FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
 WHERE d.tenant_id = :tenant_id AND d.due_at <= :now
       AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
-      AND NOT d.conversation_id = ANY (:but_ids::uuid[])
+      AND NOT d.conversation_id = ANY (:excluded_ids::uuid[])
       AND (:position_id::uuid IS NULL OR c.id = :position_id)
 ORDER BY d.due_at, d.conversation_id
 LIMIT 1

@@ -31,7 +31,7 @@ SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, 
 FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
 WHERE r.tenant_id = :tenant_id AND r.state = 'open' AND r.due_at <= :now
       AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
-      AND NOT r.id = ANY (:but_ids::uuid[])
+      AND NOT r.id = ANY (:excluded_ids::uuid[])
       AND (:position_id::uuid IS NULL OR c.id = :position_id OR (c.kind = 'dm' AND c.user_id = :position_user_id))
 ORDER BY r.due_at, r.id
 LIMIT 1
@@ -94,11 +94,11 @@ LEFT JOIN conversations AS o ON o.tenant_id = :tenant_id AND o.id = c.room_id
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = coalesce(o.project_id, c.project_id)
 WHERE r.tenant_id = :tenant_id AND r.state = 'refused'
       AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
-      AND NOT r.id = ANY (:but_ids::uuid[]) AND (:position_user_id::uuid IS NULL OR r.user_id = :position_user_id)
+      AND NOT r.id = ANY (:excluded_ids::uuid[]) AND (:position_user_id::uuid IS NULL OR r.user_id = :position_user_id)
 ORDER BY r.due_at, r.id
 LIMIT 1
 FOR UPDATE OF r SKIP LOCKED
 
--- name: reminder_told
--- End a reminder that was refused, once its person was told.
+-- name: reminder_mark_notified
+-- End a reminder that was refused, once its person was notified.
 UPDATE reminders SET state = 'ended' WHERE tenant_id = :tenant_id AND id = :id AND state = 'refused'

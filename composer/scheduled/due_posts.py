@@ -24,12 +24,12 @@ class NotYet(Exception):
     """What is due waits for something, and is looked at again later."""
 
 
-class Source(Protocol[D]):
+class PostSource(Protocol[D]):
     """A kind of post, such as reminders."""
 
     @property
     def kind(self) -> PostKind:
-        """Which kind. `take` is called only where something of it is due."""
+        """The kind. `take` is called only where something of it is due."""
         ...
 
     async def take(
@@ -38,25 +38,26 @@ class Source(Protocol[D]):
         now: datetime,
         served: Sequence[str],
         position: Position | None,
-        but: Sequence[uuid.UUID],
+        excluded: Sequence[uuid.UUID],
     ) -> D | None:
-        """The earliest that is due and that no other process holds, `but` for some, locked until the transaction
-        ends; with a `position` (the terminal), only of what is posted there."""
+        """Take the earliest post that is due and that no other process holds, except for the `excluded`, locked until
+        the transaction ends; with a `position` (the terminal), only of what is posted there."""
         ...
 
     def id_of(self, due: D) -> uuid.UUID:
-        """What `take` leaves it out by."""
+        """The id by which `take` excludes it."""
         ...
 
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: D, now: datetime) -> Turn | None:
-        """Store the post of what was taken, and when it is due next. None where nothing is posted. Raises NotYet."""
+        """Store the post of what was taken, and when it is due next; return the turn that delivers it, or None where
+        nothing is posted. Raises NotYet."""
         ...
 
 
 class DuePosts:
     """Posts what is due of some sources."""
 
-    def __init__(self, database: Database, turns: TurnWorker, clock: Clock, *sources: Source[Any]) -> None:
+    def __init__(self, database: Database, turns: TurnWorker, clock: Clock, *sources: PostSource[Any]) -> None:
         self._database = database
         self._turns = turns
         self._clock = clock
@@ -82,7 +83,7 @@ class DuePosts:
                     posted += await self._post_of(source, each, position)
         return posted
 
-    async def _post_of(self, source: Source[Any], tenant: uuid.UUID, position: Position | None) -> int:
+    async def _post_of(self, source: PostSource[Any], tenant: uuid.UUID, position: Position | None) -> int:
         """How many posts of one source were started. What fails is logged."""
         try:
             return await self._post_due(source, tenant, position)
@@ -92,14 +93,14 @@ class DuePosts:
             logger.exception("posts.failed", tenant=str(tenant))
         return 0
 
-    async def _post_due(self, source: Source[D], tenant: uuid.UUID, position: Position | None) -> int:
-        posted, now, left = 0, self._clock.now(), list[uuid.UUID]()
+    async def _post_due(self, source: PostSource[D], tenant: uuid.UUID, position: Position | None) -> int:
+        posted, now, excluded = 0, self._clock.now(), list[uuid.UUID]()
         while True:
             due: D | None = None
             try:
                 async with self._database.transaction(tenant) as tx:
                     await tx.erasure.block()  # until this transaction ends; before any conversation is locked
-                    due = await source.take(tx, now, self._turns.served, position, left)
+                    due = await source.take(tx, now, self._turns.served, position, excluded)
                     if due is None:
                         return posted
                     turn = await source.store(tx, tenant, due, now)
@@ -108,9 +109,9 @@ class DuePosts:
             except Exception as error:
                 if due is None:
                     raise
-                left.append(source.id_of(due))  # the others go on; the next look tries it again
+                excluded.append(source.id_of(due))  # the others go on; the next look tries it again
                 if not isinstance(error, NotYet):
-                    logger.exception("post.failed", id=str(left[-1]))
+                    logger.exception("post.failed", id=str(excluded[-1]))
                 continue
             if turn is not None:
                 posted += 1

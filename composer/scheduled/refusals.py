@@ -1,4 +1,4 @@
-"""Reminders that a platform refused for good: who asked is told in their DM, once."""
+"""Reminders that a platform refused for good: who asked is notified in their DM, once."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -17,7 +17,8 @@ WHAT_NEXT: Final = "Ask somebody to add me there or to open it, and then set the
 
 
 class RefusedReminders:
-    """The reminders that were refused and whose person is still to be told (composer.scheduled.due.Source)."""
+    """The reminders that were refused and whose person is still to be notified
+    (composer.scheduled.due_posts.PostSource)."""
 
     kind: Final = PostKind.REFUSALS
 
@@ -32,10 +33,10 @@ class RefusedReminders:
         now: datetime,
         served: Sequence[str],
         position: Position | None,
-        but: Sequence[uuid.UUID],
+        excluded: Sequence[uuid.UUID],
     ) -> RefusedReminder | None:
         """The earliest reminder that was refused."""
-        return await tx.reminders.take_refused(served, position, but)
+        return await tx.reminders.take_refused(served, position, excluded)
 
     def id_of(self, due: RefusedReminder) -> uuid.UUID:
         """The reminder's id."""
@@ -43,9 +44,9 @@ class RefusedReminders:
 
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: RefusedReminder, now: datetime) -> Turn | None:
         """Store the sentence for who asked as a post in their DM with the first agent, and end the reminder. Nobody who
-        has opted out is told."""
+        has opted out is notified."""
         reminder, agent = due.reminder, self._agents(tenant)[0]
-        await tx.reminders.mark_told(reminder.id)
+        await tx.reminders.mark_notified(reminder.id)
         if due.opted_out:
             return None
         name = f"refused:{reminder.id.hex}:{reminder.due_at.isoformat()}"
@@ -55,7 +56,7 @@ class RefusedReminders:
 
 
 def refusal_text(due: RefusedReminder) -> str:
-    """What who asked is told. What was said in an isolated project does not leave it: then without the text."""
+    """The text for who asked. What was said in an isolated project does not leave it: then without the text."""
     text = due.reminder.text
     quoted = "" if due.isolated else f": {in_quotes(text, len(text))}"
     return f"I could not post your reminder in {in_quotes(f'#{due.room}')}{quoted}. {WHAT_NEXT}"
