@@ -13,7 +13,7 @@ from composer.app import App
 from composer.errors import NexusError, Unavailable, for_operator
 from composer.model import derived_id
 from composer.summaries.tiers import Report
-from jobs.table import JOBS, Job
+from jobs.schedule import JOBS, Job
 from jobs.work import JobRun
 
 logger = structlog.get_logger()

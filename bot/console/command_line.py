@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from bot.console.cli.commands import CommandGroup
-from bot.console.cli.failing import EXIT_FAILED, show_error, unusable
-from bot.console.cli.left_out import arguments
+from bot.console.cli.failure import EXIT_FAILED, show_error, unusable
+from bot.console.cli.optional_values import arguments
 from bot.console.loading import load
 from composer import __version__
 from composer.errors import NexusError

@@ -1,240 +1,24 @@
-"""The work of `nexus migrate`, `doctor`, `admin`, `backup`, `restore` and `reembed`."""
+"""The work of `nexus admin`, `backup`, `restore`, `reembed`, `export` and `replay`."""
 
-import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, external
 from composer import visibility
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound, for_operator
+from composer.errors import BadInput, NotFound
 from composer.model import Trust
-from composer.operations import upkeep as installation
-from composer.operations.backups import PERIOD, newest_backup
-from composer.operations.doctor import Doctor, JobRuns
+from composer.operations import upkeep
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
-from composer.ports.clock import Clock
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditAct
-from composer.settings import LOCAL_EMBEDDER, Settings
+from composer.settings import Settings
 from composer.text.counts import counted
-
-NOT_ASKED: Final = "not asked; nexus doctor --live does"
-BACK_UP_NOW: Final = "leave nexus run with its jobs running as the database's owner, or run nexus backup"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The result of one check. `ok` is None for what is not configured, which is fine."""
-
-    name: str
-    ok: bool | None
-    detail: str
-
-
-async def doctor(
-    settings: Settings, slack_url: str | None = None, clock: Clock | None = None, *, live: bool = False
-) -> list[Check]:
-    """Check everything that Nexus needs, each on its own, so that one failure doesn't hide the next.
-
-    Only `live` asks models and platforms: that may cost money, and takes seconds. `slack_url` replaces the address of
-    Slack's API, and `clock` the system's.
-    """
-    checks = [
-        Check(
-            "settings",
-            True,
-            str(settings.config) if settings.config else "from the environment; there is no nexus.toml",
-        )
-    ]
-    checks += [Check("settings", False, sentence) for sentence in settings.warnings]
-    async with Doctor(settings, clock) as probe:
-        checks.append(await _check("servers", probe.servers()))
-        if checks[-1].ok:
-            checks.append(await _check("database", probe.database()))
-            if checks[-1].ok:
-                pending = await probe.pending()
-                detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
-                checks.append(Check("schema", None, detail) if pending else await _check("schema", probe.schema()))
-                if checks[-1].ok:
-                    checks.append(await _check("tenant isolation", probe.tenant_isolation()))
-                    checks.append(await _check("backlog", probe.backlog()))
-                    if skipped := await probe.skipped():
-                        checks.append(Check("skipped messages", None, skipped))
-                    checks += await _restored(probe)
-                    checks.append(await _check("extraction", probe.extraction()))
-                    checks += await _usage(probe)
-                    checks.append(await _check("audit log", probe.audit()))
-                    checks += await _jobs(probe, settings)
-            checks.append(await _check("cache", probe.cache()))
-        found = {check.name: check.ok for check in checks}
-        reachable = found.get("database") is True and found["schema"] is not False
-        if live or settings.embedder == LOCAL_EMBEDDER:
-            checks.append(await _check("embedder", probe.embedder(stored=reachable)))
-        else:
-            checks.append(Check("embedder", None, f"{settings.embedder}: {NOT_ASKED}"))
-        checks += await _models(probe, settings, stored=reachable, live=live)
-        if settings.transcription_model and live:
-            checks.append(await _check("transcription", probe.transcription(stored=reachable)))
-        elif settings.transcription_model:
-            checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
-        checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
-    checks += await _gateway(settings, live=live)
-    return checks + await _openid(settings, live=live) + await _platforms(settings, slack_url, live=live)
-
-
-async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool) -> list[Check]:
-    """The models of the agents, and those that are named for other work. Only `live` asks them."""
-    named = [(f"model of @{agent.slug}", agent) for agent in settings.agents]
-    answering = {agent.model for agent in settings.agents}
-    for name in (name for name in settings.named_models if name not in answering):
-        named.append((f"model {name}", settings.agents[0].model_copy(update={"model": name, "reasoning_effort": None})))
-    checks = []
-    for title, agent in named:
-        if live or not agent.model or not settings.has_model_api:
-            check = await _check(title, probe.model(agent, stored=stored))
-            checks.append(check if agent.model else Check(title, None, check.detail))
-        else:
-            checks.append(Check(title, None, f"{agent.model}: {NOT_ASKED}"))
-    return checks
-
-
-async def _tool_server(probe: Doctor, settings: Settings, name: str, *, stored: bool, live: bool) -> Check:
-    """A tool server: where its tools are offered, and with a database (`stored`) which names of its settings are not
-    known. Only `live` connects to it."""
-    check = await _asked_tool_server(probe, settings, name, live=live)
-    if not stored or not (settings.mcp[name].tenants or settings.mcp[name].rooms):
-        return check
-    try:
-        places = await probe.server_places(name)
-    except NexusError as error:
-        return Check(check.name, False, f"{check.detail}; {for_operator(error)}")
-    if places is None:
-        return check
-    ok = False if places.mistaken else None if places.waiting and check.ok else check.ok
-    return Check(check.name, ok, "; ".join((check.detail, places.offered, *places.mistaken, *places.waiting)))
-
-
-async def _asked_tool_server(probe: Doctor, settings: Settings, name: str, *, live: bool) -> Check:
-    """Whether any of its tools is offered anywhere, and with `live` whether it answers."""
-    title, server = f"mcp server {name}", settings.mcp[name]
-    unused = ""
-    if not server.tools:
-        unused = f"none of its tools is offered: name them in tools of [mcp.{name}] in nexus.toml"
-    elif not server.tenants and not server.rooms:
-        unused = f"it is offered nowhere: name tenants or rooms in [mcp.{name}] in nexus.toml"
-    if not live:
-        place = f"{server.command or server.url}, {counted(len(server.tools), 'tool')}"
-        return Check(title, False if unused else None, unused or f"{place}: {NOT_ASKED}")
-    found = await _check(title, probe.tool_server(name))
-    return Check(title, False, f"{found.detail}; {unused}") if found.ok and unused else found
-
-
-async def _jobs(probe: Doctor, settings: Settings) -> list[Check]:
-    """Whether the jobs run and succeed, and how old the newest backup is."""
-    try:
-        runs = await probe.job_runs()
-    except NexusError as error:
-        return [Check("jobs", False, for_operator(error))]
-    ok, detail = schedule.health(runs.latest, runs.done, runs.now)
-    return [Check("jobs", ok, detail), _backup(settings, runs)]
-
-
-def _backup(settings: Settings, runs: JobRuns) -> Check:
-    newest = newest_backup(settings.home, runs.succeeded)
-    if newest is not None:
-        age = runs.now - newest
-        old = bool(settings.backups) and age > 2 * PERIOD
-        sentence = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC, {counted(max(age.days, 0), 'day')} old"
-        return Check("backup", not old, f"{sentence}: {BACK_UP_NOW}" if old else sentence)
-    if not settings.backups:
-        return Check("backup", None, "NEXUS_BACKUPS is 0, so none is scheduled: nexus backup makes one")
-    since = min((run.started_at for run in runs.latest), default=None)
-    missed = since is not None and runs.now - since > 2 * PERIOD and schedule.is_served(runs.latest)
-    return Check("backup", False if missed else None, f"there is none yet: {BACK_UP_NOW}")
-
-
-async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
-    """Check that nothing of what a receipt names is stored any more."""
-    async with Doctor(settings) as probe:
-        checks = [await _check("servers", probe.servers())]
-        if checks[0].ok:
-            checks.append(await _check("erased", probe.erased(receipt)))
-    return checks
-
-
-async def _gateway(settings: Settings, *, live: bool) -> list[Check]:
-    """The model servers that the gateway passes requests on to; no check where it is off. Only `live` asks them."""
-    if all(settings.upstream_of(slug) is None for slug in ("", *settings.tenants)):
-        return []  # without loading the libraries of the web port, which takes as long as all other checks
-    from bot.web.gateway import doctor as gateway_doctor  # noqa: PLC0415 - its libraries are for the web port alone
-
-    return [Check(*found) for found in await gateway_doctor.inspect(settings, NOT_ASKED, live=live)]
-
-
-async def _openid(settings: Settings, *, live: bool) -> list[Check]:
-    """Whether the OpenID provider is what the settings say; no check where none is set. Only `live` asks it."""
-    if settings.openid is None:
-        return []
-    if not live:
-        return [Check("openid", None, f"{settings.openid.issuer}: {NOT_ASKED}")]
-    from bot.web.openid import OpenIdProvider  # noqa: PLC0415 - its library is for the web port alone
-
-    return [await _check("openid", OpenIdProvider(settings.openid).check())]
-
-
-async def _platforms(settings: Settings, slack_url: str | None, *, live: bool) -> list[Check]:
-    tokens = {"discord": settings.discord_token, "slack": settings.slack_bot_token}
-    if not live:
-        return [Check(name, None, f"a token is set: {NOT_ASKED}") for name, token in tokens.items() if token]
-    if not any(tokens.values()):
-        return []
-    from bot.discord import doctor as discord_doctor  # noqa: PLC0415 - the SDKs take half a second
-    from bot.slack import doctor as slack_doctor  # noqa: PLC0415 - the SDKs take half a second
-
-    found = [Check("discord", ok, detail) for ok, detail in await discord_doctor.inspect(settings)]
-    address = {} if slack_url is None else {"base_url": slack_url}
-    return found + [Check("slack", ok, detail) for ok, detail in await slack_doctor.inspect(settings, **address)]
-
-
-async def _usage(probe: Doctor) -> list[Check]:
-    """How much of the budgets is used; no check without budgets where no call of a model failed."""
-    try:
-        detail, degraded = await probe.usage()
-    except NexusError as error:
-        return [Check("usage", False, for_operator(error))]
-    return [Check("usage", None if degraded else True, detail)] if detail else []
-
-
-async def _restored(probe: Doctor) -> list[Check]:
-    """Whether a restored database is complete; no check for one that was never restored."""
-    try:
-        detail = await probe.restored()
-    except NexusError as error:
-        return [Check("restored", False, for_operator(error))]
-    return [] if detail is None else [Check("restored", True, detail)]
-
-
-async def _check(name: str, probe: Awaitable[str]) -> Check:
-    try:
-        return Check(name, True, await probe)
-    except NexusError as error:
-        return Check(name, False, for_operator(error))
-    except asyncio.CancelledError:
-        raise
-    except Exception as error:  # doctor reports every failure
-        return Check(name, False, f"{type(error).__name__}: {error}")
-
-
-async def migrate(settings: Settings) -> list[str]:
-    """Bring the schema up to date; returns the migrations that were applied."""
-    return await installation.migrate(settings)
 
 
 async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
@@ -243,18 +27,18 @@ async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
     path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
     if path.exists():
         raise BadInput(f"{path} exists already: name another file, or remove this one.")
-    manifest = await installation.backup(settings, path, now)
+    manifest = await upkeep.backup(settings, path, now)
     return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> dict[str, Any]:
     """Embed everything again with the configured embedder; returns the status afterwards."""
-    return _reembed_json(await installation.reembed(settings, progress))
+    return _reembed_json(await upkeep.reembed(settings, progress))
 
 
 async def reembed_status(settings: Settings) -> dict[str, Any]:
     """The progress of `reembed`."""
-    return _reembed_json(await installation.reembed_status(settings))
+    return _reembed_json(await upkeep.reembed_status(settings))
 
 
 def _reembed_json(status: ReembedStatus) -> dict[str, Any]:
@@ -278,7 +62,7 @@ def reembed_sentence(status: dict[str, Any]) -> str:
 
 async def restore(settings: Settings, file: Path, *, trust: bool = False) -> dict[str, Any]:
     """Restore a backup into an empty data folder or database; returns its figures."""
-    manifest = await installation.restore(settings, file, trust=trust)
+    manifest = await upkeep.restore(settings, file, trust=trust)
     return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 
@@ -334,8 +118,3 @@ def replay_sentences(found: Replay) -> str:
     for each in found.differences:
         lines.append(f"  {each.section}: " + "; ".join(f"{why} ({count})" for why, count in each.reasons))
     return "\n".join(lines)
-
-
-def as_json(checks: list[Check]) -> list[dict[str, Any]]:
-    """Checks as JSON."""
-    return [{"name": check.name, "ok": check.ok, "message": check.detail} for check in checks]

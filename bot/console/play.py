@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.commands.table import run_command
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.script.changes import apply_memberships, change_message
 from bot.script.events import CommandEvent, DeleteEvent, EditEvent, JobEvent, Line, MessageEvent, MoveEvent, SettleEvent
 from bot.script.places import PLATFORM, incoming

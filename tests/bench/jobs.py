@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 import psutil
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.importers.history import import_history
 from bot.script.places import PLATFORM
 from composer.app import App

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.commands.confirmations import USED
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT

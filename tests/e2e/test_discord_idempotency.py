@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.delivery.streaming import DELAY_PART
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -209,7 +209,7 @@ async def test_a_retracted_answer_is_retracted_in_the_channel_too(
 async def test_doctor_checks_discord_if_a_token_is_set(settings: Settings, server: DiscordServer) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
     given = settings.model_copy(update={"discord_token": SecretStr(server.token)})
-    found = [(check.ok, check.detail) for check in await doctor(given, live=True) if check.name == "discord"]
+    found = [(check.ok, check.detail) for check in await run_doctor(given, live=True) if check.name == "discord"]
     assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in found
     assert found[0][0] is True
 

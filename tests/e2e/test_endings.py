@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 STUCK = """
 import asyncio, sys
 from pathlib import Path
-from bot.console.cli.ending import Ending
+from bot.console.cli.signals import SignalHandling
 from composer.stores.embedded.servers import EmbeddedServers
 
 async def work():
@@ -36,7 +36,7 @@ async def work():
         print("stuck", flush=True)
         await asyncio.Event().wait()
 
-Ending().run(work())
+SignalHandling().run(work())
 """
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
-from bot.console.privacy import MASK, MaskingStream, make_private
+from bot.console.hardening import MASK, MaskingStream, make_private
 from composer.errors import Misconfigured, NexusError, for_operator
 from composer.server_urls import ServerUrl
 from composer.settings import KNOWN_VARIABLES, Settings, load_settings

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings
@@ -270,7 +270,7 @@ async def test_a_person_who_opted_out_keeps_the_given_answer(office: Office) -> 
 
 async def test_doctor_checks_slack_if_a_token_is_set(office: Office) -> None:
     office.slack.world.tokens[office.team.bot_token].scopes -= {"groups:history"}
-    found = {(c.name, c.ok): c.detail for c in await doctor(office.settings, office.slack.base_url, live=True)}
+    found = {(c.name, c.ok): c.detail for c in await run_doctor(office.settings, office.slack.base_url, live=True)}
     assert "nexus" in found["slack", True] or "token" in found["slack", True]
     assert "groups:history" in found["slack", False]
 

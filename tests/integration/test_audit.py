@@ -14,7 +14,8 @@ import asyncpg
 import pytest
 
 from bot.console import audit as auditing
-from bot.console import jobs, operations
+from bot.console import operations, schedule
+from bot.console.doctor import Check, run_doctor
 from bot.script.places import incoming, place_of
 from composer.audit.chain import MAX_BREAKS, Problem, Verification
 from composer.errors import Misconfigured, NotFound, Refused
@@ -493,8 +494,8 @@ async def test_a_cause_is_one_line_with_how_many_rows_it_has_and_those_without_a
 
 
 async def test_a_lost_key_is_asked_for_and_not_replaced(settings: Settings) -> None:
-    async def check() -> operations.Check:
-        return next(check for check in await operations.doctor(settings) if check.name == "audit log")
+    async def check() -> Check:
+        return next(check for check in await run_doctor(settings) if check.name == "audit log")
 
     async with open_harness(settings) as harness:
         await harness.say(ALICE, "hello", room="general")
@@ -526,7 +527,7 @@ async def test_a_key_that_was_made_by_hand_serves_from_then_on(settings: Setting
         await add_rows(harness, 1)
         await seal(harness)
         assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY)]
-    assert all(check.ok for check in await operations.doctor(settings) if check.name == "audit log")
+    assert all(check.ok for check in await run_doctor(settings) if check.name == "audit log")
 
 
 def test_processes_that_start_at_once_agree_on_one_key(settings: Settings) -> None:
@@ -556,13 +557,13 @@ async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_to
 async def test_the_jobs_seal_new_rows_and_delete_old_ones(harness: AppHarness, owner: asyncpg.Connection) -> None:
     await harness.say(ALICE, "hello", room="general")
     await make_admin(harness, ALICE)
-    assert (await jobs.run(harness.app, "audit", harness.clock.now())).done == 1
-    assert (await jobs.run(harness.app, "audit", harness.clock.now())).done == 0
+    assert (await schedule.run(harness.app, "audit", harness.clock.now())).done == 1
+    assert (await schedule.run(harness.app, "audit", harness.clock.now())).done == 0
     now = harness.clock.tick(400 * 24 * 3600 - 120)
-    assert (await jobs.run(harness.app, "retention", now)).done == 0
+    assert (await schedule.run(harness.app, "retention", now)).done == 0
     now = harness.clock.tick(240)
-    assert (await jobs.run(harness.app, "retention", now)).done == 1
-    await jobs.run(harness.app, "audit", now)
+    assert (await schedule.run(harness.app, "retention", now)).done == 1
+    await schedule.run(harness.app, "audit", now)
     found = await verify(harness)
     assert (found.whole, found.first, found.rows) == (True, 2, 1)
     assert await acts(harness) == [AuditAct.AUDIT_CUT]
@@ -573,15 +574,15 @@ async def test_a_stored_prompt_expires_and_why_says_so(settings: Settings, owner
     async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
         await harness.ask(ALICE, "@nexus hello there", room="general")
         harness.clock.tick(2 * 24 * 3600)
-        await jobs.run(harness.app, "expiry", harness.clock.now())
+        await schedule.run(harness.app, "expiry", harness.clock.now())
         assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
         harness.clock.tick(24 * 3600)
         await harness.ask(ALICE, "@nexus and again", id="later", room="general")
-        assert (await jobs.run(harness.app, "expiry", harness.clock.now())).done == 1
-        assert (await jobs.run(harness.app, "expiry", harness.clock.now())).done == 0
+        assert (await schedule.run(harness.app, "expiry", harness.clock.now())).done == 1
+        assert (await schedule.run(harness.app, "expiry", harness.clock.now())).done == 0
         assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
         harness.clock.tick(4 * 24 * 3600)
-        await jobs.run(harness.app, "expiry", harness.clock.now())
+        await schedule.run(harness.app, "expiry", harness.clock.now())
         for asked in ("/nexus why", "/nexus why later"):
             with pytest.raises(NotFound, match="its prompt has expired"):
                 await harness.command(ALICE, asked, room="general")
@@ -648,7 +649,7 @@ async def test_a_restore_is_recorded_and_the_restored_log_holds(
     async with clone(servers.database_url, "audit_restored", "template0") as url:
         target = settings.model_copy(update={"database_url": url})
         await operations.restore(target, path)
-        checks = {check.name: check for check in await operations.doctor(target)}
+        checks = {check.name: check for check in await run_doctor(target)}
         assert "unchanged since" in checks["restored"].detail
         assert checks["audit log"].ok
         async with open_harness(target) as harness:
@@ -660,7 +661,7 @@ async def test_a_restore_is_recorded_and_the_restored_log_holds(
 
 async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings) -> None:
     async def said() -> str:
-        return next(check.detail for check in await operations.doctor(settings) if check.name == "audit log")
+        return next(check.detail for check in await run_doctor(settings) if check.name == "audit log")
 
     async with open_harness(settings) as harness:
         await harness.say(ALICE, "hello", room="general")

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from bot.console import jobs as schedule
-from bot.console import operations
+from bot.console import operations, schedule
+from bot.console.doctor import run_doctor
 from composer.errors import BadInput, Misconfigured, NotFound, Refused, Unavailable, for_operator
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
@@ -93,14 +93,14 @@ async def test_a_restore_brings_back_everything_that_was_backed_up(
     await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(tmp_path / "one.backup")
     assert await content(empty_url) == before
     target = settings.model_copy(update={"database_url": empty_url})
-    checks = {check.name: check for check in await operations.doctor(target)}
+    checks = {check.name: check for check in await run_doctor(target)}
     assert checks["restored"].ok
     assert "unchanged since" in checks["restored"].detail
     assert checks["tenant isolation"].ok
     async with open_harness(target, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "and changed since" in {check.name: check for check in await operations.doctor(target)}["restored"].detail
+    assert "and changed since" in {check.name: check for check in await run_doctor(target)}["restored"].detail
 
 
 async def test_a_restored_backup_of_older_table_names_counts_as_unchanged(
@@ -114,7 +114,7 @@ async def test_a_restored_backup_of_older_table_names_counts_as_unchanged(
         "UPDATE deployment SET value = (replace(replace(value::text, '\"commands\"', '\"commands_run\"'), "
         "'\"retractions\"', '\"withdrawals\"'))::jsonb WHERE key = 'restored'",
     )
-    checks = await operations.doctor(settings.model_copy(update={"database_url": empty_url}))
+    checks = await run_doctor(settings.model_copy(update={"database_url": empty_url}))
     assert "unchanged since" in {check.name: check for check in checks}["restored"].detail
 
 
@@ -292,7 +292,7 @@ async def test_a_user_who_is_not_a_superuser_can_back_up_and_restore_on_an_exter
         if emptied:
             await run_sql(server("spare"), EMPTY_TENANTS)
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
-        checks = {check.name: check for check in await operations.doctor(spare)}
+        checks = {check.name: check for check in await run_doctor(spare)}
         assert "unchanged since" in checks["restored"].detail
         assert [check for check in checks.values() if check.ok is False] == []
     async with open_harness(spare, clock=harness.clock) as harness:
@@ -371,7 +371,7 @@ async def test_a_restore_keeps_keys_and_ends_what_was_signed_in(
     await harness.app.backup.write(tmp_path / "one.backup", START)
     await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(tmp_path / "one.backup")
     target = settings.model_copy(update={"database_url": empty_url})
-    checks = {check.name: check for check in await operations.doctor(target)}
+    checks = {check.name: check for check in await run_doctor(target)}
     assert checks["restored"].ok
     async with open_harness(target, clock=harness.clock) as restored:
         assert await resolve(restored, made.text) is not None

@@ -23,7 +23,7 @@ import typer
 from pydantic import SecretStr
 
 from bot.commands.table import COMMANDS
-from bot.console import jobs
+from bot.console import schedule
 from bot.console.command_line import cli
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
@@ -558,7 +558,7 @@ async def test_a_catch_up_shows_what_is_said_in_its_room_and_nothing_else(
 ) -> None:
     wrong, shown = {}, set[str]()
     for job in ("day", "week"):
-        await jobs.run(harness.app, job, harness.clock.now())
+        await schedule.run(harness.app, job, harness.clock.now())
     for viewer in VIEWERS:
         if "room" not in viewer.where:
             continue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.console import jobs
+from bot.console import schedule
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Agent, Usage
@@ -59,7 +59,7 @@ async def test_whole_days_are_told_by_their_summaries(harness: AppHarness) -> No
     for text in (CABLE, "We decided to order the cable from Rotterdam.", "The inspection is on the twentieth of May."):
         await harness.say("bob", text, **GENERAL)
     harness.clock.set(datetime(2026, 5, 6, 9, 0, tzinfo=UTC))
-    await jobs.run(harness.app, "day", harness.clock.now())
+    await schedule.run(harness.app, "day", harness.clock.now())
     await harness.say("carol", "The zqowl sleeps in the crane.", **GENERAL)
     text = await caught_up(harness)
     assert "Tuesday, 2026-05-05:\n" in text
@@ -144,7 +144,7 @@ async def test_it_fits_one_message_with_what_is_to_the_person_first(harness: App
         for number in range(3):
             await harness.say("bob", f"Day {day}: the crane {number} gets a cable of {day} metres. " * 4, **GENERAL)
     harness.clock.set(datetime(2026, 5, 16, 9, 0, tzinfo=UTC))
-    await jobs.run(harness.app, "day", harness.clock.now())
+    await schedule.run(harness.app, "day", harness.clock.now())
     for _ in range(15):
         await harness.say("carol", f"@alice you must sign the contract {'now ' * 50}", **GENERAL)
     text = await caught_up(harness)

@@ -12,7 +12,9 @@ import asyncpg
 import pytest
 
 from bot.console import operations
+from bot.console.doctor import run_doctor
 from composer.errors import Misconfigured, for_operator
+from composer.operations import upkeep
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
@@ -381,7 +383,7 @@ async def test_migrate_creates_the_services_login_and_run_needs_no_other(
         async with open_harness(alone):
             pass
     await run_sql(servers.database_url, "DROP ROLE keeper_service")
-    await operations.migrate(both)
+    await upkeep.migrate(both)
     stored = await asyncpg.connect(servers.database_url)
     try:
         verifier = await stored.fetchval("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper_service'")
@@ -391,7 +393,7 @@ async def test_migrate_creates_the_services_login_and_run_needs_no_other(
     async with open_harness(alone) as harness:
         await harness.say("alice", "hello", room="general")
         assert not harness.app.may_back_up
-    checks = {check.name: check for check in await operations.doctor(alone)}
+    checks = {check.name: check for check in await run_doctor(alone)}
     assert [check for check in checks.values() if check.ok is False] == []
     assert "the login keeper_service" in checks["tenant isolation"].detail
     async with open_harness(both) as harness:
@@ -405,9 +407,9 @@ async def test_what_only_the_owner_may_do_names_the_owners_setting(
     alone = settings.model_copy(update={"database_url": login})
     stranger = ServerUrl(theirs.replace("keeper:ow%2Fner@", "stranger:pass@"))
     with pytest.raises(Misconfigured) as refused:
-        await operations.migrate(alone.model_copy(update={"owner_database_url": stranger}))
+        await upkeep.migrate(alone.model_copy(update={"owner_database_url": stranger}))
     assert for_operator(refused.value).endswith('role "stranger" does not exist. Check NEXUS_OWNER_DATABASE_URL.')
-    await operations.migrate(alone.model_copy(update={"owner_database_url": theirs}))
+    await upkeep.migrate(alone.model_copy(update={"owner_database_url": theirs}))
     with pytest.raises(Misconfigured, match="for a backup: set NEXUS_OWNER_DATABASE_URL"):
         await operations.backup(alone, tmp_path / "x.backup")
 
@@ -415,12 +417,12 @@ async def test_what_only_the_owner_may_do_names_the_owners_setting(
 async def test_the_service_does_not_work_on_the_schema_of_a_newer_nexus(settings: Settings, theirs: ServerUrl) -> None:
     login = ServerUrl(theirs.replace("keeper:ow%2Fner@", "keeper_service:secret@"))
     alone = settings.model_copy(update={"database_url": login})
-    await operations.migrate(alone.model_copy(update={"owner_database_url": theirs}))
+    await upkeep.migrate(alone.model_copy(update={"owner_database_url": theirs}))
     await run_sql(theirs, "INSERT INTO schema_migrations VALUES (9999, 'later', 'x')")
     newer = "The database has migration 9999 (later), which this version of Nexus does not know"
     with pytest.raises(Misconfigured, match=re.escape(newer)):
         await prepare(login, None)
-    checks = {check.name: check for check in await operations.doctor(alone)}
+    checks = {check.name: check for check in await run_doctor(alone)}
     assert checks["schema"].detail.startswith(newer)
     assert [name for name, check in checks.items() if check.ok is False] == ["schema"]
 

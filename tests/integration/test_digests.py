@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.console import jobs
+from bot.console import schedule
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
@@ -36,7 +36,7 @@ async def posted(harness: AppHarness, at: datetime, *, summarised: bool = True) 
     harness.clock.set(at)
     if summarised:
         for job in ("day", "week"):
-            assert (await jobs.run(harness.app, job, at)).state == "done"
+            assert (await schedule.run(harness.app, job, at)).state == "done"
     before = len(harness.delivery.replies)
     await harness.app.due_posts.post_due()
     await harness.app.turns.settle()

@@ -10,8 +10,8 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 from pydantic import SecretStr
 
-from bot.console import jobs as schedule
-from bot.console.operations import Check, as_json, doctor
+from bot.console import schedule
+from bot.console.doctor import Check, as_json, run_doctor
 from composer.server_urls import ServerUrl
 from composer.settings import McpSettings, Settings
 from composer.stores.backup import DatabaseBackup
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 
 async def check(settings: Settings, name: str, at: datetime) -> Check:
-    [found] = [each for each in await doctor(settings, clock=ManualClock(at)) if each.name == name]
+    [found] = [each for each in await run_doctor(settings, clock=ManualClock(at)) if each.name == name]
     return found
 
 
@@ -41,7 +41,7 @@ async def test_without_live_no_model_and_no_platform_is_asked(harness: AppHarnes
                 "slack_bot_token": SecretStr("xoxb-no-such-token"),
             }
         )
-        found = {each.name: each for each in await doctor(given, slack_url="http://127.0.0.1:1/")}
+        found = {each.name: each for each in await run_doctor(given, slack_url="http://127.0.0.1:1/")}
         assert server.requests == []
     for name in ("gateway", "model of @nexus", "model x", "embedder", "transcription", "discord", "slack"):
         assert found[name].ok is None, name
@@ -55,7 +55,7 @@ async def test_with_live_a_moment_of_silence_is_transcribed(
     async with ModelServer() as server:
         given = {"openai_base_url": ServerUrl(server.url), "transcription_model": "whisper"}
         server.spoken.append(answer)
-        checks = await doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
+        checks = await run_doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
     [found] = [each for each in checks if each.name == "transcription"]
     assert found.ok is ok
     assert "whisper" in found.detail or "key" in found.detail
@@ -167,7 +167,7 @@ async def test_tool_servers_are_connected_to_only_live(
     async with serving(Wiki().add("search").add("erase")) as wiki:
         wiki.token = "right"
         server = at(wiki, "search", token=SecretStr("right")).model_copy(update=given)
-        checks = await doctor(
+        checks = await run_doctor(
             settings.model_copy(update={"mcp": {"wiki": server}}), live=live, slack_url="http://127.0.0.1:1/"
         )
         [found] = [each for each in checks if each.name == "mcp server wiki"]
@@ -218,7 +218,7 @@ async def test_a_room_that_was_not_met_yet_is_pointed_out_also_when_the_server_a
     async with serving(Wiki().add("search")) as wiki:
         for room, ok in (("lab", True), ("gnral", None)):
             server = at(wiki, "search", tenants=(), rooms=(f"console:acme/{room}",))
-            checks = await doctor(settings.model_copy(update={"mcp": {"wiki": server}}), live=True)
+            checks = await run_doctor(settings.model_copy(update={"mcp": {"wiki": server}}), live=True)
             assert [each.ok for each in checks if each.name == "mcp server wiki"] == [ok]
 
 
@@ -228,20 +228,20 @@ async def test_the_upstreams_of_the_gateway_are_asked_only_live(settings: Settin
         own = Settings.model_validate({"home": settings.home, "tenants": tenants}).tenants
         update = {"gateway_base_url": ServerUrl(server.url), "gateway_api_key": SecretStr("wrong"), "tenants": own}
         given = settings.model_copy(update=update)
-        silent = {each.name: each for each in await doctor(given) if each.name.startswith("gateway")}
+        silent = {each.name: each for each in await run_doctor(given) if each.name.startswith("gateway")}
         assert silent["gateway"].detail == f"{server.host}, all of its models: not asked; nexus doctor --live does"
         assert silent["gateway of acme"].detail.startswith(f"{server.host}, models gpt-4o: not asked")
-        found = {each.name: each for each in await doctor(given, live=True) if each.name.startswith("gateway")}
+        found = {each.name: each for each in await run_doctor(given, live=True) if each.name.startswith("gateway")}
         assert (found["gateway"].ok, "NEXUS_GATEWAY_API_KEY" in found["gateway"].detail) == (False, True)
         assert (found["gateway of acme"].ok, found["gateway of acme"].detail) == (
             True,
             f"{server.host} answers, models gpt-4o",
         )
-    away = {each.name: each for each in await doctor(given, live=True) if each.name.startswith("gateway")}
+    away = {each.name: each for each in await run_doctor(given, live=True) if each.name.startswith("gateway")}
     assert (away["gateway"].ok, "can't be reached" in away["gateway"].detail) == (False, True)
     assert "wrong" not in str(away)
     off = settings.model_copy(update={"gateway": settings.gateway.model_copy(update={"enabled": False})})
-    assert [each for each in await doctor(off) if each.name.startswith("gateway")] == []
+    assert [each for each in await run_doctor(off) if each.name.startswith("gateway")] == []
 
 
 @pytest.mark.parametrize(
@@ -263,6 +263,6 @@ async def test_the_gateway_names_the_setting_that_its_upstream_comes_from(
     async with RawTestServer(answer) as server:
         port = 1 if status is None else server.port
         given = {"openai_base_url": ServerUrl(f"http://127.0.0.1:{port}/v1"), "openai_api_key": SecretStr("wrong")}
-        checks = await doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
+        checks = await run_doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
     [found] = [each for each in checks if each.name == "gateway"]
     assert (found.ok, found.detail.endswith(sentence)) == (False, True), found.detail

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from composer.entries import entries, listing
 from composer.entries.entries import Written
 from composer.errors import BadInput, Conflict, NotFound, Refused

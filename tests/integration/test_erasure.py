@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.console import jobs as schedule
-from bot.console import operations
+from bot.console import schedule
+from bot.console.doctor import check_receipt
 from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
@@ -379,16 +379,16 @@ async def test_a_receipt_holds_nothing_that_was_erased_and_shows_whether_it_came
     at = harness.workspace()
     message = message_id(room_id(at, "general"), "said")
     assert await find_remains(settings, "zqvault") == {}
-    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    [check] = [each for each in await check_receipt(settings, receipt) if each.name == "erased"]
     assert check.ok, check.detail
     try:
         for id in (message, episode_id_of(message), memory):
             await connection.execute("UPDATE turns SET timings_ms = jsonb_build_object('x', $1::text)", str(id))
-            [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+            [check] = [each for each in await check_receipt(settings, receipt) if each.name == "erased"]
             assert (check.ok, check.detail.endswith("turns.timings_ms (1).")) == (False, True)
     finally:
         await connection.close()
-    [check] = [each for each in await operations.check_receipt(settings, "nonsense") if each.name == "erased"]
+    [check] = [each for each in await check_receipt(settings, "nonsense") if each.name == "erased"]
     assert check.detail.startswith("There is no receipt 'nonsense'.")
 
 

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 import redis
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import Conversation, Message, Trust, derived_id

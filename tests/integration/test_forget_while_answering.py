@@ -7,7 +7,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.forget import RETRACTED, forget
 from composer.model import Turn, derived_id

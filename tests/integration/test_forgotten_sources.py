@@ -6,7 +6,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings

@@ -13,7 +13,7 @@ import pytest
 
 from bot.commands import forget as commands
 from bot.commands.table import run_command
-from bot.console import operations
+from bot.console.doctor import check_receipt
 from bot.script.places import incoming, place_of
 from composer.credentials.leaving import end_access
 from composer.people import erasing
@@ -248,7 +248,7 @@ async def test_what_is_learnt_while_it_is_forgotten_does_not_stay(
 
 
 async def _require_erased(stage: GatewayStage, receipt: str) -> None:
-    checks = await operations.check_receipt(stage.harness.app.settings, receipt)
+    checks = await check_receipt(stage.harness.app.settings, receipt)
     [check] = [each for each in checks if each.name == "erased"]
     assert check.ok, check.detail
 

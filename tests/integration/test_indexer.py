@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from structlog.testing import capture_logs
 
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
@@ -154,7 +154,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
         async with harness.app.database.transaction(workspace.tenant_id) as tx:
             assert not await tx.recall.unindexed_messages(10)
         prompt = (await harness.compose("alice", "@nexus green tea or Postgres?", room="general")).prompt
-        [check] = [each for each in await doctor(harness.app.settings) if each.name == "skipped messages"]
+        [check] = [each for each in await run_doctor(harness.app.settings) if each.name == "skipped messages"]
         assert check.ok is None
         assert check.detail.startswith("1 message could not be indexed")
         assert "OverflowError at test_indexer.py:" in check.detail
@@ -165,7 +165,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
         await until(partial(nothing_skipped, harness))
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        assert "skipped messages" not in [each.name for each in await doctor(harness.app.settings)]
+        assert "skipped messages" not in [each.name for each in await run_doctor(harness.app.settings)]
     kinds = {source.kind for section in prompt.sections for source in section.sources}
     assert "landmark" in kinds  # the decision that follows the message that failed
     assert [entry["error"] for entry in logs if entry["event"] == "index.message_skipped"] == ["OverflowError"]

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from apscheduler.triggers.interval import IntervalTrigger
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from composer.ingest.rooms import set_thread_archived
 from composer.model import Agent
 from composer.ports.models import Account, Tokenizer
@@ -20,7 +20,7 @@ from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
 from composer.summaries.tiers import TIERS, SummaryTiers
 from jobs.runner import Runner
-from jobs.table import JOBS_BY_NAME, Job
+from jobs.schedule import JOBS_BY_NAME, Job
 from jobs.work import JobRun
 from tests.support.harness import AppHarness, open_harness
 

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import open_app
 from composer.memory.extraction import CLAIM_DURATION, BatchRules, ExtractionWorker
@@ -25,7 +25,7 @@ from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.tokens import tokenizer_for
-from jobs.table import JOBS
+from jobs.schedule import JOBS
 from tests.property.product import ScriptedModel
 from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords

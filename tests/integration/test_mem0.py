@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.script.places import incoming
 from composer.memory import extraction
 from composer.memory.extraction import (
@@ -316,7 +316,7 @@ async def test_a_batch_that_fails_often_is_parked_and_shown_to_an_admin(office: 
     assert calls == MAX_ATTEMPTS
     await office.extract(24 * 3_600)
     assert len(office.prompts_sent) == calls, "a parked batch is left alone"
-    [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
+    [check] = [check for check in await run_doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
     assert "not the requested JSON" in check.detail
     office.server.default = extraction_reply(FACTS)
@@ -349,7 +349,7 @@ async def test_a_message_whose_statements_cannot_be_stored_is_skipped_alone(
     assert await office.waiting() == 0
     without = "".join(prompt for prompt in office.prompts_sent if "poison" not in prompt)
     assert [text for text in said if text not in without] == ["poison secret-4711"]
-    [check] = [each for each in await doctor(office.harness.app.settings) if each.name == "skipped messages"]
+    [check] = [each for each in await run_doctor(office.harness.app.settings) if each.name == "skipped messages"]
     assert check.detail.startswith("1 message could not be indexed or extracted from")
     assert "4711" not in check.detail + str(logs)
 

@@ -14,7 +14,8 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 from pydantic import SecretStr
 
-from bot.console.operations import Check, doctor, export_user
+from bot.console.doctor import Check, run_doctor
+from bot.console.operations import export_user
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.openid import OpenIdProvider
@@ -490,7 +491,7 @@ async def test_doctor_asks_the_provider_only_with_live(harness: AppHarness, prov
     settings = harness.app.settings.model_copy(update=settings_of(harness, provider))
 
     async def said(*, live: bool = False) -> Check:
-        [found] = [each for each in await doctor(settings, live=live) if each.name == "openid"]
+        [found] = [each for each in await run_doctor(settings, live=live) if each.name == "openid"]
         return found
 
     assert await said() == Check("openid", None, f"{provider.url}: not asked; nexus doctor --live does")
@@ -500,7 +501,7 @@ async def test_doctor_asks_the_provider_only_with_live(harness: AppHarness, prov
     provider.metadata = {"issuer": "https://evil.example"}
     wrong = "The provider calls itself https://evil.example: set NEXUS_OIDC_ISSUER to exactly that."
     assert await said(live=True) == Check("openid", False, wrong)
-    assert not [each for each in await doctor(harness.app.settings) if each.name == "openid"]
+    assert not [each for each in await run_doctor(harness.app.settings) if each.name == "openid"]
 
 
 async def test_a_login_is_in_its_persons_export_and_in_nobody_elses(

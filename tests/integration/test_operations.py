@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from fastapi.routing import APIRoute
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.web.app import ROUTERS, web_app
 from bot.web.metering import OPERATIONS
 from bot.web.metrics import Metrics

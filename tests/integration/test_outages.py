@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.table import run_command
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.script.places import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
@@ -302,7 +302,7 @@ async def test_indexing_continues_after_the_database_recovers(harness: AppHarnes
 
 async def test_doctor_blames_a_database_that_is_away_and_nothing_else(settings: Settings) -> None:
     away = settings.model_copy(update={"database_url": ServerUrl("postgresql://u:p@127.0.0.1:1/nosuch")})
-    assert {check.name for check in await doctor(away) if check.ok is False} == {"database"}
+    assert {check.name for check in await run_doctor(away) if check.ok is False} == {"database"}
 
 
 async def test_an_app_restarts_its_own_servers(cluster: Path, model: Model) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import Settings

@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.console import usage as reporting
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.web.app import web_app
 from bot.web.metering import QUOTA
 from bot.web.metrics import Metrics
@@ -252,7 +252,7 @@ async def test_nexus_usage_shows_what_was_done_over_the_api_and_the_plan(office:
         rows = reporting.as_json(shown, harness.app, Dimension.DAY)
         assert {"tenant": "acme", "quota": "writes", "used": 3, "most": 5} in rows
         assert any(row.get("operation") == "reads" and row["count"] == 1 for row in rows)
-        checks = await doctor(harness.app.settings, clock=harness.clock)
+        checks = await run_doctor(harness.app.settings, clock=harness.clock)
         assert "3 of 5 writes" in next(check.detail for check in checks if check.name == "usage")
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from bot.console import jobs
+from bot.console import schedule
 from bot.script.places import PLATFORM
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
@@ -345,7 +345,7 @@ async def test_retention_takes_reminders_that_have_ended_with_their_posts(
 
         async def kept(days: int) -> list[str]:
             harness.clock.tick(days * 24 * HOUR)
-            assert (await jobs.run(harness.app, "retention", harness.clock.now())).state == "done"
+            assert (await schedule.run(harness.app, "retention", harness.clock.now())).state == "done"
             file = (await harness.command("alice", "/nexus export", dm="nexus")).file
             assert file is not None
             return sorted(each["text"] for each in json.loads(file.text)["reminders"])

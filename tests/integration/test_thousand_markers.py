@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.script.places import incoming, place_of
 from composer.model import Agent, Attachment
 from composer.ports.models import ChatMessage, Chunk

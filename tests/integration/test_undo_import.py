@@ -9,8 +9,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from bot.console import imports, jobs, operations
+from bot.console import imports, schedule
 from bot.console.cli import history as history_commands
+from bot.console.doctor import check_receipt
 from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
@@ -145,7 +146,7 @@ async def work(harness: AppHarness) -> None:
     for tenant, _ in await harness.app.database.tenants():
         await harness.app.indexer.catch_up(tenant)
     for job in ("thread", "session", "day", "week"):
-        assert (await jobs.run(harness.app, job, harness.clock.now())).state == "done"
+        assert (await schedule.run(harness.app, job, harness.clock.now())).state == "done"
 
 
 @pytest.mark.parametrize("format", ["jsonl", SLACK, DISCORD])
@@ -225,7 +226,7 @@ async def test_a_receipt_says_which_import_brought_back_what_was_undone(harness:
     harness.clock.tick(60)
     again = await load(harness, path)
     settings = harness.app.settings
-    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    [check] = [each for each in await check_receipt(settings, receipt) if each.name == "erased"]
     assert not check.ok
     assert (
         "it was erased, and imported again since (2 messages from old.jsonl, by import "
@@ -234,7 +235,7 @@ async def test_a_receipt_says_which_import_brought_back_what_was_undone(harness:
     ) in check.detail
     assert SECRET not in check.detail
     await undo(harness, again)
-    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    [check] = [each for each in await check_receipt(settings, receipt) if each.name == "erased"]
     assert check.ok, check.detail
 
 

@@ -14,9 +14,9 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.console import usage as reporting
-from bot.console.operations import doctor
+from bot.console.doctor import run_doctor
 from bot.script.places import incoming
 from composer.errors import BadInput, BudgetUsedUp
 from composer.model import Agent, Usage
@@ -210,7 +210,7 @@ async def test_a_budget_that_is_smaller_than_one_answer_is_to_be_raised_and_not_
         assert [log["event"] for log in logs].count("budget.too_small") == 1, "the operator is told once"
         (check,) = [
             each
-            for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
+            for each in await run_doctor(office.harness.app.settings, clock=office.harness.clock)
             if each.name == "usage"
         ]
         assert check.ok is None
@@ -373,7 +373,7 @@ async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: S
         assert await office.rows("SELECT model, text FROM summaries") == [("m", "They met.")]
         ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
         assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
-        checks = await doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
+        checks = await run_doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
         assert {check.name: check.ok for check in checks}["model of @nexus"] is True
 
 
@@ -384,7 +384,7 @@ async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> Non
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         (check,) = [
             each
-            for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
+            for each in await run_doctor(office.harness.app.settings, clock=office.harness.clock)
             if each.name == "usage"
         ]
         assert (check.ok, check.detail) == (None, "acme: calls that failed today: 1 of summaries")
@@ -394,11 +394,11 @@ async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> Non
 async def test_doctor_asks_every_model_that_is_named(settings: Settings, model: dict[str, Any]) -> None:
     async with paid(settings, **model) as office:
         office.server.models = {"m"}
-        checks = await doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
+        checks = await run_doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
         by_name = {check.name: check.ok for check in checks}
         assert (by_name["model of @nexus"], by_name["model x"]) == (True, False)
         nowhere = office.harness.app.settings.model_copy(update={"openai_base_url": None})
-        by_name = {check.name: check.ok for check in await doctor(nowhere, clock=office.harness.clock, live=True)}
+        by_name = {check.name: check.ok for check in await run_doctor(nowhere, clock=office.harness.clock, live=True)}
         assert (by_name["model of @nexus"], by_name["model x"]) == (False, False)
 
 
@@ -562,7 +562,7 @@ async def test_figures_older_than_the_tenants_usage_days_are_deleted_by_retentio
             await harness.ask("alice", "@nexus hello?", workspace=workspace, **ROOM)
         harness.clock.set(datetime(2026, 5, 5, 9, tzinfo=UTC))
         await harness.ask("alice", "@nexus hello?", **ROOM)
-        await doctor(harness.app.settings, clock=harness.clock, live=True)
+        await run_doctor(harness.app.settings, clock=harness.clock, live=True)
         four, five = (date(2026, 5, 4),), (date(2026, 5, 5),)
         own = "SELECT DISTINCT day FROM model_usage WHERE kind = 'answers' AND tenant_id = "
         tenant = f"'{harness.workspace().tenant_id}' ORDER BY day"
@@ -678,7 +678,7 @@ async def test_the_operator_sees_every_tenant_its_budgets_and_probes(settings: S
         harness = office.harness
         await harness.ask("alice", "@nexus hello?", **ROOM)
         await harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)
-        checks = await doctor(harness.app.settings, clock=harness.clock, live=True)
+        checks = await run_doctor(harness.app.settings, clock=harness.clock, live=True)
         assert {check.name: check.ok for check in checks}["model of @nexus"] is True
         found = [each async for each in reporting.usage(harness.app, Dimension.KIND, None, None)]
         assert [(each.tenant, each.lines[0].name, len(each.budgets)) for each in found] == [

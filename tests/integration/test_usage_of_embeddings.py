@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 from structlog.testing import capture_logs
 
-from bot.console import jobs as schedule
-from bot.console.operations import doctor
+from bot.console import schedule
+from bot.console.doctor import run_doctor
 from composer.errors import BudgetUsedUp
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
@@ -113,7 +113,7 @@ async def test_without_a_budget_left_for_embeddings_answers_recall_by_words(sett
         assert not [log for log in logs if log["event"] in ("embedder.unavailable", "turn.failed")]
         (check,) = [
             each
-            for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
+            for each in await run_doctor(office.harness.app.settings, clock=office.harness.clock)
             if each.name == "usage"
         ]
         assert "embeddings: 0 tokens a day: 0 tokens used; " in check.detail
@@ -150,7 +150,7 @@ async def test_without_a_budget_left_for_embeddings_patterns_extract_and_summari
 
 async def test_the_doctors_own_embedding_is_a_probe(settings: Settings) -> None:
     async with remote(settings, NOTHING) as office:
-        await doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
+        await run_doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
         probes = await office.rows("SELECT model, calls FROM model_usage WHERE kind = 'probes' ORDER BY 1")
         assert (REMOTE, 1) in probes
 

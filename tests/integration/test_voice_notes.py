@@ -21,7 +21,7 @@ from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.turn.delivery import OutgoingAnswer
 from composer.usage.transcription import TranscriptionMeter
 from jobs.runner import Runner
-from jobs.table import JOBS_BY_NAME
+from jobs.schedule import JOBS_BY_NAME
 from tests.support.harness import open_harness
 from tests.support.model_server import Fail, ModelServer, Raw
 from tests.support.tool_office import Office

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.serving import opens_port
 from bot.web.app import web_app
 from bot.web.metrics import Metrics

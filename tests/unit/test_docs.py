@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.main import get_command
 
-from bot.console.cli.left_out import arguments
+from bot.console.cli.optional_values import arguments
 from bot.console.command_line import cli
 from composer.repositories.audit import AuditAct
 from composer.settings import KNOWN_VARIABLES

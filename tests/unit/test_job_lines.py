@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.console.jobs import line
-from jobs.table import JOBS
+from bot.console.schedule import line
+from jobs.schedule import JOBS
 
 
 @pytest.mark.parametrize(

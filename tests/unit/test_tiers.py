@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
-from jobs.table import JOBS
+from jobs.schedule import JOBS
 
 ZONES = (
     "UTC",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.console import render
-from bot.console.cli.ending import Ending
+from bot.console.cli.signals import SignalHandling
 from composer.errors import NexusError
 from composer.stores.embedded.servers import EmbeddedServers
 from tests.week.player import Player
@@ -64,14 +64,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description="A week of a team, on the real program.")
     parser.add_argument("--fast", action="store_true", help="without pauses to read")
     given = parser.parse_args()
-    ending = Ending()
+    handling = SignalHandling()
     render.show_words(INTRODUCTION)
     folder = Path(tempfile.mkdtemp(prefix="nexus-demo-"))
     try:
         folder.chmod(0o755)  # the servers may run as another user
-        ending.run(play(folder / "home", 0.0 if given.fast else SECONDS))
+        handling.run(play(folder / "home", 0.0 if given.fast else SECONDS))
     except asyncio.CancelledError:
-        return 128 + (ending.signal or 0)
+        return 128 + (handling.signal or 0)
     except BrokenPipeError:
         with suppress(OSError):
             sys.stdout.close()

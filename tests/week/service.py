@@ -11,7 +11,7 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from bot.console import jobs as schedule
+from bot.console import schedule
 from bot.console.logs import configure_logs
 from composer.app import App, open_app
 from composer.settings import from_environment

@@ -6,7 +6,7 @@ import typer
 
 from bot.console import audit as auditing
 from bot.console import render
-from bot.console.cli.failing import EXIT_FAILED
+from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import (
     InWorkspace,
     Json,

@@ -13,9 +13,9 @@ import typer
 
 from bot.console import imports, render
 from bot.console.after_import import ask_in_chat, ask_on
-from bot.console.cli.failing import fail
+from bot.console.cli.failure import fail
 from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
-from bot.console.cli.left_out import ALL
+from bot.console.cli.optional_values import ALL
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
 from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms

@@ -12,11 +12,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from bot.console import render
-from bot.console.cli.ending import Ending
-from bot.console.cli.failing import EXIT_FAILED, fail, unusable
-from bot.console.cli.left_out import FIRST_AGENT
+from bot.console.cli.failure import EXIT_FAILED, fail, unusable
+from bot.console.cli.optional_values import FIRST_AGENT
+from bot.console.cli.signals import SignalHandling
+from bot.console.hardening import make_private, mask_output
 from bot.console.logs import announcer, configure_logs
-from bot.console.privacy import make_private, mask_output
 from bot.script.places import PLATFORM, place_of
 from composer.app import App, open_app
 from composer.errors import BadInput, NexusError
@@ -117,18 +117,18 @@ def run_in_app(settings: Settings, body: Callable[[App], Coroutine[Any, Any, Non
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, or the exit status of what ended it: 128 and its number for a signal."""
-    ending = Ending()
+    handling = SignalHandling()
     try:
-        return ending.run(work)
+        return handling.run(work)
     except NexusError as error:
         fail(error)
     except asyncio.CancelledError:
-        raise typer.Exit(128 + (ending.signal or signal.SIGINT)) from None
+        raise typer.Exit(128 + (handling.signal or signal.SIGINT)) from None
     except BrokenPipeError:
         with suppress(OSError):  # the reader of our output is gone: nothing more can be printed
             sys.stdout.close()
         raise typer.Exit(EXIT_FAILED) from None
     except OSError as error:
-        if ending.signal is not None:  # the terminal is gone, and so is all that could be printed
-            raise typer.Exit(128 + ending.signal) from None
+        if handling.signal is not None:  # the terminal is gone, and so is all that could be printed
+            raise typer.Exit(128 + handling.signal) from None
         fail(unusable(error))

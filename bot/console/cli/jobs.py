@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from bot.console import jobs as schedule
-from bot.console import render
-from bot.console.cli.failing import EXIT_FAILED
+from bot.console import render, schedule
+from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.play import ScriptClock
 from composer.app import App

@@ -4,7 +4,7 @@ from typing import Final
 
 import typer
 
-from bot.console.cli.failing import fail
+from bot.console.cli.failure import fail
 from bot.console.cli.invocation import load_settings, run_in_app
 from composer.app import App
 from composer.errors import Misconfigured

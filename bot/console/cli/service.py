@@ -4,14 +4,15 @@ from typing import Annotated
 
 import typer
 
-from bot.console import jobs as schedule
-from bot.console import operations, render
-from bot.console.cli.failing import EXIT_FAILED
+from bot.console import operations, render, schedule
+from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, read_or_fail, run_in_app
+from bot.console.doctor import Check, as_json, check_receipt, run_doctor
 from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
+from composer.operations import upkeep
 from composer.settings import Settings
 
 cli = typer.Typer()
@@ -56,7 +57,7 @@ def run(
 def migrate(json_lines: Json = False) -> None:
     """Bring the database's schema up to date."""
     settings = load_settings()
-    steps = finish(operations.migrate(settings))
+    steps = finish(upkeep.migrate(settings))
     if json_lines:
         print_json({"applied": steps})
     else:
@@ -77,10 +78,10 @@ def doctor(
 ) -> None:
     """Check everything that Nexus needs; print what is wrong and what to do about it."""
     settings = load_settings()
-    work = operations.doctor(settings, live=live) if erased is None else operations.check_receipt(settings, erased)
+    work = run_doctor(settings, live=live) if erased is None else check_receipt(settings, erased)
     checks = finish(work)
     if json_lines:
-        print_json({"checks": operations.as_json(checks)})
+        print_json({"checks": as_json(checks)})
     else:
         for check in checks:
             sign, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
@@ -91,7 +92,7 @@ def doctor(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _after_doctor(settings: Settings, checks: list[operations.Check]) -> str:
+def _after_doctor(settings: Settings, checks: list[Check]) -> str:
     """What to do after the checks."""
     if any(check.ok is False for check in checks):
         return "do what stands beside each ✗, then run nexus doctor again. docs/troubleshooting.md explains more."

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from bot.console import render
-from bot.console.cli.failing import EXIT_FAILED, fail, unusable
+from bot.console.cli.failure import EXIT_FAILED, fail, unusable
 from bot.console.cli.invocation import finish, read_or_fail
-from bot.console.privacy import make_private, mask_output
+from bot.console.hardening import make_private, mask_output
 from bot.setup import files, weights
 from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError

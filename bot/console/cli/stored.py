@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bot.console import operations, render
-from bot.console.cli.failing import EXIT_FAILED, fail
+from bot.console.cli.failure import EXIT_FAILED, fail
 from bot.console.cli.invocation import (
     InWorkspace,
     Json,

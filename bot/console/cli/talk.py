@@ -8,7 +8,7 @@ import typer
 
 from bot.console import chat as chatting
 from bot.console import render
-from bot.console.cli.failing import EXIT_FAILED, fail
+from bot.console.cli.failure import EXIT_FAILED, fail
 from bot.console.cli.invocation import (
     Dm,
     InWorkspace,

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from bot.console.cli.ending import Ending
+from bot.console.cli.signals import SignalHandling
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_that_another_thread_gets_ends_work_that_waits(number: signal.Signals) -> None:
-    ending, asleep, late = Ending(), threading.Event(), list[bool]()
+    ending, asleep, late = SignalHandling(), threading.Event(), list[bool]()
 
     def deliver() -> None:
         asleep.wait(TIMEOUT_SECONDS)
@@ -39,5 +39,5 @@ def test_the_handlers_from_before_are_back_afterwards() -> None:
     async def work() -> int:
         return 7
 
-    assert Ending().run(work()) == 7
+    assert SignalHandling().run(work()) == 7
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before

@@ -15,7 +15,7 @@ T = TypeVar("T")
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ending:
+class SignalHandling:
     """Runs work that SIGINT, SIGTERM and SIGHUP (the terminal was closed) cancel. `signal` is the one that did.
 
     Repeated ones change nothing, since a terminal that closes may send several; but Ctrl-C after any of them ends the

@@ -9,7 +9,7 @@ from composer.errors import BadInput
 from composer.repositories.job_ledger import StoredRun
 from composer.summaries.tiers import Report
 from jobs.runner import Runner, RunOutcome
-from jobs.table import JOBS, JOBS_BY_NAME
+from jobs.schedule import JOBS, JOBS_BY_NAME
 
 NAME_WIDTH: Final = max(len(job.name) for job in JOBS)
 CRON_WIDTH: Final = max(len(job.cron) for job in JOBS)
