@@ -14,6 +14,7 @@ from bot.web.metering import Metered, metered_of, whole_request
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
 from composer.app import App
+from composer.credentials.issuing import require_valid
 from composer.credentials.principal import Principal
 from composer.entries.access import access_for_managing, access_for_reading, access_for_writing
 from composer.entries.projects import named_project
@@ -78,6 +79,7 @@ class Call:
         async with self._writing(project, managing=managing) as (tx, access):
             await self._require_quota(tx)
             yield tx, access
+            await self._require_credential(tx)
             await self._count(tx)
 
     @asynccontextmanager
@@ -107,6 +109,7 @@ class Call:
             if named is None:
                 await self._require_quota(tx)
                 result = (await make(tx, access, Event(uuid.uuid4().hex, self.now)))[1]
+                await self._require_credential(tx)
                 await self._count(tx)
                 return result, False
             begun = await tx.api_requests.begin(named, self.now)
@@ -121,12 +124,19 @@ class Call:
             await self._require_quota(tx)
             made, result = await make(tx, access, event)
             await tx.api_requests.note_made(named, made)
+            await self._require_credential(tx)
             await self._count(tx)
             return result, False
 
     async def _require_quota(self, tx: Transaction, times: int = 1) -> None:
         if self.metered is not None and self.metered.operation is Operation.WRITES:
             await self.app.operations.require(tx, self.principal.tenant_id, self.metered.operation, times)
+
+    async def _require_credential(self, tx: Transaction) -> None:
+        """Return if what a write was let in by has not ended while it waited for an erasure of all that its person has:
+        nothing is to be stored after that. Erasure is blocked by now, where something was stored. Raises Refused."""
+        if self.metered is not None and self.metered.operation is Operation.WRITES:
+            await require_valid(tx, self.principal, self.now)
 
     async def _count(self, tx: Transaction) -> None:
         """Count the request with what it has changed. Raises QuotaUsedUp where it was more than is left."""

@@ -95,15 +95,18 @@ async def lock_by_credential(tx: Transaction, principal: Principal, now: datetim
     """The same for who asks by a credential, which was looked at before this transaction. Raises Refused where it has
     ended since: who leaves, or forgets everything, leaves no key behind that was being made."""
     users = await lock_keys(tx, principal.user)
-    if principal.source is Source.WEB_SESSION:
-        stands = any(each.id == principal.id for each in await tx.web_sessions.of([principal.user], now))
-    elif principal.source is Source.SETTINGS:
-        stands = True
-    else:
-        stands = any(each.id == principal.id and not each.ended(now) for each in await tx.api_keys.of([principal.user]))
-    if not stands:
-        raise Refused(ENDED)
+    await require_valid(tx, principal, now)
     return users
+
+
+async def require_valid(tx: Transaction, principal: Principal, now: datetime) -> None:
+    """Return if the credential of who asks, which was looked at before this transaction, has not ended since. Raises
+    Refused."""
+    if principal.source is Source.SETTINGS:
+        return
+    stored = tx.web_sessions if principal.source is Source.WEB_SESSION else tx.api_keys
+    if not await stored.is_valid(principal.id, now):
+        raise Refused(ENDED)
 
 
 async def require_key_capacity(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:

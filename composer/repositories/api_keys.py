@@ -115,6 +115,10 @@ class ApiKeys:
         """The keys of these users, oldest first."""
         return [key_entry(row) for row in await self._sql.fetch("api_keys_of", user_ids=list(users))]
 
+    async def is_valid(self, id: uuid.UUID, now: datetime) -> bool:
+        """Whether a key is neither revoked nor expired."""
+        return bool(await self._sql.fetch_value("api_key_is_valid", id=id, now=now))
+
     async def all(self) -> list[KeyEntry]:
         """The keys of everyone, by the names of their people, for whoever runs Nexus."""
         return [key_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]

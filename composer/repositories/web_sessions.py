@@ -69,6 +69,10 @@ class WebSessions:
         rows = await self._sql.fetch("web_sessions_of", user_ids=list(users), now=now)
         return [_entry(row) for row in rows]
 
+    async def is_valid(self, id: uuid.UUID, now: datetime) -> bool:
+        """Whether a web session has neither ended nor expired."""
+        return bool(await self._sql.fetch_value("web_session_is_valid", id=id, now=now))
+
     async def all(self, now: datetime) -> list[SessionEntry]:
         """The web sessions of everyone, by the names of their people, for whoever runs Nexus."""
         return [_entry(row, row["user_name"]) for row in await self._sql.fetch("web_sessions_all", now=now)]

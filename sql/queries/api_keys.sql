@@ -48,6 +48,11 @@ UPDATE api_keys SET revoked_at = :now
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND revoked_at IS NULL
 RETURNING user_id
 
+-- name: api_key_is_valid
+-- Whether a key is neither revoked nor expired.
+SELECT EXISTS (SELECT FROM api_keys WHERE tenant_id = :tenant_id AND id = :id AND revoked_at IS NULL
+                                          AND (expires_at IS NULL OR expires_at > :now))
+
 -- name: api_key_used
 -- Record when a key was used, at most once in the time since `before`.
 UPDATE api_keys SET last_used_at = :now

@@ -25,6 +25,10 @@ SELECT w.id, w.user_id, w.created_at, w.expires_at, w.last_used_at, w.browser, u
 FROM web_sessions AS w JOIN users AS u ON u.tenant_id = w.tenant_id AND u.id = w.user_id
 WHERE w.tenant_id = :tenant_id AND w.expires_at > :now ORDER BY u.name, w.created_at, w.id
 
+-- name: web_session_is_valid
+-- Whether a web session has neither ended nor expired.
+SELECT EXISTS (SELECT FROM web_sessions WHERE tenant_id = :tenant_id AND id = :id AND expires_at > :now)
+
 -- name: web_session_used
 -- Record when a web session was used, at most once in the time since `before`.
 UPDATE web_sessions SET last_used_at = :now

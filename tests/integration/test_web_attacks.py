@@ -1,15 +1,26 @@
 """Attacks on the web port where two things meet that were tested apart: a browser's cookie and the gateway, a write and
 the erasure of its person, a client that leaves and the plan that counts it."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import pytest
 
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.credentials.resolver import Resolver
+from composer.repositories.erasure import Erasure
 from composer.settings import Settings
-from tests.support.api import cookie_of
+from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.browser import OWN
+from tests.support.entries import Hub
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
+from tests.support.harness import AppHarness
+from tests.support.oauth_stage import ACCEPT
+from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
@@ -50,3 +61,80 @@ async def test_no_cookie_crosses_over_in_another_header(stage: GatewayStage) -> 
         sent = {**alice, **OFF, "User-Agent": f"tool {text}", "X-Title": text}
         assert (await http.post("/v1/chat/completions", json=HI, headers=sent)).status_code == 200
     assert text not in str(stage.upstream.requests[0].headers)
+
+
+@pytest.fixture
+async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        yield http
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event, asyncio.Event]:
+    """An erasure stands still, with its lock, from the first event until the second is set; the third: a credential was
+    looked at meanwhile."""
+    begun, go, seen = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    erase, resolve = Erasure.erase, Resolver.resolve
+
+    async def erased(erasure: Erasure, *args: Any, **options: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return await erase(erasure, *args, **options)
+
+    async def resolved(resolver: Resolver, *args: Any, **options: Any) -> Any:
+        found = await resolve(resolver, *args, **options)
+        if begun.is_set():
+            seen.set()
+        return found
+
+    monkeypatch.setattr(Erasure, "erase", erased)
+    monkeypatch.setattr(Resolver, "resolve", resolved)
+    return begun, go, seen
+
+
+LATE = {"content": "zqlate", "key": "k"}
+IMPORTED = {"format": "nexus-entries", "version": 1, "entries": [LATE]}
+CALLED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "write_entry", "arguments": LATE}}
+WRITES: list[tuple[str | None, str, dict[str, Any], dict[str, str]]] = [
+    ("claude", "/v1/agent/entries", {"content": "zqlate"}, {}),
+    ("claude", "/v1/agent/entries", LATE, {}),
+    ("claude", "/v1/agent/entries", LATE, {"Idempotency-Key": "one"}),
+    ("claude", "/mcp", CALLED, ACCEPT),
+    (None, "/v1/entries", LATE, {}),
+    (None, "/v1/entries/import", IMPORTED, {}),
+]
+
+
+# docs/keys.md: when its person forgets everything, a key goes with it. DESIGN 8: forgetting reaches every layer. A
+# write waits for an erasure that goes on, and was stored behind it, though its key was gone by then.
+@pytest.mark.parametrize(("vendor", "path", "body", "more"), WRITES)
+@pytest.mark.parametrize(
+    ("by", "command"), [("alice", "/nexus forget everything --yes"), ("carol", "/nexus erase user alice --yes")]
+)
+async def test_nothing_is_stored_by_a_key_behind_the_erasure_that_ended_it(
+    harness: AppHarness,
+    http: httpx2.AsyncClient,
+    held: tuple[asyncio.Event, asyncio.Event, asyncio.Event],
+    vendor: str | None,
+    path: str,
+    body: dict[str, Any],
+    more: dict[str, str],
+    by: str,
+    command: str,
+) -> None:
+    begun, go, seen = held
+    key, hub = await key_of(harness, "alice", vendor), Hub(harness)
+    await hub.write("alice", "zqfirst", vendor, key="k")
+    admin = await person(harness, "carol")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(admin.id, True)
+    erasing = asyncio.create_task(harness.command(by, command, dm="nexus"))
+    await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
+    writing = asyncio.create_task(http.post(path, json=body, headers=bearer(key) | more))
+    await asyncio.wait_for(seen.wait(), TIMEOUT_SECONDS)
+    go.set()
+    assert "1 memory" in (await erasing).text
+    answer = await writing
+    assert "has ended since" in answer.text, answer.text
+    assert await hub.find("alice") == []
