@@ -89,9 +89,11 @@ class RoomDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PersonLeft:
-    """Somebody has left the workspace, or their account there was closed."""
+    """Somebody has left the workspace, or their account there was closed, at a time (None: now). Who comes back is in
+    none of its private rooms."""
 
     user: str
+    at: datetime | None = None
 
 
 RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft

@@ -26,6 +26,7 @@ from composer.app import App
 from composer.credentials.leaving import end_access
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
+from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_room_shared, set_thread_archived
 from composer.model import Incoming, Turn
 from composer.workspace import Workspace
@@ -264,8 +265,11 @@ class PlatformInbox:
                 await set_room_shared(store, workspace, room, self._app.clock.now())
             case MembersChanged(rooms, at):
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
-            case PersonLeft(user):
+            case PersonLeft(user, at):
                 await end_access(store, workspace, user)
+                left = await unread_rooms(store, workspace, NO_CONNECTION)
+                gone = {name: {user: False} for name in left}
+                await set_room_members(store, workspace, gone, at or self._app.clock.now())
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread):

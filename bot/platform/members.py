@@ -14,13 +14,19 @@ from bot.platform.retry import Backoff
 from composer.app import App
 from composer.credentials.leaving import end_access, holders
 from composer.errors import NexusError, Unavailable
-from composer.ingest.members import begin_connection, confirm_members, doubt_members, end_connection, unread_rooms
+from composer.ingest.members import (
+    NO_CONNECTION,
+    begin_connection,
+    confirm_members,
+    doubt_members,
+    end_connection,
+    unread_rooms,
+)
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
 END_SECONDS: Final = 2.0  # for noting that the connection ends, when Nexus stops
-EVERY_ROOM: Final = uuid.UUID(int=0)  # a connection that never was: it has read nothing
 Moment = tuple[uuid.UUID | None, int]  # the connection, and how often the members of a room have changed unread
 
 
@@ -90,7 +96,7 @@ class MembershipReader:
 
     async def all_again(self) -> None:
         """Read every private room again, and who has left, while what was read counts on. Raises Unavailable."""
-        rooms = await unread_rooms(self._app.database, await self._workspace(), EVERY_ROOM)
+        rooms = await unread_rooms(self._app.database, await self._workspace(), NO_CONNECTION)
         self._unreadable.clear()
         self._leavers_unread = True
         self._again.update(rooms)

@@ -178,7 +178,7 @@ class SlackCommands:
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
-        text, people = await self._inbox.plain_text(markup)
+        text, people = await self._inbox.plain_text(markup, place.name if _in_room(place) else "")
         if names_user(markup):
             text = by_id(markup)
         person = await self._directory.person(user)

@@ -190,6 +190,14 @@ class SlackDirectory:
         except (NexusError, TimeoutError):
             return None
 
+    async def is_public(self, channel: str) -> bool:
+        """Whether a channel is public; False when Slack does not say so in time."""
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                return not (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).private
+        except (NexusError, TimeoutError):
+            return False
+
     async def outsiders(self, channel: str) -> tuple[bool, datetime | None]:
         """Whether a channel is shared with another organisation, and of which time that is said (None: it is so now).
         Raises Unavailable and Refused."""

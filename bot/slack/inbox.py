@@ -12,7 +12,7 @@ from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChan
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import Person, SlackDirectory
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
-from bot.slack.text import mentioned, plain
+from bot.slack.text import channels, mentioned, plain
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.ingest.addressing import find_addressed_agents
@@ -111,7 +111,7 @@ class SlackInbox(PlatformInbox):
         return MessageReceived(message.channel, incoming, answer=not message.from_bot)
 
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
-        text, people = await self.plain_text(message.text)
+        text, people = await self.plain_text(message.text, "" if message.direct else message.channel)
         me, user = await self._directory.me(), message.user
         person = Person(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
         return Incoming(
@@ -131,13 +131,16 @@ class SlackInbox(PlatformInbox):
             trust_stated=person.certain,
         )
 
-    async def plain_text(self, markup: str) -> tuple[str, tuple[str, ...]]:
-        """A text in Slack's markup as people read it, and the ids of the people that it mentions."""
+    async def plain_text(self, markup: str, room: str = "") -> tuple[str, tuple[str, ...]]:
+        """A text in Slack's markup as people read it, and the ids of the people that it mentions. In a `room`, a
+        private channel is named only if it is the room itself, so that a mention does not spread its name."""
         me = await self._directory.me()
         people = tuple(user for user in mentioned(markup) if user != me.user)
         names = {user: (await self._directory.person(user)).name for user in people}
         slugs = {agent.slug for agent in self._app.settings.agents}
-        return plain(markup, names, own=me.user, slug=self.slug, agents=slugs), people
+        others = [each for each in channels(markup) if room and each != room]
+        hidden = {each for each in others if not await self._directory.is_public(each)}
+        return plain(markup, names, own=me.user, slug=self.slug, agents=slugs, hidden=hidden), people
 
     async def _addressed(self, markup: str) -> tuple[str, ...]:
         """The agent, if a text in Slack's markup mentions the app."""
@@ -224,7 +227,7 @@ class SlackInbox(PlatformInbox):
         people: tuple[str, ...] = ()
         agents: tuple[str, ...] = ()
         if change.text is not None:
-            text, people = await self.plain_text(change.text)
+            text, people = await self.plain_text(change.text, "" if change.direct else change.channel)
             agents = await self._addressed(change.text)
         await self.apply_change(
             MessageChanged(

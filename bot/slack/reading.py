@@ -181,7 +181,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "channel_unshared":  # from one of several, perhaps: Slack is asked again
             return DirectoryChanged(channel=event["channel"])
         case "user_change" if event["user"].get("deleted") is True:
-            return PersonLeft(event["user"]["id"])
+            left_at = event.get("event_ts")
+            return PersonLeft(event["user"]["id"], None if left_at is None else time_of(str(left_at)))
         case "user_change" | "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":

@@ -11,6 +11,7 @@ from bot.commands.table import COMMANDS, PREFIX
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+_CHANNEL = re.compile(r"<#([CGD][A-Z0-9]+)(?:\|[^<>]*)?>")
 _FIRST_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>[\s,:]*")
 _COLUMNS = re.compile(r"\S {2,}\S")
 _NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
@@ -25,11 +26,25 @@ def mentioned(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PERSON.findall(text)))
 
 
-def plain(text: str, names: Mapping[str, str], *, own: str = "", slug: str = "", agents: Collection[str] = ()) -> str:
+def channels(text: str) -> tuple[str, ...]:
+    """The ids of the channels that a text in Slack's markup mentions, each once, in order."""
+    return tuple(dict.fromkeys(_CHANNEL.findall(text)))
+
+
+def plain(
+    text: str,
+    names: Mapping[str, str],
+    *,
+    own: str = "",
+    slug: str = "",
+    agents: Collection[str] = (),
+    hidden: Collection[str] = (),
+) -> str:
     """A text in Slack's markup as people read it: `@name`, `#channel`, `label (address)`, and no entities.
 
     `names` are people's names by id; `own` is the agent's own id, which becomes `@slug`. A person whose name equals a
-    slug of `agents` loses the `@`: mentioning them does not address the agent.
+    slug of `agents` loses the `@`: mentioning them does not address the agent. `hidden` are the ids of channels that
+    are not named.
     """
 
     def person(id: str, label: str) -> str:
@@ -40,7 +55,7 @@ def plain(text: str, names: Mapping[str, str], *, own: str = "", slug: str = "",
         is_slug = word is not None and word[0].casefold().rstrip(".-") in agents
         return name if is_slug else f"@{name}"
 
-    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person), text))
+    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person, hidden), text))
 
 
 def by_id(text: str) -> str:
@@ -48,13 +63,13 @@ def by_id(text: str) -> str:
     return _entities(_PERSON.sub(r"<@\1>", text))
 
 
-def _shown(token: str, person: Callable[[str, str], str]) -> str:
+def _shown(token: str, person: Callable[[str, str], str], hidden: Collection[str]) -> str:
     """A token, without its brackets, as people see it."""
     head, _, label = token.partition("|")
     if head.startswith("@"):
         return person(head[1:], label)
     if head.startswith("#"):
-        return f"#{label or head[1:]}"
+        return "#a channel" if head[1:] in hidden else f"#{label or head[1:]}"
     if head.startswith("!"):
         name = head[1:].partition("^")[0]
         if name in ("date", "subteam"):

@@ -12,6 +12,7 @@ from typing import Final
 from composer.repositories.database import Database
 from composer.workspace import Workspace, room_id
 
+NO_CONNECTION: Final = uuid.UUID(int=0)  # one that never was: it has read no room
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the platform's clock and ours
 
 

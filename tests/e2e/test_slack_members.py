@@ -209,3 +209,18 @@ async def test_who_leaves_a_channel_whose_id_has_changed_reads_what_was_said_und
         await office.slack.leave(changed, office.bob)
         await running.settle()
         assert not await sees(running, office.bob)
+
+
+async def test_who_comes_back_to_a_closed_account_reads_the_channels_that_they_were_in_no_more(office: Office) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+        await open_rooms(running, office.bob)
+        assert await sees(running, office.bob)
+        await office.slack.close_account(office.team, office.bob)
+        await office.slack.open_account(office.team, office.bob)
+        await running.settle()
+        assert not await sees(running, office.bob)
+        await office.slack.join(channel, office.bob)
+        await running.settle()
+        await until(lambda: certain(running, channel))
+        assert await sees(running, office.bob)

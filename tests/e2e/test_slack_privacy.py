@@ -180,3 +180,20 @@ async def test_a_command_in_a_channel_that_slack_hides_makes_its_room_private(of
     async with office.socket() as running:
         await office.slack.command(plans, office.alice, "remember the codeword is walrus")
         assert await is_private(office, plans)
+
+
+async def test_a_message_names_no_private_channel_elsewhere(office: Office) -> None:
+    secret = await office.slack.add_channel(office.team, "merger", [office.alice], private=True)
+    unseen = await office.slack.add_channel(office.team, "layoffs", [office.alice], private=True, bot=False)
+    async with office.socket() as running:
+        text = f"see <#{secret}|merger>, <#{unseen}|layoffs> and <#{office.general}|general>"
+        said = await office.slack.post(office.general, office.alice, text)
+        await office.slack.post(secret, office.alice, f"<#{secret}|merger> is the place")
+        await running.settle()
+        assert await running.stored() == ["see #a channel, #a channel and #general", "#merger is the place"]
+        await office.slack.edit(office.general, said, f"rather <#{secret}|merger>")
+        await running.settle()
+        assert await running.stored() == ["rather #a channel", "#merger is the place"]
+        await office.slack.command(office.general, office.alice, f"remember ask in <#{secret}|merger>")
+        found = await office.slack.command(office.general, office.bob, "recall ask")
+        assert "ask in #a channel" in found.ack["text"]

@@ -121,6 +121,14 @@ class SlackServer:
     async def close_account(self, team: Team, user: str) -> None:
         """A person's account is deactivated: they are in no channel any more."""
         self.world.users[user]["deleted"] = True
+        for place in self.world.channels.values():
+            if user in place.members and place.kind != "im":
+                place.members.remove(user)  # of which nothing is told
+        self.world.tell(team, {"type": "user_change", "user": self.world.users[user]}, scope="users:read")
+
+    async def open_account(self, team: Team, user: str) -> None:
+        """A closed account is activated again, which puts its person into no channel."""
+        self.world.users[user]["deleted"] = False
         self.world.tell(team, {"type": "user_change", "user": self.world.users[user]}, scope="users:read")
 
     async def leave(self, channel: str, user: str) -> None:
