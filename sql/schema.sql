@@ -555,6 +555,7 @@ CREATE TABLE public.identities (
     external_id text NOT NULL,
     user_id uuid NOT NULL,
     trust text,
+    trust_stated_at timestamp with time zone,
     CONSTRAINT identities_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text])))
 );
 
@@ -2052,6 +2053,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_turns TO nexus_service
 GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
 
 GRANT UPDATE(trust) ON TABLE public.identities TO nexus_service;
+
+GRANT UPDATE(trust_stated_at) ON TABLE public.identities TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.imports TO nexus_service;
 

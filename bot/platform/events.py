@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Attachment, Incoming, Place
+from composer.model import Attachment, Incoming, Place, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +96,14 @@ class PersonLeft:
     at: datetime | None = None
 
 
-RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft
+@dataclass(frozen=True, slots=True)
+class TrustStated:
+    """What somebody is to the workspace, a member or a guest, since `at` (None: it is so now)."""
+
+    user: str
+    trust: Trust
+    at: datetime | None = None
+
+
+RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft | TrustStated
 PlatformEvent = MessageReceived | MessageChanged | RoomEvent

@@ -20,6 +20,7 @@ from bot.platform.events import (
     RoomPrivacyChanged,
     RoomShared,
     ThreadArchived,
+    TrustStated,
 )
 from bot.platform.retry import Backoff
 from composer.app import App
@@ -29,6 +30,7 @@ from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_room_shared, set_thread_archived
 from composer.model import Incoming, Turn
+from composer.repositories.people import StatedTrust
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -270,6 +272,10 @@ class PlatformInbox:
                 left = await unread_rooms(store, workspace, NO_CONNECTION)
                 gone = {name: {user: False} for name in left}
                 await set_room_members(store, workspace, gone, at or self._app.clock.now())
+            case TrustStated(user, trust, at):
+                said = StatedTrust(trust, at or self._app.clock.now())
+                async with store.transaction(workspace.tenant_id) as tx:
+                    await tx.people.set_trust(workspace.platform, workspace.name, {user: said})
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread):

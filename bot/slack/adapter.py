@@ -28,7 +28,7 @@ from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
-from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared
+from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -352,7 +352,7 @@ class SlackAdapter:
                 await self.inbox.apply(event)
             case MembersChanged():
                 await self._change_members(event)
-            case PersonLeft():
+            case PersonLeft() | TrustStated():
                 self.directory.forget_person(event.user)
                 await self.inbox.apply(event)
             case ChannelLost():

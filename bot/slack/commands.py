@@ -206,6 +206,7 @@ class SlackCommands:
             sender_is_room_admin=_in_room(place) and await self._directory.is_room_admin(place.name, user),
             sender_trust=person.trust,
             trust_stated=person.certain,
+            trust_stated_at=person.stated_at,
         )
 
     async def _as_now(self, incoming: Incoming) -> Incoming | None:

@@ -14,7 +14,7 @@ from yarl import URL
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.slack.client import Slack, SlackRefused
-from bot.slack.reading import BotIdentity
+from bot.slack.reading import BotIdentity, trust_of
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
 from composer.ports.clock import Clock
@@ -38,13 +38,14 @@ V = TypeVar("V")
 class Person:
     """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
     is somebody whom Slack restricts to some channels, or who belongs to another organisation. `certain`: Slack has said
-    so; else it did not answer, and the name is their id. `left`: their account is closed."""
+    so, as of `stated_at`; else it did not answer, and the name is their id. `left`: their account is closed."""
 
     name: str
     admin: bool = False
     trust: Trust = Trust.MEMBER
     certain: bool = True
     left: bool = False
+    stated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +286,14 @@ class SlackDirectory:
         return BotIdentity(found["team_id"], found["user_id"], bot, name, url, str(found.get("enterprise_id") or ""))
 
     async def _look_up_person(self, user: str) -> Person:
-        found = (await self._slack.call("users.info", user=user))["user"]
+        asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE
+        found, me = (await self._slack.call("users.info", user=user))["user"], await self.me()
         profile = found.get("profile", {})
         name = profile.get("display_name") or profile.get("real_name") or found.get("real_name") or found.get("name")
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
-        guest = any(found.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
-        member = not guest and _is_ours(found, await self.me())
-        trust, left = Trust.MEMBER if member else Trust.GUEST, found.get("deleted") is True
-        return Person(str(name or user), admin and member, trust, left=left)
+        trust, left = trust_of(found, me), found.get("deleted") is True
+        admin = admin and trust is Trust.MEMBER
+        return Person(str(name or user), admin, trust, left=left, stated_at=asked_at)
 
     async def _look_up_room(self, channel: str) -> Room:
         asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE
@@ -307,12 +308,6 @@ class SlackDirectory:
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])
-
-
-def _is_ours(user: dict[str, Any], me: BotIdentity) -> bool:
-    """Whether a user belongs to our workspace, or to another one of our organisation."""
-    enterprise = (user.get("enterprise_user") or {}).get("enterprise_id")
-    return user.get("team_id") == me.team or (me.enterprise != "" and enterprise == me.enterprise)
 
 
 def _address(file: dict[str, Any]) -> str:

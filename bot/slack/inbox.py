@@ -129,6 +129,7 @@ class SlackInbox(PlatformInbox):
             reply_to=message.thread,
             sender_trust=person.trust,
             trust_stated=person.certain,
+            trust_stated_at=person.stated_at,
         )
 
     async def plain_text(self, markup: str, room: str = "") -> tuple[str, tuple[str, ...]]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared
-from composer.model import ConversationKind, Place
+from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
+from composer.model import ConversationKind, Place, Trust
 from composer.moments import moment_of_seconds
 
 PLATFORM: Final = "slack"
@@ -124,6 +124,7 @@ SlackEvent = (
     | RoomShared
     | MembersChanged
     | PersonLeft
+    | TrustStated
     | RoomDeleted
     | DirectoryChanged
     | ChannelLost
@@ -181,9 +182,10 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "channel_unshared":  # from one of several, perhaps: Slack is asked again
             return DirectoryChanged(channel=event["channel"])
         case "user_change" if event["user"].get("deleted") is True:
-            left_at = event.get("event_ts")
-            return PersonLeft(event["user"]["id"], None if left_at is None else time_of(str(left_at)))
-        case "user_change" | "user_profile_changed":
+            return PersonLeft(event["user"]["id"], _event_time(event))
+        case "user_change":
+            return TrustStated(event["user"]["id"], trust_of(event["user"], me), _event_time(event))
+        case "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":
             thread = event["assistant_thread"]
@@ -193,6 +195,20 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "tokens_revoked" | "app_uninstalled":
             return TokenRevoked()
     return None
+
+
+def _event_time(event: Mapping[str, Any]) -> datetime | None:
+    ts = event.get("event_ts")
+    return None if ts is None else time_of(str(ts))
+
+
+def trust_of(user: Mapping[str, Any], me: BotIdentity) -> Trust:
+    """What a person is to our workspace, as Slack describes them: a member of it, or of another workspace of our
+    organisation, or a guest."""
+    enterprise = (user.get("enterprise_user") or {}).get("enterprise_id")
+    ours = user.get("team_id") == me.team or (me.enterprise != "" and enterprise == me.enterprise)
+    guest = any(user.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
+    return Trust.MEMBER if ours and not guest else Trust.GUEST
 
 
 def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIdentity) -> SlackEvent | None:

@@ -24,6 +24,7 @@ from composer.model import (
 )
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
+from composer.repositories.people import Identity, StatedTrust
 from composer.visibility import unknown_conversation_sentence
 from composer.workspace import (
     API,
@@ -41,14 +42,16 @@ ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
 
 @dataclass(slots=True)
 class Batch:
-    """What is known of a batch while it is stored. `user_ids`, `opted_out` and `guests` (whom the platform last called
-    so) go by the users' ids on the platform."""
+    """What is known of a batch while it is stored. `user_ids`, `opted_out`, `guests` (whom the platform last called so)
+    and `restated` (those of whom it has said something else since a message of the batch says what they are) go by the
+    users' ids on the platform."""
 
     workspace: Workspace
     agents: Sequence[Agent]
     user_ids: Mapping[str, uuid.UUID]
     opted_out: frozenset[str] = frozenset()
     guests: frozenset[str] = frozenset()
+    restated: Mapping[str, Trust] = field(default_factory=dict)
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
     # Conversations that nothing was done to since they were locked, and those that did not exist then.
     unchanged: set[uuid.UUID] = field(default_factory=set)
@@ -100,32 +103,45 @@ async def resolve_users(
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
     # What the API repeats is what the others said.
-    stated = _stated_trust(messages) if states_trust and workspace.platform != API else {}
+    stated = _stated_trust(messages, now) if states_trust and workspace.platform != API else {}
     if new:
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now, stated)
     back = {name for name, identity in known.items() if identity.nameless and not identity.opted_out}
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
         await tx.people.restore_names(renamed)
-    changed = {name: said for name, said in stated.items() if name in known and known[name].trust is not said}
+    differing = {name: said for name, said in stated.items() if name in known and known[name].trust is not said.trust}
+    restated = {
+        name: trust for name, said in differing.items() if (trust := _said_later(known[name], said)) is not None
+    }
+    changed = {name: said for name, said in differing.items() if name not in restated}
     if changed:
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
-    return Batch(workspace, agents, user_ids, opted_out, guests, rows, unchanged=set(conversations))
+    return Batch(workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set(conversations))
 
 
 def as_known(batch: Batch, incoming: Incoming) -> Incoming:
-    """A message whose sender is what the platform last said, where it says nothing now and that is less: on Discord,
-    who is a guest of the server is one in their DM too."""
+    """A message whose sender is what the platform last said, where another process has heard it since the message says
+    what they are; and where the message does not say that, and it is less: on Discord, who is a guest of the server is
+    one in their DM too."""
+    if incoming.trust_stated and incoming.sender_trust is not Trust.TOOL and incoming.user in batch.restated:
+        return replace(incoming, sender_trust=batch.restated[incoming.user])
     if incoming.trust_stated or incoming.sender_trust is not Trust.MEMBER or incoming.user not in batch.guests:
         return incoming
     return replace(incoming, sender_trust=Trust.GUEST)
 
 
-def _stated_trust(messages: Sequence[Incoming]) -> dict[str, Trust]:
+def _stated_trust(messages: Sequence[Incoming], now: datetime) -> dict[str, StatedTrust]:
     """What the platform says of the senders. Of tools it says nothing."""
-    return {m.user: m.sender_trust for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL}
+    said = [m for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL]
+    return {m.user: StatedTrust(m.sender_trust, m.trust_stated_at or now) for m in said}
+
+
+def _said_later(known: Identity, said: StatedTrust) -> Trust | None:
+    """What a platform has said of somebody of a later time than this; None: nothing."""
+    return known.trust if known.trust_stated_at is not None and known.trust_stated_at > said.at else None
 
 
 async def resolve_conversations(

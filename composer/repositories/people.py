@@ -20,12 +20,22 @@ NAMELESS: Final = "someone"  # stands where an erased name stood; the person's n
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The user behind a platform's id. Nothing of someone who `opted_out` is stored. The name of someone who is
-    `nameless` was erased. `trust`: what the platform said of them when it last did; None: it has not yet."""
+    `nameless` was erased. `trust`: what the platform said of them when it last did, and of which time; None: it has not
+    yet."""
 
     user_id: uuid.UUID
     opted_out: bool
     nameless: bool = False
     trust: Trust | None = None
+    trust_stated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedTrust:
+    """What a platform says of a person, member or guest, as of a time."""
+
+    trust: Trust
+    at: datetime
 
 
 class People:
@@ -77,7 +87,7 @@ class People:
         workspace: str,
         people: Mapping[str, tuple[uuid.UUID, str]],
         now: datetime,
-        stated: Mapping[str, Trust] | None = None,
+        stated: Mapping[str, StatedTrust] | None = None,
     ) -> None:
         """Create users that do not exist: (id, name) by external id. `stated`: what the platform says of some."""
         stated = stated or {}
@@ -88,16 +98,22 @@ class People:
             external_ids=list(people),
             ids=[user for user, _ in people.values()],
             names=[name for _, name in people.values()],
-            trusts=[str(stated[name]) if name in stated else None for name in people],
+            trusts=[str(stated[name].trust) if name in stated else None for name in people],
+            stated_at=[stated[name].at if name in stated else None for name in people],
             now=now,
         )
 
-    async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, Trust]) -> None:
-        """Record what a platform says of people, by external id: members or guests."""
+    async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, StatedTrust]) -> None:
+        """Record what a platform says of people, by external id. Who is not known yet, and of whom it has said
+        something of a later time, stay as they are."""
         ids = sorted(stated)
-        trusts = [str(stated[id]) for id in ids]
         await self._sql.execute(
-            "identities_set_trust", platform=platform, workspace=workspace, external_ids=ids, trusts=trusts
+            "identities_set_trust",
+            platform=platform,
+            workspace=workspace,
+            external_ids=ids,
+            trusts=[str(stated[id].trust) for id in ids],
+            stated_at=[stated[id].at for id in ids],
         )
 
     async def find_user_ids(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
@@ -248,5 +264,7 @@ class People:
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
 
 
-def _identity(user_id: uuid.UUID, opted_out: bool, name: str, trust: str | None) -> Identity:
-    return Identity(user_id, opted_out, name == NAMELESS, None if trust is None else Trust(trust))
+def _identity(
+    user_id: uuid.UUID, opted_out: bool, name: str, trust: str | None, stated_at: datetime | None
+) -> Identity:
+    return Identity(user_id, opted_out, name == NAMELESS, None if trust is None else Trust(trust), stated_at)

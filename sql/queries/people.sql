@@ -84,24 +84,27 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND previous.tenant_id = u.te
 RETURNING previous.reads_rooms
 
 -- name: users_ensure
--- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing).
+-- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as
+-- of a time.
 WITH new AS MATERIALIZED (
-    SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[])
-         AS n (external_id, id, name, trust)
+    SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[], :stated_at::timestamptz[])
+         AS n (external_id, id, name, trust, stated_at)
 ), people AS (
     INSERT INTO users (tenant_id, id, name, created_at)
     SELECT :tenant_id, id, name, :now FROM new ORDER BY id
     ON CONFLICT DO NOTHING
 )
-INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust)
-SELECT :tenant_id, :platform, :workspace, external_id, id, trust FROM new ORDER BY external_id
-ON CONFLICT (tenant_id, platform, workspace, external_id) DO UPDATE SET trust = excluded.trust
-    WHERE excluded.trust IS NOT NULL
+INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust, trust_stated_at)
+SELECT :tenant_id, :platform, :workspace, external_id, id, trust, stated_at FROM new ORDER BY external_id
+ON CONFLICT (tenant_id, platform, workspace, external_id)
+    DO UPDATE SET trust = excluded.trust, trust_stated_at = excluded.trust_stated_at
+    WHERE excluded.trust_stated_at >= coalesce(i.trust_stated_at, '-infinity')
 
 -- name: identities_set_trust
--- Record what a platform says of people, in the order of their ids: others may do so at the same time.
+-- Record what a platform says of people as of a time, in the order of their ids: others may do so at the same time. What
+-- was said of a later time stays.
 WITH stated AS (
-    SELECT external_id, trust FROM unnest(:external_ids::text[], :trusts::text[]) AS s (external_id, trust)
+    SELECT * FROM unnest(:external_ids::text[], :trusts::text[], :stated_at::timestamptz[]) AS s (external_id, trust, at)
 ), locked AS MATERIALIZED (
     SELECT i.external_id FROM identities AS i
     WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
@@ -109,9 +112,9 @@ WITH stated AS (
     ORDER BY i.external_id
     FOR NO KEY UPDATE
 )
-UPDATE identities AS i SET trust = stated.trust FROM stated JOIN locked USING (external_id)
+UPDATE identities AS i SET trust = stated.trust, trust_stated_at = stated.at FROM stated JOIN locked USING (external_id)
 WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
-      AND i.external_id = stated.external_id
+      AND i.external_id = stated.external_id AND stated.at >= coalesce(i.trust_stated_at, '-infinity')
 
 -- name: identities_find
 -- Find users by their ids on a platform.

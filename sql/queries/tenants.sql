@@ -12,7 +12,7 @@ WITH tenant AS (
     SELECT :tenant_id, * FROM unnest(:agent_ids::uuid[], :agent_slugs::text[], :agent_names::text[])
     ON CONFLICT DO NOTHING
 )
-SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust)
+SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust, i.trust_stated_at)
              FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
              WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
                    AND i.external_id = ANY (:external_ids::text[])) AS people,

@@ -1,10 +1,13 @@
 """How far a sender is trusted is what their platform says of them at that moment."""
 
+import time
 from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
 
+from bot.slack.reading import SlackMessage, read_event
+from composer.model import ConversationKind, Place
 from composer.settings import Settings
 from tests.support.discord.harness import Discord
 from tests.support.discord.model import Channel, Guild, User
@@ -59,6 +62,57 @@ async def test_in_slack_restricted_people_and_strangers_are_guests(office: Offic
     found = await stated(office.settings.database_url)
     assert {found.pop("mallory"), found.pop("alice")} == {"guest", "member"}
     assert set(found.values()) == {None}, "of a tool nothing is said"
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+async def test_who_becomes_a_guest_in_slack_is_one_at_once_in_every_process(office: Office, restricted: bool) -> None:
+    # The other process went on for ten minutes by what it had looked up, and recorded that as what Slack says.
+    text, slack = "We decided to deploy on Friday.", office.slack
+    user = await slack.add_user(office.team, "mallory", is_restricted=not restricted)
+    await slack.join(office.general, user)
+
+    def said(number: int) -> SlackMessage:
+        ts = f"{time.time() + number:.6f}"
+        return SlackMessage(office.general, ts, user, f"{text} {number}", None, False, False)
+
+    async with office.socket() as first, office.http() as other:
+        await other.adapter.inbox.receive_message(said(1))
+        slack.world.users[user]["is_restricted"] = restricted
+        change = {"type": "user_change", "event_ts": f"{time.time():.6f}", "user": slack.world.users[user]}
+        read = read_event(change, await first.adapter.directory.me())
+        assert read is not None
+        await first.adapter._apply(read, 0)
+        found = (await stated(office.settings.database_url))["mallory"]
+        assert found == ("guest" if restricted else "member"), "also before they write anything"
+        await other.adapter.inbox.receive_message(said(2))
+        asked = await other.adapter.commands._incoming(
+            Place(ConversationKind.ROOM, office.general), user, "/nexus fact set day Friday", "1.2"
+        )
+        answer = await other.adapter.commands._run(asked)
+    now = "guest" if restricted else "member"
+    assert (await trusted(office.settings.database_url))[f"{text} 2"] == now
+    assert (await stated(office.settings.database_url))["mallory"] == now
+    assert ("approve" in answer.text) is restricted, answer.text
+
+
+async def test_a_change_that_slack_tells_is_recorded(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "hello")
+        await running.settle()
+        for restricted, trust in ((True, "guest"), (False, "member")):
+            await office.slack.restrict(office.team, office.bob, restricted)
+            await running.settle()
+            assert (await stated(office.settings.database_url))["bob"] == trust
+        me = await running.adapter.directory.me()
+        old = {
+            "type": "user_change",
+            "event_ts": "1777885202.000000",
+            "user": {"id": office.bob, "is_restricted": True},
+        }
+        read = read_event(old, me)
+        assert read is not None
+        await running.adapter._apply(read, 0)
+        assert (await stated(office.settings.database_url))["bob"] == "member", "what is delivered late changes nothing"
 
 
 async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(

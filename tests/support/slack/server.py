@@ -131,6 +131,11 @@ class SlackServer:
         self.world.users[user]["deleted"] = False
         self.world.tell(team, {"type": "user_change", "user": self.world.users[user]}, scope="users:read")
 
+    async def restrict(self, team: Team, user: str, restricted: bool = True) -> None:
+        """A person becomes a guest, or a member again."""
+        self.world.users[user]["is_restricted"] = restricted
+        self.world.tell(team, {"type": "user_change", "user": self.world.users[user]}, scope="users:read")
+
     async def leave(self, channel: str, user: str) -> None:
         self.world.exit(self.world.channels[channel], user)
 
