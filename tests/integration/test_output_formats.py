@@ -1,4 +1,4 @@
-"""`play`, `import` and `compose` keep to the formats that other programs read (docs/architecture.md)."""
+"""`play`, `import` and `compose` keep to the formats that other programs read (docs/json-lines.md)."""
 
 import json
 from pathlib import Path
