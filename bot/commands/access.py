@@ -80,6 +80,14 @@ async def find_user(tx: Transaction, call: Call, reference: UserReference) -> Us
     return None
 
 
+def unknown_user(reference: UserReference) -> NotFound:
+    """The error for a user who is not found, with how people are named."""
+    return NotFound(
+        f"There is no user '{reference.text}' here. People are known once they have written where I read; name them by "
+        "a mention."
+    )
+
+
 def author_of(call: Call, scope: str) -> Author:
     """The caller as the author of something that is stored with a scope.
 

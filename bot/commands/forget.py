@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, find_user
+from bot.commands.access import access_context, find_user, unknown_user
 from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, valued
 from bot.commands.idempotency import Forgotten, find_forgotten
 from bot.commands.parameters import ForgetScope, ForgetTarget
@@ -234,7 +234,7 @@ async def _erase_user(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         user = await find_user(tx, call, reference)
         if user is None:
-            raise NotFound(f"There is no user '{reference.text}' here.")
+            raise unknown_user(reference)
         people = await _identities(tx, user.id)
     since, until = _reach(call)
     selection = Selection(people, since=since, until=until)

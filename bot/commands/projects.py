@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, find_user
+from bot.commands.access import access_context, find_user, unknown_user
 from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer, Flag, PlaceKind
 from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
@@ -133,7 +133,7 @@ async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, use
     """Remove somebody, or set their role. Returns the answer; raises NotFound and Conflict."""
     known = await _find_user(tx, call, project, user)
     if known is None:
-        raise NotFound(f"There is no user '{user.text}' here.")
+        raise unknown_user(user)
     if call.arguments.get(_ACTION) is not MemberAction.REMOVE:
         role = call.arguments.get(_ROLE) or Role.WRITE
         await members.set_member(tx, project, known, role)

@@ -158,7 +158,8 @@ def parse(text: str) -> tuple[Command, str]:
     known = group or sorted({name.split()[0] for name in COMMANDS})
     given = " ".join(head[: 2 if group else 1])
     near = difflib.get_close_matches(given[:MAX_COMPARED_CHARS].lower(), known, n=1, cutoff=0.75)
-    meant = f"; did you mean {PREFIX} {near[0]}?" if near else "."
+    asked = "" if group or len(head) == 1 else " To ask something, write a message that mentions me, or one in our DM."
+    meant = f"; did you mean {PREFIX} {near[0]}?" if near else f".{asked}"
     raise BadInput(f"There is no command {PREFIX} {given}{meant} Commands: {', '.join(known)}.")
 
 

@@ -20,6 +20,7 @@ from bot.commands.idempotency import (
 from bot.commands.parameters import Kind, Parameter
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
+from bot.delivery.columns import fitted
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
@@ -223,7 +224,7 @@ async def press(
 
 
 async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:
-    *parts, last = split(answer.text, MAX_MESSAGE_CHARS) or ["Done."]
+    *parts, last = split(fitted(answer.text), MAX_MESSAGE_CHARS) or ["Done."]
     for part in parts:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
     mentions = discord.AllowedMentions.none()
@@ -336,7 +337,7 @@ async def _answer_late(client: discord.Client, command: InterruptedCommand, answ
     try:
         dm = await client.create_dm(discord.Object(int(command.incoming.user)))
         again = "" if answer.file is None else f"\nFor the file {answer.file.name} give the command again."
-        for part in split(f"{answer.text}{again}", MAX_MESSAGE_CHARS):
+        for part in split(fitted(f"{answer.text}{again}"), MAX_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
     except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))

@@ -21,6 +21,7 @@ from bot.commands.idempotency import (
 )
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
+from bot.delivery.columns import fitted, in_columns
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack, SlackRefused
@@ -289,8 +290,10 @@ async def _respond(address: AsyncWebhookClient, message: Message) -> WebhookResp
 
 
 def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:
-    """A text as messages, the last of them with a button. `thread` is where the button is shown."""
-    texts = [escaped(part) for part in split(text, MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
+    """A text as messages, the last of them with a button; one with columns as code blocks, in which these stand under
+    each other. `thread` is where the button is shown."""
+    code = in_columns(text)
+    texts = [escaped(part, code=code) for part in split(fitted(text), MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
     parts: list[Message] = [{"text": part} for part in texts]
     if button is not None and len(texts[-1]) <= MAX_SECTION_CHARS:
         shown = {"type": "section", "text": {"type": "mrkdwn", "text": texts[-1]}}

@@ -13,7 +13,6 @@ _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 _CHANNEL = re.compile(r"<#([CGD][A-Z0-9]+)(?:\|[^<>]*)?>")
 _FIRST_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>[\s,:]*")
-_COLUMNS = re.compile(r"\S {2,}\S")
 _NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
 _DANGEROUS = re.compile(r"<(?=[@#!]|[^<>\s|]+\|)")
 _HEADS: Final = frozenset(name.split()[0] for name in COMMANDS)
@@ -113,8 +112,7 @@ def safe_markdown(markdown: str) -> str:
     return _DANGEROUS.sub("&lt;", markdown)
 
 
-def escaped(text: str) -> str:
-    """Plain text, escaped for Slack's mrkdwn; lines that are laid out in columns become a code block."""
+def escaped(text: str, *, code: bool = False) -> str:
+    """Plain text, escaped for Slack's mrkdwn; `code`: as a code block."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    in_columns = "\n" in text and _COLUMNS.search(text) is not None
-    return f"```\n{safe}\n```" if in_columns else safe
+    return f"```\n{safe}\n```" if code else safe

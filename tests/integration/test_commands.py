@@ -174,6 +174,11 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
             "There is no command /nexus remind canel; did you mean /nexus remind cancel? Commands: ",
         ),
         ("help frobnicate", "There is no command /nexus frobnicate. Commands: agents, "),
+        (
+            "what did we decide?",
+            "There is no command /nexus what. To ask something, write a message that mentions me, or one in our DM. "
+            "Commands: agents, ",
+        ),
     ],
 )
 async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing(
@@ -183,6 +188,16 @@ async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing
         await harness.command("alice", f"/nexus {text}", **ROOM)
     assert (await harness.command("alice", "/nexus fact list", **ROOM)).text.startswith("There are no facts here.")
     assert "I found nothing" in (await harness.command("alice", "/nexus recall x Friday", **ROOM)).text
+
+
+async def test_an_unknown_user_is_answered_with_how_people_are_named(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    named = "There is no user 'zed' here. People are known once they have written where I read; name them by a mention."
+    with pytest.raises(NotFound, match=re.escape(named)):
+        await harness.command("alice", "/nexus project member add apollo zed", **ROOM)
+    await set_admin(harness.app, "acme", "alice", True)
+    with pytest.raises(NotFound, match=re.escape(named)):
+        await harness.command("alice", "/nexus erase user zed", **ROOM)
 
 
 async def test_what_is_written_for_others_is_shown_first_and_then_stored(harness: AppHarness) -> None:

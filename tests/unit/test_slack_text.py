@@ -94,6 +94,7 @@ def test_escaped_text_is_displayed_unchanged(text: str) -> None:
     assert plain(inner, {}) == text or text.startswith("```")
 
 
-def test_columns_remain_aligned() -> None:
-    assert escaped("a   b\ncc  d") == "```\na   b\ncc  d\n```"
+def test_code_is_escaped_too() -> None:
+    assert escaped("a   b\ncc  d", code=True) == "```\na   b\ncc  d\n```"
     assert escaped("a <b>") == "a &lt;b&gt;"
+    assert escaped("a <b>", code=True) == "```\na &lt;b&gt;\n```"
