@@ -5,7 +5,7 @@ a message is stored as private or public as its channel was when it was written.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from bot.discord.reading import (
     archived_at,
     has_content,
     incoming_of,
+    is_automatic,
     is_private,
     may_view,
     mentions_of,
@@ -102,7 +103,7 @@ class DiscordEvents:
         return MessageReceived(
             str(message.channel.id),
             incoming_of(message, place, me, self._slugs),
-            answer=not message.author.bot,
+            answer=not is_automatic(message),
             files=asyncio.create_task(read_files(message.attachments)) if message.attachments else None,
         )
 
@@ -155,6 +156,9 @@ class DiscordEvents:
 
     def _on_edit(self, event: discord.RawMessageUpdateEvent) -> None:
         message, me = event.message, self._client.user
+        if message.flags.source_message_deleted:
+            self._delete(event.guild_id, event.channel_id, {message.id})
+            return
         if me is None or message.author.id == me.id or message.edited_at is None:
             return  # our own, or Discord only added the preview of a link
         unplaced = Place(ConversationKind.ROOM, str(message.channel.id))
@@ -168,14 +172,18 @@ class DiscordEvents:
 
     def _on_delete(self, event: discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent) -> None:
         ids = event.message_ids if isinstance(event, discord.RawBulkMessageDeleteEvent) else {event.message_id}
+        self._delete(event.guild_id, event.channel_id, ids)
+
+    def _delete(self, guild: int | None, channel: int, ids: Collection[int]) -> None:
+        """Messages are deleted, or those of another server that they were posted after (an announcement channel)."""
 
         async def deleted() -> Sequence[PlatformEvent]:
-            found = await self._place(event.channel_id)
+            found = await self._place(channel)
             if found is None:
                 return []
-            return [MessageChanged(str(event.channel_id), str(id), *found, text=None) for id in sorted(ids)]
+            return [MessageChanged(str(channel), str(id), *found, text=None) for id in sorted(ids)]
 
-        self._put(event.guild_id, deleted)
+        self._put(guild, deleted)
 
     async def _place(self, channel_id: int) -> tuple[Place, str] | None:
         """The place of a channel and, in a DM, the user on the other side; None when the channel is deleted.

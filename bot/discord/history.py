@@ -162,9 +162,10 @@ class DiscordHistory:
         first, last = min(map(int, stored)), max(map(int, stored))
         try:
             after, before = discord.Object(first - 1), discord.Object(last + 1)
-            present = {str(m.id): m async for m in channel.history(after=after, before=before, limit=None)}
+            shown = {str(m.id): m async for m in channel.history(after=after, before=before, limit=None)}
+            present = {id: message for id, message in shown.items() if not message.flags.source_message_deleted}
             missing = sorted(stored.keys() - present, key=int)
-            deleted = [id for id in missing if await _is_deleted(channel, int(id))]
+            deleted = [id for id in missing if id in shown or await _is_deleted(channel, int(id))]
         except FAILURES as error:
             logger.warning("discord.changes_unread", channel=channel.id, error=type(error).__name__)
             return

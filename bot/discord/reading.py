@@ -28,6 +28,11 @@ def has_content(message: discord.Message) -> bool:
     return message.type in TEXT_MESSAGES and bool(_content(message).strip() or message.attachments)
 
 
+def is_automatic(message: discord.Message) -> bool:
+    """Whether a message is of a bot, or of a webhook: whoever has its address writes there under any name."""
+    return message.author.bot or message.webhook_id is not None
+
+
 def is_hidden(channel: discord.abc.GuildChannel) -> bool:
     """Whether not everyone in the guild may read a channel, by its overwrites."""
     return not _may_read(channel, channel.permissions_for(channel.guild.default_role))
@@ -116,7 +121,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         mentions=mentions_of(message, me),
         addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
         sender_is_admin=admin,
-        sender_trust=trust_of(author, message.guild),
+        sender_trust=Trust.TOOL if is_automatic(message) else trust_of(author, message.guild),
         trust_stated=_is_stated(author, message.guild),
         reply_to=_reply_to(message),
     )

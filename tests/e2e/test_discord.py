@@ -72,6 +72,16 @@ async def test_a_dm_is_answered_and_not_readable_in_any_room(
     assert "heliotrope-42" not in here.model.shown[2]
 
 
+async def test_a_message_of_a_webhook_is_stored_and_not_answered(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    await server.post_by_webhook(room, "Ada", f"{server.bot.mention} build 7 is green")
+    await here.stored("@nexus build 7 is green")
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} is it?"))
+    assert len(here.answers(room)) == 1
+    assert {row["trust"] for row in await here.log(room) if row["text"] == "@nexus build 7 is green"} == {"tool"}
+
+
 async def test_a_message_of_a_bot_is_stored_and_not_answered(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel
 ) -> None:

@@ -74,6 +74,22 @@ async def test_what_was_deleted_on_discord_meanwhile_is_erased(
         await until(gone(settings, "zqleaked", "zqattic"))
 
 
+@pytest.mark.parametrize("away", [False, True])
+async def test_what_was_deleted_in_a_followed_channel_is_erased(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, *, away: bool
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        news = await server.post_by_webhook(room, "News", "the word is zqnews", followed=True)
+        await here.stored("the word is zqnews")
+        if not away:
+            await server.delete_source(news)
+            await until(gone(settings, "zqnews"))
+    if away:
+        await server.delete_source(news)
+        async with on_discord(settings, server, guild):
+            await until(gone(settings, "zqnews"))
+
+
 async def test_the_threads_of_a_channel_that_nexus_may_not_view_count_as_deleted_no_more_than_it(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:

@@ -14,6 +14,7 @@ EPOCH_MS = 1_420_070_400_000  # Discord's own epoch, the first second of 2015
 TEXT, DM, VOICE, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 2, 11, 12
 DEFAULT, REPLY, THREAD_CREATED, COMMAND_ANSWER, THREAD_STARTER = 0, 19, 18, 20, 21  # message types
 HAS_THREAD, EPHEMERAL, LOADING = 1 << 5, 1 << 6, 1 << 7  # message flags
+CROSSPOST, SOURCE_DELETED = 1 << 1, 1 << 3  # of what a channel gets that follows another
 NO_EMBEDS, SILENT = 1 << 2, 1 << 12  # those that a request may set
 OBFUSCATED = 1 << 17  # a channel flag
 

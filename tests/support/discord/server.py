@@ -23,10 +23,12 @@ from aiohttp import web
 
 from tests.support.discord.gateway import RECONNECT, Gateway
 from tests.support.discord.model import (
+    CROSSPOST,
     DM,
     EVERYDAY,
     JSON,
     NOTHING,
+    SOURCE_DELETED,
     TEXT,
     VOICE,
     Channel,
@@ -270,6 +272,19 @@ class DiscordServer:
         message = Message(self.world.ids.next(at), channel, author, content, kind)
         message.attachments = self.world.attach(channel, (files or {}).items())
         return self.world.post(channel, message, reply_to=reply_to)
+
+    async def post_by_webhook(self, channel: Channel, name: str, content: str, *, followed: bool = False) -> Message:
+        """What a webhook posts under a name, as Discord's documentation shows it: the author has the webhook's id, and
+        is nobody. `followed`: it comes from an announcement channel of another server."""
+        webhook = User(self.world.ids.next(), name)
+        message = Message(self.world.ids.next(), channel, webhook, content, flags=CROSSPOST if followed else 0)
+        message.via = {"webhook_id": str(webhook.id)}
+        return self.world.post(channel, message)
+
+    async def delete_source(self, message: Message) -> None:
+        """The message of another server that was posted here is deleted there."""
+        message.content, message.flags = "[Original Message Deleted]", message.flags | SOURCE_DELETED
+        self.world.emit_message("MESSAGE_UPDATE", message)
 
     async def edit(self, message: Message, content: str) -> None:
         self.world.edit(message, content)
