@@ -5,7 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ TAKEN: Final = (
 )
 OTHER_PROJECT: Final = "the project of this conversation was changed meanwhile"
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
+MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the clocks of platforms and ours
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
 # The value of a flag that takes one: --on 2026-05-01 or --on=2026-05-01.
@@ -296,6 +297,12 @@ class Call:
     recorded: bool = True
     late: bool = False
     opened: bool = False
+
+    @property
+    def latest(self) -> datetime | None:
+        """The latest date of what a late call erases: it was there when the call was given, as the clocks of platforms
+        may tell it. None: any."""
+        return self.now + MAX_CLOCK_DIFFERENCE if self.late else None
 
     @property
     def flags(self) -> frozenset[str]:

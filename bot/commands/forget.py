@@ -4,7 +4,7 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Final
 
 from bot.commands import parameters
@@ -30,7 +30,6 @@ from composer.visibility import unknown_project_sentence
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
-MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the clocks of platforms and ours
 
 _TARGET: Final = parameters.forget_target(
     "what",
@@ -329,13 +328,11 @@ def _span(call: Call) -> tuple[datetime | None, datetime | None]:
 
 
 def _reach(call: Call) -> tuple[datetime | None, datetime | None]:
-    """The moments between which something is erased. A call that is late takes what there was when it was given, as
-    the clocks of platforms may tell it, and nothing of what its sender has said since."""
+    """The moments between which something is erased. A call that is late takes what there was when it was given, and
+    nothing of what its sender has said since."""
     since, until = _span(call)
-    if not call.late:
-        return since, until
-    given = call.now + MAX_CLOCK_DIFFERENCE
-    return since, given if until is None else min(until, given)
+    bounds = [bound for bound in (until, call.latest) if bound is not None]
+    return since, min(bounds, default=None)
 
 
 def _days(call: Call) -> str:

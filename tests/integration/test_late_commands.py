@@ -325,16 +325,7 @@ async def user_id(settings: Settings, name: str) -> Any:
 async def test_a_fact_that_is_approved_late_replaces_none_that_was_set_since(
     office: AppHarness, settings: Settings
 ) -> None:
-    at = office.workspace()
-    waits = incoming(
-        at,
-        place_of("board", None, None),
-        "mallory",
-        "/nexus fact set day Friday",
-        office.clock.tick(),
-        trust=Trust.GUEST,
-    )
-    await run_command(office.app, at, replace(waits, sender_trust=Trust.GUEST))
+    await pending_fact(office)
     listed = (await office.command("alice", "/nexus memory pending", **ROOM)).text
     found = _ID.search(listed)
     assert found, listed
@@ -433,6 +424,35 @@ async def test_an_interrupted_command_links_no_accounts(settings: Settings) -> N
         assert "it lets more be stored, read or posted" in await done_late(harness, given)
         answer = await harness.command("anna", f"/nexus link {code[1]} --yes", **DM)
         assert answer.text.startswith("Linked with alice")
+
+
+async def test_a_guests_fact_is_forgotten_late_that_was_approved_since(office: AppHarness, settings: Settings) -> None:
+    # It was dated by its approval, so it counted as set after the command was given.
+    await pending_fact(office)
+    listed = _ID.search((await office.command("alice", "/nexus memory pending", **ROOM)).text)
+    assert listed
+    await interrupt(office, "mallory", "forget everything --yes", **ROOM)
+    await office.command("alice", f"/nexus memory approve {listed[0]}", **ROOM)
+    (given,) = await adopted(office, settings)
+    assert (await done_late(office, given)).startswith("Forgotten for good: 1 fact")
+
+
+async def test_what_is_taken_back_late_is_what_there_was_when_it_was_asked_for(
+    office: AppHarness, settings: Settings
+) -> None:
+    await office.command("bob", "/nexus remember the code was zqold", **ROOM)
+    await interrupt(office, "alice", "memory undo bob --yes", **ROOM)
+    await office.command("bob", "/nexus remember the code is zqnew", **ROOM)
+    (given,) = await adopted(office, settings)
+    assert (await done_late(office, given)).startswith("Taken back: 1 memory by bob")
+    assert await execute(settings, "SELECT string_agg(text, ',') FROM memories") == "the code is zqnew"
+
+
+async def pending_fact(harness: AppHarness) -> None:
+    """A fact that a guest has set, which waits for approval."""
+    at, place = harness.workspace(), place_of("board", None, None)
+    given = incoming(at, place, "mallory", "/nexus fact set day Friday", harness.clock.tick(), trust=Trust.GUEST)
+    await run_command(harness.app, at, replace(given, sender_trust=Trust.GUEST))
 
 
 @pytest.mark.parametrize(
