@@ -19,16 +19,17 @@ from bot.importers.archive import Archive
 from bot.importers.export import (
     BETWEEN_PEOPLE,
     EVERY_ROOM,
+    MAX_FILE_BYTES,
     MIXED,
     NOTICES,
     OWN,
     UNKNOWN_HOME,
     UNKNOWN_PLACE,
-    Entry,
+    ExportedMessage,
     Room,
+    first_error,
     require_rooms,
 )
-from bot.importers.slack_export import MAX_FILE_BYTES, sentence_of
 from bot.importers.streamed_json import StreamedObject
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.script.events import Time
@@ -198,7 +199,7 @@ class DiscordExport:
             rooms[self._target] = Room(self._target, self._target, private=False)
         return rooms
 
-    def entries(self) -> Iterator[Entry]:
+    def messages(self) -> Iterator[ExportedMessage]:
         """All messages: channel by channel, threads after them, oldest first."""
         for archive, part in self._parts:
             reason = self._exclusion(archive, part)
@@ -208,13 +209,13 @@ class DiscordExport:
                 home, reason = found or "", "" if found else UNKNOWN_HOME
             for position, message in _messages(archive, part):
                 if reason:
-                    yield Entry(position, reason=reason)
+                    yield ExportedMessage(position, reason=reason)
                 elif message.author.id == self._bot:
-                    yield Entry(position, reason=OWN)
+                    yield ExportedMessage(position, reason=OWN)
                 elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
-                    yield Entry(position, reason=NOTICES)
+                    yield ExportedMessage(position, reason=NOTICES)
                 else:
-                    yield Entry(position, self._incoming(message, part, home, archive))
+                    yield ExportedMessage(position, self._incoming(message, part, home, archive))
 
     def _exclusion(self, archive: Archive, part: _Part) -> str:
         """Why nothing of a file is loaded; "" where it is."""
@@ -341,7 +342,7 @@ def _parts(archive: Archive) -> Iterator[_Part]:
         try:
             yield _Part(name, _GUILD.validate_python(header["guild"]).id, _CHANNEL.validate_python(header["channel"]))
         except ValidationError as error:
-            raise BadInput(f"{where}: {sentence_of(error)}") from None
+            raise BadInput(f"{where}: {first_error(error)}") from None
 
 
 def _is_media(name: str) -> bool:
@@ -360,4 +361,4 @@ def _messages(archive: Archive, part: _Part) -> Iterator[tuple[str, _Message]]:
                 try:
                     yield position, _Message.model_validate(value)
                 except ValidationError as error:
-                    raise BadInput(f"{position}: {sentence_of(error)}") from None
+                    raise BadInput(f"{position}: {first_error(error)}") from None

@@ -1,16 +1,14 @@
 """Who may read the rooms of a history whose files don't say it. It is settled before anything is stored."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
-from bot.importers.export import require_rooms
+from bot.importers.export import require_rooms, short_list
 from bot.script.events import Line, MessageEvent, MoveEvent
 from bot.script.places import PLATFORM, external
 from composer.app import App
 from composer.errors import BadInput
 from composer.workspace import room_id
 
-MOST_NAMES: Final = 5
 Rooms = set[tuple[str, str]]  # by workspace and name
 
 
@@ -72,7 +70,7 @@ async def _stored(app: App, rooms: Rooms) -> dict[tuple[str, str], bool]:
     return found
 
 
-def closed(lines: Iterable[Line], rooms: Rooms) -> list[Line]:
+def with_private_rooms(lines: Iterable[Line], rooms: Rooms) -> list[Line]:
     """The events, with these rooms private from their first one on. Whoever writes there is a member, also of whom no
     event says that they joined."""
     kept: list[Line] = []
@@ -123,5 +121,4 @@ def kept_sentence(rooms: Rooms) -> str:
 
 
 def _names(rooms: Rooms) -> str:
-    more = f" and {len(rooms) - MOST_NAMES:,} more" if len(rooms) > MOST_NAMES else ""
-    return ", ".join(f"#{name}" for _, name in sorted(rooms)[:MOST_NAMES]) + more
+    return short_list([f"#{name}" for _, name in sorted(rooms)])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bot.importers.archive import Archive
 from bot.importers.discord_export import PLATFORM, DiscordExport
-from bot.importers.export import SLACK, ImportOptions, ImportResult, PlatformExport, Survey, load_export, survey
+from bot.importers.export import SLACK, ImportOptions, PlatformExport
+from bot.importers.export_loading import ImportResult, Survey, load_export, survey
 from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput

@@ -8,7 +8,18 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
-from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
+from bot.importers.export import (
+    BETWEEN_PEOPLE,
+    MAX_FILE_BYTES,
+    MIXED,
+    NOTICES,
+    OPENED,
+    OWN,
+    UNKNOWN_PLACE,
+    ExportedMessage,
+    Room,
+    first_error,
+)
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
@@ -18,7 +29,6 @@ from composer.moments import moment_of_seconds
 
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
-MAX_FILE_BYTES: Final = 2**50  # a petabyte: more than any file has
 
 
 def _ts(text: str) -> str:
@@ -140,7 +150,7 @@ class SlackExport:
         try:
             return adapter.validate_python(self._archive.json(self._prefix + name))
         except ValidationError as error:
-            raise BadInput(f"{self._archive.where(name)}: {sentence_of(error, 'entry')}") from None
+            raise BadInput(f"{self._archive.where(name)}: {first_error(error, 'entry')}") from None
 
     def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> BotIdentity:
         """Our workspace and our users in it. While unknown, no message is ours or addressed to us."""
@@ -187,30 +197,30 @@ class SlackExport:
             rooms[self._target] = Room(self._target, self._target, private=False)
         return rooms
 
-    def entries(self) -> Iterator[Entry]:
+    def messages(self) -> Iterator[ExportedMessage]:
         """All messages: channel by channel, oldest first."""
         for folder in self._folders:
-            yield from self._entries_of(folder)
+            yield from self._messages_of(folder)
         for name in self._strays:
             if name.rpartition("/")[2][:4].isdigit():
                 for position, _ in self._messages(name):
-                    yield Entry(position, reason=UNKNOWN_PLACE)
+                    yield ExportedMessage(position, reason=UNKNOWN_PLACE)
 
-    def _entries_of(self, folder: _Folder) -> Iterator[Entry]:
+    def _messages_of(self, folder: _Folder) -> Iterator[ExportedMessage]:
         reason, opened_at = self._exclusion(folder), self._opened_at(folder)
         for name in folder.files:
             for position, message in self._messages(name):
                 event = None if reason else read_message(message, folder.channel.id, folder.kind, self._me)
                 if reason:
-                    yield Entry(position, reason=reason)
+                    yield ExportedMessage(position, reason=reason)
                 elif not isinstance(event, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
-                    yield Entry(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
+                    yield ExportedMessage(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
                 elif event.ts < opened_at:
-                    yield Entry(position, reason=OPENED)
+                    yield ExportedMessage(position, reason=OPENED)
                 else:
                     incoming = self._incoming(event, folder, message)
-                    yield Entry(position, incoming, reason="" if incoming else NOTICES)
+                    yield ExportedMessage(position, incoming, reason="" if incoming else NOTICES)
 
     def _exclusion(self, folder: _Folder) -> str:
         """Why nothing of a conversation is loaded; "" where it is."""
@@ -244,7 +254,7 @@ class SlackExport:
             try:
                 checked.append((_Message.model_validate(message).ts, number, message))
             except ValidationError as error:
-                raise BadInput(f"{where}: message {number}: {sentence_of(error)}") from None
+                raise BadInput(f"{where}: message {number}: {first_error(error)}") from None
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
@@ -298,13 +308,3 @@ def _prefix(archive: Archive) -> str:
     """The folder that contains the export, where it was packed again with a folder around it."""
     found = min((n for n in archive.names if n.rpartition("/")[2] in _LISTS), key=lambda n: n.count("/"), default="")
     return found[: found.rfind("/") + 1]
-
-
-def sentence_of(error: ValidationError, what: str = "") -> str:
-    """The first error of a validation, as a sentence. `what` names the elements of a list."""
-    detail = error.errors(include_url=False, include_input=False)[0]
-    path = list(detail["loc"])
-    start = f"{what} {int(path.pop(0)) + 1}: " if what and path and isinstance(path[0], int) else ""
-    field = ".".join(str(part) for part in path)
-    message = detail["msg"].removeprefix("Value error, ").removesuffix(".")
-    return f"{start}{f'`{field}`: ' if field else ''}{message[:1].lower()}{message[1:]}."

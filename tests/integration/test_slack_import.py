@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.importers.export import SLACK, ImportOptions, load_export
+from bot.importers.export import SLACK, ImportOptions
+from bot.importers.export_loading import load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput

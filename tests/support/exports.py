@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.importers.export import ImportOptions, ImportResult
+from bot.importers.export import ImportOptions
+from bot.importers.export_loading import ImportResult
 from bot.importers.platform_exports import load, open_exports
 from composer.app import App
 from composer.repositories.imports import ImportRun
