@@ -12,14 +12,15 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.credentials.resolver import Resolver
 from composer.repositories.erasure import Erasure
-from composer.settings import Settings
+from composer.settings import PlanSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.browser import OWN
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.harness import AppHarness
+from tests.support.model_server import Fail, Hang, Say
 from tests.support.oauth_stage import ACCEPT
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, until
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -61,6 +62,36 @@ async def test_no_cookie_crosses_over_in_another_header(stage: GatewayStage) -> 
         sent = {**alice, **OFF, "User-Agent": f"tool {text}", "X-Title": text}
         assert (await http.post("/v1/chat/completions", json=HI, headers=sent)).status_code == 200
     assert text not in str(stage.upstream.requests[0].headers)
+
+
+# docs/gateway.md: requests count as chats of a plan. Only what had been passed back to its end was counted, so whoever
+# left before the last event of each answer was never refused.
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_who_leaves_before_the_end_of_an_answer_has_chatted(settings: Settings, path: str) -> None:
+    async with gateway_stage(settings, plan="small", plans={"small": PlanSettings(chats=2)}) as stage:
+        headers, operations = bearer(await key_of(stage.harness, "alice", "cursor")) | OFF, stage.harness.app.operations
+        stage.upstream.script += [Fail(500), Say(("Hello",), drop=True), Hang(("Hello",)), Hang(("Hello",))]
+        body = {**HI, "input": "hi", "stream": True}
+        async with httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+            assert (await http.post("/v1/chat/completions", json=body, headers=headers)).status_code == 500
+            with pytest.raises(httpx2.HTTPError):
+                await http.post("/v1/chat/completions", json=body, headers=headers)
+            for _ in range(2):
+                stage.upstream.left.clear()
+                async with http.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
+                    assert answer.status_code == 200
+                    assert "Hello" in await anext(text async for text in answer.aiter_text() if "Hello" in text)
+                await asyncio.wait_for(stage.upstream.left.wait(), TIMEOUT_SECONDS)
+            await until(lambda: _has_chatted(stage, 2))
+            refused = await http.post(path, json=body, headers=headers)
+        await operations.settle()
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
+        assert len(stage.upstream.requests) == 4
+
+
+async def _has_chatted(stage: GatewayStage, times: int) -> bool:
+    await stage.harness.app.operations.settle()
+    return await stage.rows("SELECT count FROM operation_totals WHERE operation = 'chats'") == [(times,)]
 
 
 @pytest.fixture

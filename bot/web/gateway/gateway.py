@@ -137,24 +137,20 @@ class Gateway:
             call,
             metered=self._app.gateway_meter.metered(account, call),
             is_valid=is_valid,
-            extra=[(MEMORY, header.encode())],
+            count=_counting(request),
             ended=self._ended(admitted, injection, is_valid),
+            extra=[(MEMORY, header.encode())],
         )
 
     def _ended(
         self, admitted: _Admitted, injection: _Injection, is_valid: Callable[[], Awaitable[bool]]
-    ) -> Callable[[int, GatewayCall], Awaitable[None]]:
-        """A function to call once a request was answered: it counts the request as an operation, and stores it to be
-        learnt from if its credential is still valid."""
+    ) -> Callable[[GatewayCall], Awaitable[None]]:
+        """A function to call once a request was answered: it stores the request to be learnt from if its credential is
+        still valid."""
         reader, turn, memory = injection.reader, injection.turn, injection.memory
         asked_at = (None if memory is None else memory.begun_at) or admitted.at
-        metered = metered_of(admitted.request)
-        if metered is not None:
-            metered.is_counted = True
 
-        async def ended(status: int, call: GatewayCall) -> None:
-            if metered is not None and status < 400:
-                count_now(metered, None)
+        async def ended(call: GatewayCall) -> None:
             if reader is not None and turn is not None and call.answer.is_whole and await is_valid():
                 is_own = turn.has_only_user_messages and not call.injected  # else it may repeat memory or others' texts
                 await self._note(reader, turn, call.answer.text if is_own else "", asked_at)
@@ -174,6 +170,15 @@ def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes 
     usage = usage_edits(asked)
     without = apply_edits(asked.text, edits).encode() if usage else None
     return apply_edits(asked.text, [*usage, *edits]).encode(), without
+
+
+def _counting(request: Request) -> Callable[[], None]:
+    """A function that counts a request as an operation. Nothing else does."""
+    metered = metered_of(request)
+    if metered is None:
+        return lambda: None
+    metered.is_counted = True
+    return partial(count_now, metered, None)
 
 
 def _credential_check(app: App, request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:

@@ -58,14 +58,17 @@ class Relay(Response):
         *,
         metered: AbstractAsyncContextManager[None],
         is_valid: Callable[[], Awaitable[bool]],
+        count: Callable[[], None],
+        ended: Callable[[GatewayCall], Awaitable[None]],
         extra: Sequence[tuple[bytes, bytes]] = (),
-        ended: Callable[[int, GatewayCall], Awaitable[None]] | None = None,
     ) -> None:
-        """`metered` surrounds the request; `is_valid` says whether the credential is still valid; `extra` are headers
-        of the answer; `ended` is called with the status once the answer has been passed back whole."""
+        """`metered` surrounds the request; `is_valid` says whether the credential is still valid; `count` counts a
+        request that was answered, also one whose client left in the middle of the answer; `ended` is called once the
+        answer has been passed back whole; `extra` are headers of the answer."""
         super().__init__()
         self._upstreams, self._upstream, self._outgoing, self._call = upstreams, upstream, outgoing, call
-        self._metered, self._is_valid, self._extra, self._ended = metered, is_valid, extra, ended
+        self._metered, self._is_valid, self._extra = metered, is_valid, extra
+        self._count, self._ended = count, ended
         self._begun = self._passed = False
         self._refusal: bytes | None = None  # the body of an error that was read before it is passed back
 
@@ -81,6 +84,8 @@ class Relay(Response):
         finally:
             was_passed = passing.done()
             await end_tasks([passing, gone, ended])
+        if not was_passed and not self._call.failed:  # whoever leaves has what came until then
+            self._count()
         if was_passed:
             passing.result()
         elif ended.done() and not ended.cancelled() and not gone.done():
@@ -95,8 +100,9 @@ class Relay(Response):
                 await self._passed_back(answer, send)
             finally:
                 await answer.aclose()
-        if self._ended is not None:
-            await self._ended(answer.status_code, self._call)
+        if not self._call.failed:
+            self._count()
+        await self._ended(self._call)
 
     async def _asked(self) -> httpx2.Response:
         """The upstream's answer, of which the head has come. Raises RequestRefused."""
