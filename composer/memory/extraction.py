@@ -225,7 +225,13 @@ class ExtractionWorker:
                 return
             parked_at = now if attempts + 1 >= MAX_ATTEMPTS else None
             await tx.extraction_queue.record_failure(scope, claim, sentence, now + RETRY_DELAY * 2**attempts, parked_at)
-        logger.warning("extraction.failed", conversation=str(scope.conversation_id), attempts=attempts + 1)
+        logger.warning(
+            "extraction.failed",
+            conversation=str(scope.conversation_id),
+            attempts=attempts + 1,
+            parked=parked_at is not None,
+            **({"error": sentence} if known else where_raised(error)),
+        )
 
 
 def _log_failure(error: Exception) -> None:

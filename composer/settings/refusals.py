@@ -18,6 +18,8 @@ from composer.settings.tool_servers import McpSettings, token_variable
 from composer.settings.values import PREFIX
 
 _NO_WHOLE_NUMBER: Final = frozenset({"int_parsing", "int_parsing_size", "int_type", "int_from_float"})
+_NO_NUMBER: Final = frozenset({"float_parsing", "float_type", "finite_number"})
+_OUT_OF_BOUNDS: Final = frozenset({"greater_than", "greater_than_equal", "less_than_equal"})
 
 
 def check_keys(table: Mapping[str, Any], config: Path | None) -> None:
@@ -117,8 +119,10 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
     first = error.errors(include_url=False, include_input=False)[0]
     location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
-    if first["type"] in _NO_WHOLE_NUMBER:
-        reason = f"it must be a whole number{_bounds(location)}"
+    if first["type"] in _NO_WHOLE_NUMBER | _NO_NUMBER | _OUT_OF_BOUNDS:
+        reason = _number(location) or ("it must be a whole number" if first["type"] in _NO_WHOLE_NUMBER else reason)
+    elif first["type"] == "too_short" and location[-1] in Settings.model_fields:
+        reason = f"it must have {first['ctx']['min_length']} characters or more"
     variable = PREFIX + str(location[0]).upper()
     if location[0] == "mcp" and location[-1] == "token":
         variable = token_variable(str(location[1]))
@@ -143,13 +147,16 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
     return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."
 
 
-def _bounds(location: tuple[int | str, ...]) -> str:
-    """ " from 0 to 65535", if the field at a place has such bounds and no table above it; else nothing."""
+def _number(location: tuple[int | str, ...]) -> str:
+    """Which numbers a field takes, if it has no table above it; else nothing."""
     field = Settings.model_fields.get(str(location[0])) if len(location) == 1 else None
-    least, most = None, None
-    for each in field.metadata if field else ():
-        least, most = getattr(each, "ge", least), getattr(each, "le", most)
-    return "" if least is None or most is None else f" from {least} to {most}"
+    if field is None:
+        return ""
+    names = ("ge", "gt", "le")
+    bounds = {name: getattr(limit, name) for limit in field.metadata for name in names if hasattr(limit, name)}
+    if field.annotation is int:
+        return f"it must be a whole number from {bounds['ge']} to {bounds['le']}"
+    return f"it must be a number above {bounds['gt']}, at most {bounds['le']}"
 
 
 def _unknown_key_sentence(config: Path | None, key: str, known: Iterable[str]) -> str:

@@ -310,8 +310,12 @@ async def test_a_failed_extraction_is_retried_later_and_loses_nothing(office: Of
 async def test_a_batch_that_fails_often_is_parked_and_shown_to_an_admin(office: Office) -> None:
     await office.post_messages(*MESSAGES)
     office.server.default = Say(("no",))
-    for _ in range(MAX_ATTEMPTS):
-        await office.extract(24 * 3_600)
+    with capture_logs() as logs:
+        for _ in range(MAX_ATTEMPTS):
+            await office.extract(24 * 3_600)
+    failed = [entry for entry in logs if entry["event"] == "extraction.failed"]
+    assert [entry["parked"] for entry in failed] == [False] * (MAX_ATTEMPTS - 1) + [True]
+    assert all("not the requested JSON" in entry["error"] for entry in failed)
     calls = len(office.prompts_sent)
     assert calls == MAX_ATTEMPTS
     await office.extract(24 * 3_600)

@@ -53,6 +53,23 @@ def test_a_whole_number_that_is_none_is_refused_with_what_it_may_be(folder: Path
         load_settings({"HOME": str(folder)}, folder)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("NEXUS_WEB_PORT", "99999", "it must be a whole number from 0 to 65535."),
+        ("NEXUS_BACKUPS", "-1", "it must be a whole number from 0 to 10000."),
+        ("NEXUS_USAGE_DAYS", "3", "it must be a whole number from 31 to 36500."),
+        ("NEXUS_MODEL_TIMEOUT", "abc", "it must be a number above 0, at most 86400."),
+        ("NEXUS_MODEL_TIMEOUT", "0", "it must be a number above 0, at most 86400."),
+        ("NEXUS_MODEL_TIMEOUT", "nan", "it must be a number above 0, at most 86400."),
+        ("NEXUS_AUDIT_KEY", "abc", "it must have 32 characters or more."),
+    ],
+)
+def test_a_value_out_of_its_bounds_is_refused_with_these(folder: Path, variable: str, value: str, reason: str) -> None:
+    with pytest.raises(Misconfigured, match=rf"^{variable} is wrong: {re.escape(reason)}$"):
+        load_settings({"HOME": str(folder), variable: value}, folder)
+
+
 def test_every_documented_name_is_known() -> None:
     reference = """NEXUS_HOME NEXUS_DATABASE_URL NEXUS_REDIS_URL NEXUS_OPENAI_BASE_URL NEXUS_OPENAI_API_KEY NEXUS_MODEL
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
@@ -241,6 +258,7 @@ def test_a_tenant_overrides_only_the_settings_that_it_names(folder: Path) -> Non
             "`tenants.a.workspace` is not a key that Nexus knows; did you mean workspaces?",
         ),
         ("[tenants.a.retrieval]\ntop = 1", "`tenants.a.retrieval.top` is not a key that Nexus knows"),
+        ('[[agents]]\nwindow = "wide"', "`agents[0].window` is wrong: it must be a whole number."),
         ("[[agents]]\nwindow = 999", "`agents[0].window` is wrong: input should be greater than or equal to 1000."),
         ('[[agents]]\nslug = "a b"', "`agents[0].slug` is wrong: a slug is 1 to 32 characters"),
         ('[tenants."Acme!"]', "`tenants.Acme!` is wrong: a slug is 1 to 32 characters"),
