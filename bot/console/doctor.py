@@ -52,6 +52,8 @@ async def run_doctor(
                 checks.append(Check("schema", None, detail) if pending else await _check("schema", probe.schema()))
                 if checks[-1].ok:
                     checks.append(await _check("tenant isolation", probe.tenant_isolation()))
+                    if unread := await probe.unread_memory():
+                        checks.append(Check("tenants", None, unread))
                     checks.append(await _check("backlog", probe.backlog()))
                     if skipped := await probe.skipped():
                         checks.append(Check("skipped messages", None, skipped))

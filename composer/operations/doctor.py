@@ -52,6 +52,7 @@ from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
+from composer.workspace import API
 
 MAX_SHOWN_TOOLS: Final = 20  # of a tool server, besides those that are allowed
 PROBE_REPLY_TOKENS: Final = 1_024
@@ -345,6 +346,24 @@ class Doctor:
         )
         ids = " and ".join(f"nexus import --undo {shown(run.id)}" for run in dict.fromkeys(run for run, _ in again))
         return f"it was erased, and imported again since ({runs}). To erase that too: {ids}."
+
+    async def unread_memory(self) -> str:
+        """Which workspaces have memory with another tenant than the one that they belong to by the settings; "" when
+        none has."""
+        left = []
+        async with self._open() as database:
+            directory = await TenantDirectory.load(self._settings, database)
+            for tenant, slug in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    stored = await tx.people.workspaces()
+                for platform, name in stored:
+                    owner = slug if platform == API else directory.workspace(platform, name).tenant
+                    if owner != slug:
+                        left.append(
+                            f"{platform}:{name} belongs to the tenant {owner} by nexus.toml, and has memory with the "
+                            f"tenant {slug}, which is not read"
+                        )
+        return "; ".join(left) and f"{'; '.join(left)}: docs/settings.md says more of tenants."
 
     async def skipped(self) -> str:
         """Which messages can't be indexed or extracted from, by the reason; "" when there are none."""

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bot.console import schedule
 from bot.console.doctor import Check, as_json, run_doctor
 from composer.server_urls import ServerUrl
-from composer.settings import McpSettings, Settings
+from composer.settings import McpSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
 from tests.support.harness import START, AppHarness, ManualClock
 from tests.support.mcp_office import Wiki, at, serving
@@ -266,3 +266,18 @@ async def test_the_gateway_names_the_setting_that_its_upstream_comes_from(
         checks = await run_doctor(settings.model_copy(update=given), live=True, slack_url="http://127.0.0.1:1/")
     [found] = [each for each in checks if each.name == "gateway"]
     assert (found.ok, found.detail.endswith(sentence)) == (False, True), found.detail
+
+
+async def test_a_workspace_whose_memory_lies_with_another_tenant_than_its_own_is_named(
+    harness: AppHarness, settings: Settings
+) -> None:
+    """Nothing moves the memory of a workspace that is listed under a tenant later, or under another one."""
+    await harness.say("alice", "the vault code is walnut", workspace="acme", room="general")
+    listed = settings.model_copy(update={"tenants": {"corp": TenantSettings(workspaces=("acme",))}})
+    assert "tenants" not in {each.name for each in await run_doctor(settings)}
+    found = await check(listed, "tenants", harness.clock.now())
+    assert found.ok is None
+    assert found.detail == (
+        "console:acme belongs to the tenant corp by nexus.toml, and has memory with the tenant acme, which is not "
+        "read: docs/settings.md says more of tenants."
+    )
