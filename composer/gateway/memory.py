@@ -7,7 +7,7 @@ the tokens that the person has set.
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -183,7 +183,11 @@ class GatewayMemory:
             injected = Injected(tuple(shown), tuple(line.id for line in recalled))
             async with self._database.transaction(reader.tenant_id) as tx:
                 await tx.erasure.block()
-                await tx.gateway_turns.put(keep, injected, self._clock.now())
+                is_whole = await tx.gateway_turns.put(keep, injected, self._clock.now())
+            if not is_whole:  # an erasure was waited for: what it erased does not leave after it
+                found = await self._standing(reader, keep)
+                left = TurnMemory() if found.injected is None else await self._again(found, turn)
+                return replace(left, searched=search, has_found=bool(recalled), begun_at=None)
         return TurnMemory(standing, recall_block(_texts(recalled)), len(shown) + len(recalled), search, bool(recalled))
 
     async def _recalled(

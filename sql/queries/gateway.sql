@@ -1,5 +1,6 @@
 -- name: gateway_turn_put
--- Record what was put into a request, in place of what an earlier one of the same turn got; without what was erased since.
+-- Record what is put into a request, in place of what an earlier one of the same turn got; without what was erased since
+-- it was read. Returns what is left.
 INSERT INTO gateway_turns AS t (tenant_id, user_id, vendor, digest, standing, recalled, created_at)
 SELECT :tenant_id, u.id, :vendor, :digest,
        ARRAY(SELECT s.id FROM unnest(:standing::uuid[]) WITH ORDINALITY AS s (id, place)
@@ -11,6 +12,7 @@ FROM users AS u
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ON CONFLICT (tenant_id, user_id, vendor, digest) DO UPDATE
 SET standing = excluded.standing, recalled = excluded.recalled, created_at = excluded.created_at
+RETURNING standing, recalled
 
 -- name: gateway_turns_bound
 -- Delete all but the latest so many records of a user.

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.integration
 
 HI = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
 OFF = {"X-Nexus-Memory": "off"}
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 
 
 @pytest.fixture
@@ -62,6 +63,47 @@ async def test_no_cookie_crosses_over_in_another_header(stage: GatewayStage) -> 
         sent = {**alice, **OFF, "User-Agent": f"tool {text}", "X-Title": text}
         assert (await http.post("/v1/chat/completions", json=HI, headers=sent)).status_code == 200
     assert text not in str(stage.upstream.requests[0].headers)
+
+
+# docs/decisions/0030: what somebody is told is forgotten does not leave after that. A request that offers functions
+# waits for an erasure that goes on, and was sent behind it with the memory that it had read before.
+@pytest.mark.parametrize("command", ["/nexus forget everything --yes", "/nexus forget orchid --yes"])
+async def test_what_is_forgotten_while_its_request_waits_does_not_leave_after_that(
+    stage: GatewayStage, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    begun, go, waits = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    erase, block = Erasure.erase, Erasure.block
+
+    async def erased(erasure: Erasure, *args: Any, **options: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return await erase(erasure, *args, **options)
+
+    async def blocked(erasure: Erasure) -> None:
+        if begun.is_set():
+            waits.set()
+        await block(erasure)
+
+    monkeypatch.setattr(Erasure, "erase", erased)
+    monkeypatch.setattr(Erasure, "block", blocked)
+    headers = bearer(await key_of(stage.harness, "alice", "cursor"))
+    for kind in ("note", "preference"):
+        await stage.hub.write("alice", f"the vault code is orchid, as a {kind}", kind=kind)
+    await stage.hub.write("alice", "the vault code is on a wall", kind="note")
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}], "tools": TOOLS}
+    async with httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        before = await http.post("/v1/chat/completions", json={**body, "tools": []}, headers=headers)
+        assert before.headers["x-nexus-memory"].startswith("3 entries")
+        erasing = asyncio.create_task(stage.harness.command("alice", command, dm="nexus"))
+        await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
+        asking = asyncio.create_task(http.post("/v1/chat/completions", json=body, headers=headers))
+        await asyncio.wait_for(waits.wait(), TIMEOUT_SECONDS)
+        go.set()
+        assert "memor" in (await erasing).text
+        answer = await asking
+    told = str(stage.upstream.bodies[-1])
+    assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, "everything" not in command)
+    assert answer.headers["x-nexus-memory"].startswith("0 entries" if "everything" in command else "1 entry")
 
 
 # docs/gateway.md: requests count as chats of a plan. Only what had been passed back to its end was counted, so whoever
