@@ -73,13 +73,15 @@ class StreamingDelivery:
         links: Links,
         monotonic: Callable[[], float] = time.monotonic,
         backoff: Backoff | None = None,
+        written: Callable[[str], str] = lambda text: text,
     ) -> None:
-        """`links` makes the platform's links to messages."""
+        """`links` makes the platform's links to messages, `written` its Markdown of an answer."""
         self._app = app
         self._outbox = outbox
         self._links = links
         self._monotonic = monotonic
         self._backoff = backoff or Backoff()
+        self._written = written
         self._streams: dict[uuid.UUID, _Stream] = {}
         self._loading: dict[uuid.UUID, asyncio.Task[_Stream | None]] = {}
         self._tasks = BackgroundTasks()
@@ -224,7 +226,7 @@ class StreamingDelivery:
 
     async def _update(self, turn: Turn, stream: _Stream, text: str) -> None:
         """Post and edit parts until they show a text."""
-        texts = split(link_marks(text, stream.links), self._outbox.limit)
+        texts = split(self._written(link_marks(text, stream.links)), self._outbox.limit)
         for number, text in enumerate(texts):
             if number in stream.unstored:
                 await self._store_posted(turn, stream, number)

