@@ -19,7 +19,7 @@ from composer.settings import KNOWN_VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 OURS = ("nexus", "jobs", "migrate")  # the services that run our image, whose entry point is nexus
 PLACEHOLDER = re.compile(r"[…|\[\]]")
