@@ -10,6 +10,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, unknown_user
 from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, valued
+from bot.commands.days import named_day, with_dates
 from bot.commands.idempotency import Forgotten, find_forgotten
 from bot.commands.parameters import ForgetScope, ForgetTarget
 from composer.errors import BadInput, NotFound
@@ -39,7 +40,7 @@ _TARGET: Final = parameters.forget_target(
 )
 _USER: Final = parameters.user("user", "the person whose messages and other items are erased")
 _PROJECT: Final = parameters.project("name", "the project whose messages and other items are erased")
-_SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01")
+_SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01 or yesterday")
 _UNTIL: Final = parameters.day("until", "only until the end of this day")
 _SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
 
@@ -74,6 +75,7 @@ def _shown(text: OwnText) -> str:
 
 
 async def _forget(call: Call) -> CommandAnswer:
+    call = with_dates(call, _SINCE, _UNTIL)
     target = call.arguments[_TARGET]
     since, until = _span(call)
     if target.scope not in (ForgetScope.HERE, ForgetScope.EVERYTHING) and (since or until):
@@ -265,6 +267,7 @@ async def _erase_selected(
 ) -> CommandAnswer:
     """Erase what is selected, once --yes confirms how much it is, with the names and the exported files of people, and
     their names in the figures of usage."""
+    call = with_dates(call, _SINCE, _UNTIL)
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
@@ -317,7 +320,7 @@ async def _erase(
 
 def _span(call: Call) -> tuple[datetime | None, datetime | None]:
     """The moments between which something is erased; None where the call names no day."""
-    since, until = call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
+    since, until = named_day(call, _SINCE), named_day(call, _UNTIL)
     if since is not None and until is not None and until < since:
         raise BadInput(f"--until {until} is before --since {since}: exchange them.")
     zone = call.app.settings.zone_of(call.workspace.tenant)
@@ -337,7 +340,7 @@ def _reach(call: Call) -> tuple[datetime | None, datetime | None]:
 
 def _days(call: Call) -> str:
     """The days that a call names, for a confirmation: " from 2026-05-01 until 2026-05-03", or nothing for all."""
-    since, until = call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
+    since, until = named_day(call, _SINCE), named_day(call, _UNTIL)
     if since is None:
         return "" if until is None else f" until {until}"
     return f" from {since} on" if until is None else f" from {since} until {until}"
@@ -345,7 +348,7 @@ def _days(call: Call) -> str:
 
 def _blanked_days(call: Call) -> tuple[date | None, date | None]:
     """The days from which people are taken out of the figures of usage; None for all before, or after."""
-    return call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
+    return named_day(call, _SINCE), named_day(call, _UNTIL)
 
 
 COMMANDS: Final[Sequence[Command]] = (

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
 from composer.errors import BadInput
-from composer.moments import day_of
+from composer.text.dates.named import day_or_words
 
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
@@ -221,9 +221,10 @@ def message(name: str, help: str) -> Parameter[str]:
     return word(name, help, str, kind=Kind.MESSAGE, label="MESSAGE_ID", required=False)
 
 
-def day(name: str, help: str) -> Parameter[date]:
-    """A day, as 2026-05-01."""
-    return word(name, help, day_of, label="DAY")
+def day(name: str, help: str) -> Parameter[date | str]:
+    """A day: 2026-05-01, or a word such as yesterday. Which day that is depends on when the command was given
+    (bot/commands/days.py)."""
+    return word(name, help, day_or_words, label="DAY")
 
 
 def item_id(given: str) -> str:

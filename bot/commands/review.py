@@ -8,6 +8,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, record_read
 from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, PlaceKind, valued
+from bot.commands.days import named_day, with_dates
 from bot.commands.parameters import Kind, UserReference
 from bot.commands.structured import short_id
 from composer import visibility
@@ -32,7 +33,7 @@ _ITEM: Final = parameters.word(
     kind=Kind.WORD,
 )
 _AUTHOR: Final[parameters.Parameter[UserReference]] = parameters.user("user", "the person who wrote it")
-_SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01")
+_SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01 or yesterday")
 
 
 async def _reviewable(tx: Transaction, call: Call, *, pooled: bool) -> Readable:
@@ -106,15 +107,17 @@ async def _by(call: Call) -> CommandAnswer:
 
 
 async def _undo(call: Call) -> CommandAnswer:
-    since, name = _since(call), call.arguments[_AUTHOR].text
+    call = with_dates(call, _SINCE)
+    since, day, name = _since(call), named_day(call, _SINCE), call.arguments[_AUTHOR].text
+    whose = f"by {name}{'' if day is None else f' from {day} on'}"
     if "yes" not in call.flags:
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             found = await _contributions(tx, call, since)
             counts = await review.undone(tx, found)
         if not (found.stored or found.pending):
-            return CommandAnswer(f"There is nothing by {name} here that you may take back.")
+            return CommandAnswer(f"There is nothing {whose} here that you may take back.")
         return call.unconfirmed(
-            f"This erases {_amount(counts)} by {name} or made from that, for good; what they replaced holds again, "
+            f"This erases {_amount(counts)} {whose} or made from that, for good; what they replaced holds again, "
             "unless somebody has replaced it since. Their messages stay."
         )
     async with call.changing() as tx:
@@ -122,11 +125,11 @@ async def _undo(call: Call) -> CommandAnswer:
         counts = await review.undone(tx, found)
         receipt = await review.undo(tx, found, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace.tenant_id, receipt)
-    return CommandAnswer(f"Taken back: {_amount(counts)} by {name} or made from that. {receipt}")
+    return CommandAnswer(f"Taken back: {_amount(counts)} {whose} or made from that. {receipt}")
 
 
 def _since(call: Call) -> datetime:
-    day, zone = call.arguments.get(_SINCE), call.app.settings.zone_of(call.workspace.tenant)
+    day, zone = named_day(call, _SINCE), call.app.settings.zone_of(call.workspace.tenant)
     return EARLIEST if day is None else datetime.combine(day, time(), zone).astimezone(UTC)
 
 

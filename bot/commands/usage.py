@@ -13,7 +13,6 @@ from composer.errors import BadInput
 from composer.ingest.tenants import configured_prices
 from composer.repositories.usage import Dimension
 from composer.rights import Act
-from composer.text.dates.named import day_or_words
 from composer.usage.budgets import states
 from composer.usage.report import figures_text, lines, operation_lines, total
 
@@ -21,13 +20,10 @@ EVERYONE: Final = "everyone"
 MAX_LINES: Final = 40
 
 _BY: Final = parameters.choice("by", "what to show it by; by default day", Dimension)
-_SINCE: Final = parameters.word(
-    "since",
-    "only from this day on, such as yesterday; by default from the first of this month on",
-    day_or_words,
-    label="DAY",
+_SINCE: Final = parameters.day(
+    "since", "only from this day on, such as yesterday; by default from the first of this month on"
 )
-_UNTIL: Final = parameters.word("until", "only until the end of this day", day_or_words, label="DAY")
+_UNTIL: Final = parameters.day("until", "only until the end of this day")
 
 
 async def _usage(call: Call) -> CommandAnswer:

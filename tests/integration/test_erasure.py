@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -10,6 +10,7 @@ import pytest
 
 from bot.console import schedule
 from bot.console.doctor import check_receipt
+from bot.console.operations import set_admin
 from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
@@ -405,3 +406,31 @@ async def test_retention_leaves_newer_answers_that_merely_had_an_old_landmark_in
     await schedule.run(replace(harness.app, settings=kept), "retention", harness.clock.now())
     assert await answers(harness) == ["Gladly."]
     assert await find_remains(settings, "zqold") == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown", "what"),
+    [
+        ("forget here --since yesterday", "forget here --since 2026-05-05", " from 2026-05-05 on"),
+        ("forget everything --until yesterday", "forget everything --until 2026-05-05", " until 2026-05-05"),
+        ("erase room --since=monday", "erase room --since 2026-05-04", " from 2026-05-04 on"),
+        ("erase user alice --until Monday", "erase user alice --until 2026-05-04", " until 2026-05-04"),
+        ("memory undo alice --since today", "memory undo alice --since 2026-05-06", " from 2026-05-06 on"),
+    ],
+)
+async def test_what_erases_shows_which_days_it_takes_that_were_named_in_words(
+    harness: AppHarness, typed: str, shown: str, what: str
+) -> None:
+    # The words meant another day where the button was pressed after midnight; and nobody had seen which.
+    await harness.say("alice", "we ship on Friday", **ROOM)
+    assert await set_admin(harness.app, "acme", "alice", True)
+    harness.clock.set(datetime(2026, 5, 6, 23, 50, tzinfo=UTC))
+    await harness.command("alice", "/nexus remember zqplum", **ROOM)
+    for yes in ("", " --yes"):
+        asked = await harness.command("alice", f"/nexus {typed}{yes}", **ROOM)
+        assert asked.confirm == f"/nexus {shown} --yes"
+        assert what in asked.text
+    harness.clock.set(datetime(2026, 5, 7, 0, 10, tzinfo=UTC))
+    done = await harness.command("alice", asked.confirm, **ROOM)
+    assert done.text.startswith(("Forgotten for good", "Taken back", "Nothing was erased"))
+    assert not done.confirm
