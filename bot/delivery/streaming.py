@@ -107,6 +107,8 @@ class StreamingDelivery:
             return
         await _stop_progress(stream)
         try:
+            if not answer.text.startswith(stream.text):  # a notice, or why there is none, takes its place
+                await self._close_streams(answer.turn)
             stream.links = await self._links(stream.to, answer.cited)
             await self._update(answer.turn, stream, answer.text)
         except Refused:
@@ -146,7 +148,8 @@ class StreamingDelivery:
         await self._tasks.cancel()
 
     async def _close_streams(self, turn: Turn) -> None:
-        """Close the platform's own streams of an answer. Does nothing by default."""
+        """Close the platform's own streams of an answer, so that another text can take the place of what they show.
+        Does nothing by default."""
 
     async def _retract(self, turn: Turn, stream: _Stream) -> None:
         """Edit every part that is or may be posted."""
@@ -221,6 +224,8 @@ class StreamingDelivery:
         """Show the text so far, unless its question or something that it is made from was erased since, or its room
         opened: then what was shown is hidden until the turn ends, with the whole text, another one or `abandon`."""
         shows = await self._app.drafter.may_show(turn.tenant_id, turn.id)
+        if shows is False:
+            await self._close_streams(turn)
         if shows is not None:
             await self._update(turn, stream, stream.text if shows else "")
 

@@ -306,6 +306,32 @@ async def test_a_status_set_after_the_answer_is_cleared(office: Office) -> None:
             assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]
 
 
+@pytest.mark.parametrize("when", ["before its end", "afterwards"])
+async def test_an_answer_that_a_person_has_stopped_is_retracted_once_its_source_is_deleted(
+    office: Office, when: str
+) -> None:
+    # README: a notice takes the place of an answer that drew on what is forgotten, also where it was posted. What
+    # somebody had stopped stayed as it was.
+    gate = office.model.gates[1] = asyncio.Event()
+    office.model.pieces = ("The code is 1111, as I recall. ", "More to come.")
+    async with office.socket() as running:
+        source = await office.slack.post(office.general, office.bob, "the code is 1111")
+        question = await office.slack.post(office.general, office.alice, office.mention("what is the code?"))
+        await office.slack.wait_for(office.answers)
+        await office.slack.press_stop(office.general, office.alice, question)
+        if when == "before its end":
+            await office.slack.delete(office.general, source)
+            await office.slack.settled()
+        gate.set()
+        await running.settle()
+        if when == "afterwards":
+            assert [answer["text"] for answer in office.answers()] == ["The code is 1111, as I recall."]
+            await office.slack.delete(office.general, source)
+            await running.settle()
+            await office.slack.wait_for(lambda: office.answers()[0]["text"] == RETRACTED)
+        assert [answer["text"] for answer in office.answers()] == [RETRACTED]
+
+
 @pytest.mark.parametrize("streams", [True, False])
 @pytest.mark.parametrize("stopped", [True, False])
 async def test_an_answer_whose_question_is_deleted_while_it_streams_is_retracted(
