@@ -115,6 +115,25 @@ async def repeated_write(
     return entry
 
 
+async def repeated_pending(
+    tx: Transaction,
+    access: EntryAccess,
+    draft: EntryDraft,
+    writer: Writer,
+    event: str,
+    at: datetime,
+    id: uuid.UUID,
+    now: datetime,
+) -> Written | None:
+    """What an earlier request made, for a request that repeats it, while a version of that entry waits for approval: as
+    it was sent. None where none waits. Nothing is written: a later version may wait by now."""
+    if not await tx.quarantine.waits(access.users, id):
+        return None
+    entry = await _new_entry(access, visibility.entry_tag(access), draft, writer, event, at)
+    existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
+    return Written(replace(entry, id=id), created=existing is None, pending=True)
+
+
 async def _new_entry(
     access: EntryAccess, tag: AccessTag, draft: EntryDraft, writer: Writer, event: str, now: datetime
 ) -> Entry:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -31,7 +31,7 @@ class PendingItem:
 
     `detail` is the kind of a memory or the key of a fact; `text` of a fact is its value as JSON; `sources` are the
     messages it was found in, and `shown` those that a model was shown with them. `entry`: what else an entry has, as
-    JSON.
+    JSON. `row`: the id of what is stored.
     """
 
     kind: str
@@ -46,11 +46,16 @@ class PendingItem:
     sources: tuple[uuid.UUID, ...] = ()
     shown: tuple[uuid.UUID, ...] = ()
     entry: str | None = None
+    row: uuid.UUID | None = None
 
     @property
     def id(self) -> uuid.UUID:
-        """Its own id in the quarantine."""
-        return pending_id(self.item_id)
+        """Its own id in the quarantine. Each version of an entry has another one: who approves it has seen that one."""
+        if self.row is not None:
+            return self.row
+        if self.entry is None:
+            return pending_id(self.item_id)
+        return derived_id("pending", str(self.item_id), self.detail, self.text, self.entry)
 
     @property
     def namespace(self) -> str:
@@ -111,8 +116,12 @@ class Quarantine:
 
     async def put(self, item: PendingItem) -> None:
         """Add an entry that waits for approval, in place of an earlier version of it, pending or decided."""
-        await self._sql.execute("quarantine_drop", id=item.id)
+        await self._sql.execute("quarantine_drop", user_id=item.user_id, item_id=item.item_id)
         await self.add([item])
+
+    async def waits(self, users: Sequence[uuid.UUID], entry: uuid.UUID) -> bool:
+        """Whether a version of an entry of a person waits for approval."""
+        return bool(await self._sql.fetch_value("quarantine_entry_waits", user_ids=list(users), item_id=entry))
 
     async def find_by_key(self, users: Sequence[uuid.UUID], namespace: str, origin: str, key: str) -> uuid.UUID | None:
         """The id of the entry that waits for approval and that one writer made with a key for a person in a place."""
@@ -134,7 +143,7 @@ class Quarantine:
         rows = await self._sql.fetch(
             "quarantine_pending", **readable_parameters(reviewable), author=author, since=since
         )
-        items = [_item(row, row["item_id"], row["origin"]) for row in rows]
+        items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
         return [item for item in items if reviewable.admits(item)]
 
     async def decide(self, item: PendingItem, state: QuarantineState) -> bool:

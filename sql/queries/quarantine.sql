@@ -9,8 +9,14 @@ SELECT :tenant_id, * FROM unnest(:ids::uuid[], :kinds::text[], :item_ids::uuid[]
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: quarantine_drop
--- Delete a row, before another version of the same entry takes its place.
-DELETE FROM quarantine WHERE tenant_id = :tenant_id AND id = :id
+-- Delete the rows of an entry, before another version of it takes their place.
+DELETE FROM quarantine WHERE tenant_id = :tenant_id AND user_id = :user_id AND item_id = :item_id AND entry IS NOT NULL
+
+-- name: quarantine_entry_waits
+-- Whether a version of an entry waits for approval.
+SELECT EXISTS (SELECT FROM quarantine
+               WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND item_id = :item_id AND entry IS NOT NULL
+                     AND state = 'pending')
 
 -- name: quarantine_by_key
 -- Find the entry that one tool wrote with a key for a person and that waits for approval.

@@ -26,7 +26,6 @@ from composer.entries import entries, listing
 from composer.entries.entries import Writer
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, tokens_of
-from composer.repositories.quarantine import QuarantineState
 from composer.visibility import EntryAccess
 
 router = Router("/v1/entries", tags=["entries"])
@@ -148,10 +147,11 @@ async def write(call: Call, sent: EntryToWrite, project: str | None) -> Response
         return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
 
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Response:
-        if (await tx.quarantine.states([id])).get(id) is QuarantineState.PENDING:
-            return (await make(tx, access, event))[1]  # the same again: it waits once
-        writer = await writer_of(call, tx, access)
-        before = await entries.repeated_write(tx, access, sent.draft(), writer, event.id, event.at, id, call.now)
+        draft, writer = sent.draft(), await writer_of(call, tx, access)
+        waits = await entries.repeated_pending(tx, access, draft, writer, event.id, event.at, id, call.now)
+        if waits is not None:
+            return await answer(tx, access, waits.entry, 201 if waits.created else 200, pending=True)
+        before = await entries.repeated_write(tx, access, draft, writer, event.id, event.at, id, call.now)
         status = 201 if id == entries.entry_id(access, event.id) else 200
         return await answer(tx, access, before, status, pending=False)
 
