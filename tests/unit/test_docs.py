@@ -12,6 +12,7 @@ import typer
 import yaml
 from typer.main import get_command
 
+from bot.commands.table import COMMANDS
 from bot.console.cli.optional_values import arguments
 from bot.console.command_line import cli
 from composer.repositories.audit import AuditAct
@@ -173,3 +174,11 @@ def test_every_line_of_the_log_that_the_docs_name_is_written() -> None:
         for event in re.findall(r"`([a-z_]+\.[a-z_]+)`", text):
             if event not in set(AuditAct) and not re.search(r"\.(py|md|key|heads|env|toml|json|yml|yaml|log)$", event):
                 assert f'"{event}"' in code, f"{page}.md: {event}"
+
+
+def test_the_page_of_the_commands_has_the_usage_of_each() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    cells = [re.split(r"(?<!\\)\|", line)[1] for line in text.splitlines() if line.startswith("| `")]
+    assert sorted(cell.strip(" `").replace("\\|", "|") for cell in cells) == sorted(
+        command.usage for command in COMMANDS.values()
+    )
