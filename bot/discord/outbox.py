@@ -1,7 +1,7 @@
 """Posts, edits and finds messages on Discord (bot.delivery.outbox.Outbox)."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import discord
@@ -19,6 +19,7 @@ UNREACHABLE: Final = "Discord can't be reached at the moment."
 FAILING: Final = "Discord has trouble at the moment."
 RATE_LIMITED: Final = "Discord limits how often I may post; I try again soon."
 DISCORD_OUTAGES: Final = (UNREACHABLE, FAILING, RATE_LIMITED)
+THREAD_IS_ARCHIVED: Final = 50_083  # Discord's code for an edit in one
 NO_MENTIONS: Final = discord.AllowedMentions.none()
 
 
@@ -95,13 +96,18 @@ class DiscordOutbox:
             raise Refused("This thread is locked.")
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
-        """Replace the text of one of our messages; do nothing if somebody has deleted it."""
+        """Replace the text of one of our messages; do nothing if somebody has deleted it. A thread that is archived is
+        opened for that, since nothing in it can be edited."""
         channel = await self.channel(to)
-        with translate_discord_errors():
+        posted = channel.get_partial_message(int(message))
+        with translate_discord_errors(), suppress(discord.NotFound):
             try:
-                await channel.get_partial_message(int(message)).edit(content=text, allowed_mentions=NO_MENTIONS)
-            except discord.NotFound:
-                return
+                await posted.edit(content=text, allowed_mentions=NO_MENTIONS)
+            except discord.HTTPException as error:
+                if error.code != THREAD_IS_ARCHIVED:
+                    raise
+                await self.connected().http.edit_channel(channel.id, archived=False)
+                await posted.edit(content=text, allowed_mentions=NO_MENTIONS)
 
     async def find(self, to: Destination, key: str) -> str | None:
         """The message that an earlier process or an interrupted call posted with this key, if any."""

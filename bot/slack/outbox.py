@@ -28,6 +28,7 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.streams import METADATA_TYPE, Location, Streams, message_metadata
 from bot.slack.text import safe_markdown
 from composer.errors import NexusError, Unavailable
+from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 
@@ -43,6 +44,7 @@ THINKING: Final = "is thinking…"
 _CANNOT_BE_EDITED: Final = frozenset(
     {"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"}
 )
+_CLOSED_TO_EDITS: Final = frozenset({"cant_update_message", "edit_window_closed"})
 _STREAMING: Final = "streaming_state_conflict"
 _NO_STREAMS: Final = frozenset({"unknown_method", "missing_scope", "not_allowed_token_type", "feature_not_enabled"})
 
@@ -219,6 +221,8 @@ class SlackOutbox:
                     return False
                 if error.code not in _CANNOT_BE_EDITED:
                     raise
+                if error.code in _CLOSED_TO_EDITS and text == RETRACTED:
+                    await self._delete(location, ts)
             return True
 
         for _ in range(MAX_TRIES):
@@ -226,6 +230,13 @@ class SlackOutbox:
                 return
             await self._streams.stop_unknown(location, ts)
         raise Unavailable("Slack does not close a stream.")
+
+    async def _delete(self, location: Location, ts: str) -> None:
+        """Delete a message whose text must not stay."""
+        try:
+            await self._slack.call("chat.delete", channel=location.channel, ts=ts)
+        except SlackRefused as error:
+            logger.warning("retraction.refused", message=ts, error=str(error))
 
     # Posting
 

@@ -231,6 +231,19 @@ async def test_messages_edited_while_the_adapter_was_down_are_updated(
         await until(lambda: _texts_are(here, "the launch is on Monday", "the price is 12", "in June", "and this stays"))
 
 
+async def test_an_answer_in_a_thread_that_was_archived_meanwhile_is_retracted_there_too(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    secret = await server.post(room, ada, "the vault code is heliotrope")
+    await here.stored("the vault code is heliotrope")
+    thread = await server.add_thread(room, "codes", ada)
+    here.model.says = ["It is heliotrope, as Ada said."]
+    answer = await here.answer(await server.post(thread, ada, f"{server.bot.mention} what is the vault code?"))
+    await server.archive(thread)
+    await server.delete(secret)
+    await server.until(lambda: answer.content == RETRACTED)
+
+
 async def test_an_answer_whose_question_is_deleted_while_it_streams_is_retracted(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:

@@ -241,6 +241,18 @@ async def test_a_retracted_answer_is_retracted_in_the_channel_too(office: Office
         await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])
 
 
+async def test_an_answer_that_slack_lets_nobody_edit_any_more_is_deleted_to_retract_it(office: Office) -> None:
+    office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
+    async with office.socket() as running:
+        secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+        await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
+        await office.answered()
+        await running.settle()
+        office.slack.fail("chat.update", "error", error="edit_window_closed")
+        await office.slack.delete(office.general, secret)
+        await office.slack.wait_for(lambda: office.answers() == [])
+
+
 async def test_a_retraction_that_failed_in_slack_is_retried_after_a_restart(office: Office) -> None:
     office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
     async with office.socket() as running:

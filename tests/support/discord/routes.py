@@ -162,7 +162,10 @@ def get_channel(rest: Rest, call: Call) -> JSON:
 def edit_channel(rest: Rest, call: Call) -> JSON:
     channel = rest.channel(call)
     needed = Permission.MANAGE_THREADS if channel.is_thread else Permission.MANAGE_CHANNELS
-    if channel.owner is not rest.world.bot:
+    opens = channel.is_thread and call.form == {"archived": False} and not channel.locked
+    if opens:  # by anybody who may write in it
+        rest.channel(call, Permission.SEND_MESSAGES_IN_THREADS)
+    elif channel.owner is not rest.world.bot:
         rest.channel(call, needed)
     channel.name = call.form.get("name", channel.name)
     channel.locked = call.form.get("locked", channel.locked)
@@ -297,6 +300,8 @@ def edit_message(rest: Rest, call: Call) -> JSON:
     message = rest.message(call)
     if message.author is not rest.world.bot:
         raise ApiError(403, 50005, "Cannot edit a message authored by another user")
+    if message.channel.archived:
+        raise ApiError(400, 50083, "Thread is archived")
     return rest.rewrite(message, call)
 
 
