@@ -28,11 +28,9 @@ def event(name: str, data: bytes) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
-async def watched(
-    parts: AsyncIterator[T], is_valid: Callable[[], Awaitable[bool]], every: float = LOOK_SECONDS
-) -> AsyncGenerator[T | None, None]:
-    """The parts as they come, and None where none came for `every` seconds. What makes them is stopped as soon as
-    nobody listens. Raises CredentialEnded when `is_valid`, asked every so many seconds, says no; else as `parts`."""
+async def watched(parts: AsyncIterator[T], is_valid: Callable[[], Awaitable[bool]]) -> AsyncGenerator[T | None, None]:
+    """The parts as they come, and None where none came for LOOK_SECONDS. Whatever makes them is stopped as soon as the
+    client has left. Raises CredentialEnded when `is_valid`, asked every LOOK_SECONDS, says no; else as `parts`."""
     ready: asyncio.Queue[tuple[T] | None] = asyncio.Queue()
 
     async def make() -> None:
@@ -48,11 +46,11 @@ async def watched(
         while True:
             part, silent = None, False
             try:
-                async with asyncio.timeout(every):
+                async with asyncio.timeout(LOOK_SECONDS):
                     part = await ready.get()
             except TimeoutError:
                 silent = True
-            if loop.time() - checked >= every:
+            if loop.time() - checked >= LOOK_SECONDS:
                 checked = loop.time()
                 if not await is_valid():
                     raise CredentialEnded

@@ -40,13 +40,12 @@ def quote(text: str) -> str:
     return "\n  | ".join(line.rstrip() for line in clean_text(text).strip("\n").split("\n"))
 
 
-def message_line(message: Message, text: str | None = None, shown: Sequence[SelectedImage] = ()) -> str:
-    """A message with its speaker, time and attachments. `text` replaces its text; `shown` are the images sent.
+def message_line(message: Message, shown: Sequence[SelectedImage] = ()) -> str:
+    """A message with its speaker, time and attachments. `shown` are the images sent.
 
     What we say of it, such as the name of a file, is in brackets on a line without a bar, which nobody can type.
     """
-    words = message.text if text is None else text
-    body = quote(without_marks(words) if message.by_agent else words)
+    body = quote(without_marks(message.text) if message.by_agent else message.text)
     numbers = images.numbers(shown, message) if shown else {}
     for index, attachment in enumerate(message.attachments):
         media_type = _MEDIA_TYPE.sub("", shorten(clean_text(attachment.type), MAX_TYPE_CHARS))

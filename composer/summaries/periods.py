@@ -25,11 +25,11 @@ def week_of(at: datetime, zone: tzinfo) -> Period:
     return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
 
 
-def activity_sessions(times: Sequence[datetime], pause: timedelta = SESSION_PAUSE) -> list[Period]:
-    """Split message times (oldest first) into sessions without such a pause: the first and last time of each."""
+def activity_sessions(times: Sequence[datetime]) -> list[Period]:
+    """Split message times (oldest first) into sessions without a SESSION_PAUSE: the first and last time of each."""
     found: list[Period] = []
     for at in times:
-        if found and at - found[-1][1] < pause:
+        if found and at - found[-1][1] < SESSION_PAUSE:
             found[-1] = (found[-1][0], at)
         else:
             found.append((at, at))

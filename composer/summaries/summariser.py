@@ -48,15 +48,12 @@ class Summariser:
         embedder: MeteredEmbedder,
         model: MeteredModel | None,
         zone: Callable[[uuid.UUID], tzinfo] = lambda _: UTC,
-        timeout: float = MODEL_TIMEOUT_SECONDS,
     ) -> None:
         """`zone` gives a tenant's time zone: a model copies the times that it is shown, and people read them in
-        digests. `timeout`: seconds that the model may take for one part. Without a `model` all summaries are
-        extractive."""
+        digests. Without a `model` all summaries are extractive."""
         self._embedder = embedder
         self._model = model
         self._zone = zone
-        self._timeout = timeout
 
     async def summarise(
         self,
@@ -132,7 +129,7 @@ class Summariser:
                 ChatMessage("system" if agent.system_role else "user", summary_prompt(part_budget)),
                 ChatMessage("user", part),
             ]
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=writer), request)]
             texts.append("".join(chunk.text for chunk in chunks).strip())
             written_by = next((chunk.model for chunk in chunks if chunk.model), written_by)

@@ -1,14 +1,18 @@
 """Fixtures of tests that only receive, with no agent behind it, of those that ask the API, and of those that make an
 MCP server each."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+import asyncpg
 import httpx2
 import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
+from composer.stores.statements import PostgresStatements
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
@@ -45,11 +49,40 @@ def hub(harness: AppHarness) -> Hub:
 
 
 @pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+async def url(harness: AppHarness) -> AsyncIterator[str]:
+    """The address of the web port of `harness`, a real one."""
+    async with served_at(web_app(harness.app, Metrics([]), {}, None)) as url:
+        yield url
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[httpx2.AsyncClient]:
     """Requests to the API of `harness`, on a real port."""
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
         yield client
+
+
+@pytest.fixture
+async def raw(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
+    """The test's database, past the app and its rules."""
+    connection = await asyncpg.connect(settings.database_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each statement is run."""
+    counts: Counter[str] = Counter()
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+        doing = getattr(PostgresStatements, method)
+
+        async def counted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:
+            counts[str(args[0])] += 1
+            return await _doing(self, *args, **options)
+
+        monkeypatch.setattr(PostgresStatements, method, counted)
+    return counts
 
 
 @pytest.fixture(scope="session")

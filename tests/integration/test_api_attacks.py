@@ -14,7 +14,7 @@ from composer.settings import Settings
 from tests.support.api_answers import Leaked
 from tests.support.api_attack_cases import FAMILIES, Case, all_cases, read_cases
 from tests.support.api_stage import ApiStage, Broken, open_api_stage
-from tests.support.attack_cases import BadCase
+from tests.support.case_files import BadCase
 
 pytestmark = pytest.mark.integration
 

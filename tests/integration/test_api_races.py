@@ -14,9 +14,7 @@ import pytest
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from bot.web.app import web_app
 from bot.web.limits import PREFIX
-from bot.web.metrics import Metrics
 from composer.credentials.issuing import MAX_KEYS
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_chat_routes import events_of
@@ -24,7 +22,6 @@ from tests.support.api import bearer, cookie_of, key_of
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 AT_ONCE = 8
@@ -35,18 +32,6 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
     many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 400}
     async with open_harness(settings.model_copy(update=many), model=model) as harness:
         yield harness
-
-
-@pytest.fixture
-async def url(harness: AppHarness) -> AsyncIterator[str]:
-    async with served_at(web_app(harness.app, Metrics([]), {}, None)) as url:
-        yield url
-
-
-@pytest.fixture
-async def client(url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def ask(client: httpx2.AsyncClient, token: str, method: str, path: str, /, **body: Any) -> httpx2.Response:

@@ -14,8 +14,9 @@ import yaml
 
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
-from tests.support.attack_cases import FAMILIES, BadCase, Case, Step, all_cases, read_cases
+from tests.support.attack_cases import FAMILIES, Case, Step, all_cases, read_cases
 from tests.support.attack_stage import Broken, Leaked, Stage, open_stage
+from tests.support.case_files import BadCase
 from tests.support.databases import clone
 
 pytestmark = pytest.mark.integration

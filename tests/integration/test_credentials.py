@@ -16,7 +16,6 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.model import User
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
-from composer.stores.statements import PostgresStatements
 from composer.workspace import tenant_id
 from sql.loader import queries
 from tests.support.databases import service_url
@@ -189,21 +188,6 @@ async def wrong_keys(harness: AppHarness) -> dict[str, str]:
         "very long": made + "0" * 100_000,
         "lone surrogate": made + "\ud800",
     }
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each statement is run."""
-    counts: Counter[str] = Counter()
-    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
-        doing = getattr(PostgresStatements, method)
-
-        async def counted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:
-            counts[str(args[0])] += 1
-            return await _doing(self, *args, **options)
-
-        monkeypatch.setattr(PostgresStatements, method, counted)
-    return counts
 
 
 async def test_every_wrong_key_stands_for_nobody_by_the_same_statement(

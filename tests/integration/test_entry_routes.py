@@ -2,26 +2,15 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from tests.support.api import bearer, key_of, person
 from tests.support.harness import AppHarness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url) as client:
-        yield client
 
 
 async def written(client: httpx2.AsyncClient, token: str, path: str = "/v1/entries", /, **entry: Any) -> dict[str, Any]:

@@ -7,15 +7,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_erased_text import holders, unique_word
 from tests.support.api import bearer, key_of
 from tests.support.gateway import gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import called, mcp_client
-from tests.support.web import served_at
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
@@ -25,12 +22,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     many = {"agents": (AgentSettings(model="offline"),), "requests_per_minute": 10_000}
     async with open_harness(settings.model_copy(update=many)) as harness:
         yield harness
-
-
-@pytest.fixture
-async def url(harness: AppHarness) -> AsyncIterator[str]:
-    async with served_at(web_app(harness.app, Metrics([]), {}, None)) as url:
-        yield url
 
 
 async def used(harness: AppHarness, url: str, word: str, key: str, tool: str) -> None:

@@ -25,13 +25,6 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         yield harness
 
 
-@pytest.fixture
-async def raw(settings: Settings, harness: AppHarness) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(settings.database_url)
-    yield connection
-    await connection.close()
-
-
 # --- edits -----------------------------------------------------------------------------------------------------------
 
 

@@ -99,13 +99,6 @@ async def write(harness: AppHarness, now: datetime, *tiers: str, by: SummaryTier
     return counts[0], counts[1]
 
 
-@pytest.fixture
-async def raw(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(settings.database_url)
-    yield connection
-    await connection.close()
-
-
 async def texts(raw: asyncpg.Connection, tier: str = "day") -> list[str]:
     rows = await raw.fetch("SELECT text FROM summaries WHERE tier = $1 ORDER BY starts_at, namespace", tier)
     return [row["text"] for row in rows]

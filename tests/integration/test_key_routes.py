@@ -1,6 +1,5 @@
 """What opens a memory, over the API: who asks, keys that give no more than who makes them has, and their end."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -8,25 +7,15 @@ import httpx2
 import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
-from bot.web.metrics import Metrics
 from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS
 from composer.model import Trust
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
-from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
 NO_ADMIN = EVERY_PERMISSION - {"admin"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url) as client:
-        yield client
 
 
 async def made(client: httpx2.AsyncClient, key: str, status: int = 201, **wanted: Any) -> dict[str, Any]:

@@ -12,15 +12,12 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import MODES, called, mcp_client
-from tests.support.web import served_at
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
@@ -43,12 +40,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
     async with open_harness(settings.model_copy(update=many), model=Model()) as harness:
         yield harness
-
-
-@pytest.fixture
-async def url(harness: AppHarness) -> AsyncIterator[str]:
-    async with served_at(web_app(harness.app, Metrics([]), {}, None)) as url:
-        yield url
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from composer.credentials.connected_apps import MAX_SIGN_INS
 from composer.errors import BadInput, NotFound
 from composer.repositories.oauth_clients import MAX_UNUSED, OAuthClients, RegisteredClient
 from composer.settings import Settings
-from composer.stores.statements import PostgresStatements
 from tests.support.api import bearer, key_of
 from tests.support.oauth import CALLBACK, PUBLIC_ADDRESS, Site, allow, back, fields, http, open_site, parameters, told
 from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, VERIFIER, Nexus, address_of, open_nexus
@@ -101,21 +100,6 @@ async def test_older_clients_that_name_no_address_get_tokens_for_mcp_alone(nexus
     browser, client = await nexus.signed_in(), (await nexus.registered())["client_id"]
     given = await nexus.tokens(client, await nexus.code(browser, client, "claude", resource=None), resource=None)
     assert await nexus.opens(given.json()["access_token"])
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each statement is run."""
-    counts: Counter[str] = Counter()
-    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
-        doing = getattr(PostgresStatements, method)
-
-        async def counted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:
-            counts[str(args[0])] += 1
-            return await _doing(self, *args, **options)
-
-        monkeypatch.setattr(PostgresStatements, method, counted)
-    return counts
 
 
 async def test_every_wrong_token_stands_for_nobody_by_the_same_statement(

@@ -2,15 +2,14 @@
 family."""
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tests.support.attack_cases import CANARY, FOLDER, BadCase
+from tests.support.attack_cases import CANARY, FOLDER
+from tests.support.case_files import BadCase, read_family, require_distinct
 
 FAMILIES: Final = frozenset(
     {
@@ -188,34 +187,14 @@ def _attacks(ask: Ask) -> bool:
 
 def read_cases(path: Path) -> list[Case]:
     """The cases of one file. Raises BadCase for one that proves nothing."""
-    content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    family = content["family"]
-    if family not in FAMILIES:
-        raise BadCase(f"{path.name}: there is no family {family}: choose one of {', '.join(sorted(FAMILIES))}.")
-    found = []
-    for number, entry in enumerate(content["cases"], 1):
-        try:
-            found.append(Case.model_validate(entry | {"family": family, "number": number}).check())
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise BadCase(f"{path.name}: {entry.get('name')}: {detail['loc']}: {detail['msg']}") from None
-    return found
+    return read_family(path, FAMILIES, lambda entry: Case.model_validate(entry).check())
 
 
 def all_cases(folder: Path = FOLDER) -> list[Case]:
     """The cases of every file. Raises BadCase when two share a name."""
     cases = [case for path in sorted(folder.glob("api-*.yaml")) for case in read_cases(path)]
-    if repeated := list(_repeated([case.id for case in cases])):
-        raise BadCase(f"Several cases have the name {repeated[0]}.")
+    require_distinct("name", [case.id for case in cases])
     return cases
-
-
-def _repeated(names: list[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            yield name
-        seen.add(name)
 
 
 def with_own_canaries(case: Case, text: str) -> str:

@@ -1,15 +1,14 @@
 """Attacks as data: the files of tests/attacks, read and checked. One file holds the cases of one family."""
 
 import re
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.script.events import Event
+from tests.support.case_files import BadCase, read_family, require_distinct
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
 OVER_API: Final = "api-"  # files of tests/support/api_attack_cases.py
@@ -39,10 +38,6 @@ FAMILIES: Final = frozenset(
 )
 CANARY: Final = re.compile(r"zq[a-z]{3,}")
 _EVENT: Final[TypeAdapter[Any]] = TypeAdapter(Event)
-
-
-class BadCase(Exception):
-    """A case that proves nothing, or can't be read; the message says which, and why."""
 
 
 class _Data(BaseModel):
@@ -223,18 +218,7 @@ def script_event(event: dict[str, Any]) -> Event:
 
 def read_cases(path: Path) -> list[Case]:
     """The cases of one file. Raises BadCase for one that proves nothing."""
-    content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    family = content["family"]
-    if family not in FAMILIES:
-        raise BadCase(f"{path.name}: there is no family {family}: choose one of {', '.join(sorted(FAMILIES))}.")
-    found = []
-    for number, entry in enumerate(content["cases"], 1):
-        try:
-            found.append(Case.model_validate(entry | {"family": family, "number": number}).check())
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise BadCase(f"{path.name}: {entry.get('name')}: {detail['loc']}: {detail['msg']}") from None
-    return found
+    return read_family(path, FAMILIES, lambda entry: Case.model_validate(entry).check())
 
 
 def all_cases(folder: Path = FOLDER) -> list[Case]:
@@ -242,18 +226,6 @@ def all_cases(folder: Path = FOLDER) -> list[Case]:
     other's."""
     paths = sorted(path for path in folder.glob("*.yaml") if not path.name.startswith(OVER_API))
     cases = [case for path in paths for case in read_cases(path)]
-    for what, repeated in (
-        ("name", list(_repeated([case.id for case in cases]))),
-        ("canary", list(_repeated([word for case in cases for word in case.canaries]))),
-    ):
-        if repeated:
-            raise BadCase(f"Several cases have the {what} {repeated[0]}.")
+    require_distinct("name", [case.id for case in cases])
+    require_distinct("canary", [word for case in cases for word in case.canaries])
     return cases
-
-
-def _repeated(values: Sequence[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            yield value
-        seen.add(value)
