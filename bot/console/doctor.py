@@ -45,23 +45,7 @@ async def run_doctor(
     async with Doctor(settings, clock) as probe:
         checks.append(await _check("servers", probe.servers()))
         if checks[-1].ok:
-            checks.append(await _check("database", probe.database()))
-            if checks[-1].ok:
-                pending = await probe.pending()
-                detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
-                checks.append(Check("schema", None, detail) if pending else await _check("schema", probe.schema()))
-                if checks[-1].ok:
-                    checks.append(await _check("tenant isolation", probe.tenant_isolation()))
-                    if unread := await probe.unread_memory():
-                        checks.append(Check("tenants", None, unread))
-                    checks.append(await _check("backlog", probe.backlog()))
-                    if skipped := await probe.skipped():
-                        checks.append(Check("skipped messages", None, skipped))
-                    checks += await _restored(probe)
-                    checks.append(await _check("extraction", probe.extraction()))
-                    checks += await _usage(probe)
-                    checks.append(await _check("audit log", probe.audit()))
-                    checks += await _jobs(probe, settings)
+            checks += await _database(probe, settings)
             checks.append(await _check("cache", probe.cache()))
         found = {check.name: check.ok for check in checks}
         reachable = found.get("database") is True and found["schema"] is not False
@@ -77,6 +61,30 @@ async def run_doctor(
         checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
     checks += await _gateway(settings, live=live)
     return checks + await _openid(settings, live=live) + await _platforms(settings, slack_url, live=live)
+
+
+async def _database(probe: Doctor, settings: Settings) -> list[Check]:
+    """The database, its schema, and what is stored in it; each only where the one before is in order."""
+    checks = [await _check("database", probe.database())]
+    if not checks[-1].ok:
+        return checks
+    pending = await probe.pending()
+    detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
+    schema = Check("schema", None, detail) if pending else await _check("schema", probe.schema())
+    checks.append(schema)
+    if not schema.ok:
+        return checks
+    checks.append(await _check("tenant isolation", probe.tenant_isolation()))
+    if unread := await probe.unread_memory():
+        checks.append(Check("tenants", None, unread))
+    checks.append(await _check("backlog", probe.backlog()))
+    if skipped := await probe.skipped():
+        checks.append(Check("skipped messages", None, skipped))
+    checks += await _restored(probe)
+    checks.append(await _check("extraction", probe.extraction()))
+    checks += await _usage(probe)
+    checks.append(await _check("audit log", probe.audit()))
+    return checks + await _jobs(probe, settings)
 
 
 async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool) -> list[Check]:

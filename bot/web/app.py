@@ -96,17 +96,12 @@ def web_app(
 ) -> FastAPI:
     """The app that serves a running Nexus. `connected` says of each platform whether it is connected;
     `slack_http` takes Slack's events, where they come by HTTP; `documents` fetches what apps say of themselves."""
-    per_minute = app.settings.requests_per_minute
-    fair_use = FairUse(app.redis_url, per_minute, app.settings.admin_requests_per_minute)
-
-    mcp_endpoint, model_gateway = McpEndpoint(app), Gateway(app)
+    nexus = _state(app, metrics, connected, slack_http, documents)
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
         yield
-        await mcp_endpoint.close()
-        await model_gateway.close()
-        await fair_use.close()
+        await nexus.close()
 
     routers = ROUTERS if slack_http is None else (*ROUTERS, slack.router)
     api = FastAPI(
@@ -125,23 +120,30 @@ def web_app(
             Middleware(BodyLimits, limits=BODY_BYTES),
         ],
     )
-    found = app.settings.openid
-    provider = None if found is None else OpenIdProvider(found)
-    public_url = app.settings.public_url
-    oauth_server = None if public_url is None else OAuthServer(app, public_url, documents)
-    api.state.nexus = WebState(
-        app,
-        metrics,
-        connected,
-        fair_use,
-        ApiSessions(app),
-        mcp_endpoint,
-        model_gateway,
-        slack_http,
-        provider,
-        oauth_server,
-    )
+    api.state.nexus = nexus
     api.router.route_class = JsonRoute
     add_problems(api)
     api.openapi = lambda: document(api)  # type: ignore[method-assign]
     return api
+
+
+def _state(
+    app: App,
+    metrics: Metrics,
+    connected: Mapping[str, Connected],
+    slack_http: SlackHttp | None,
+    documents: ClientDocuments | None,
+) -> WebState:
+    settings = app.settings
+    return WebState(
+        app,
+        metrics,
+        connected,
+        FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute),
+        ApiSessions(app),
+        McpEndpoint(app),
+        Gateway(app),
+        slack_http,
+        None if settings.openid is None else OpenIdProvider(settings.openid),
+        None if settings.public_url is None else OAuthServer(app, settings.public_url, documents),
+    )

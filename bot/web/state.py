@@ -32,3 +32,9 @@ class WebState:
     slack: SlackHttp | None = None
     openid: OpenIdProvider | None = None
     oauth: OAuthServer | None = None
+
+    async def close(self) -> None:
+        """End what is being answered, and close the connections."""
+        await self.mcp.close()
+        await self.gateway.close()
+        await self.fair_use.close()

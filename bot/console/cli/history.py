@@ -4,6 +4,7 @@ import sys
 import uuid
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -108,68 +109,78 @@ def import_command(
         return
     if not files:
         fail(BadInput("Name the files to load, or use --list or --undo RUN; for example: nexus import history.jsonl"))
-    this = ImportRun(uuid.uuid4(), ", ".join(path.name for path in files))
-    cost = _Cost(settings, yes, json_lines)
     if private and ALL in (public or ()):
         fail(BadInput("Say --public or --private, not both for the same rooms: --public ROOM names the public ones."))
     if private and format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
         fail(BadInput("Leave out --private: rooms of these exports of which nothing is known are private anyway."))
+    run = ImportRun(uuid.uuid4(), ", ".join(path.name for path in files))
+    this = _Import(settings, files, run, _Cost(settings, yes, json_lines), embed, json_lines)
+    options = ImportOptions(workspace, room, bot, tuple(public or ()))
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
-        _import_exports(
-            settings,
-            files,
-            format,
-            ImportOptions(workspace, room, bot, tuple(public or ())),
-            embed,
-            json_lines,
-            cost,
-            this,
-        )
-        return
-    if bot is not None:
+        _import_exports(this, format, options)
+    elif bot is not None:
         fail(BadInput("Use --bot only with --format slack-export or discord-export."))
-    lines = read_or_fail(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
+    else:
+        _import_lines(this, format, options, private=private)
 
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One import of files, as its run records it. `embed`: embed the messages now."""
+
+    settings: Settings
+    files: Sequence[Path]
+    run: ImportRun
+    cost: _Cost
+    embed: bool
+    json_lines: bool
+
+
+def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, *, private: bool) -> None:
+    """Load files of events or IRC logs. `private`: rooms of which they say nothing are private."""
+    room, public = options.room, options.public
+    lines = read_or_fail(
+        lambda: [line for path in this.files for line in read_history(path, format, options.workspace, room)]
+    )
     for line in lines:
         if isinstance(line.event, MessageEvent) and line.event.at is not None:
-            cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
-    cost.confirm()
-
+            this.cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
+    this.cost.confirm()
     into = None if format is HistoryFormat.IRC else room
     asked: Rooms | None = None
     if sys.stdin.isatty() and not (public or private):
-        asked = _ask(settings, lines, into)
+        asked = _ask(this.settings, lines, into)
 
     async def run(app: App) -> None:
-        unsaid = await unsaid_rooms(app, lines, public or (), into)
-        closed = _private_rooms(unsaid, public or (), private=private) if asked is None else unsaid & asked
+        unsaid = await unsaid_rooms(app, lines, public, into)
+        closed = _private_rooms(unsaid, public, private=private) if asked is None else unsaid & asked
         if unsaid:
             render.warn(sentence(unsaid, closed))
-        kept = await rooms_kept_private(app, lines, into) if ALL in (public or ()) else None
+        kept = await rooms_kept_private(app, lines, into) if ALL in public else None
         if kept:
             render.warn(kept_sentence(kept))
         with render.progress("messages") as bar:
             task = bar.add_task("", total=len(lines))
-            done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed, this)
+            done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed, this.run)
         for name in sorted({line.event.workspace for line in lines}):
-            await _index(app, app.directory.workspace(PLATFORM, name), embed)
-        if json_lines:
+            await _index(app, app.directory.workspace(PLATFORM, name), this.embed)
+        if this.json_lines:
             counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
-            print_json({"run": shown(this.id), **counts})
+            print_json({"run": shown(this.run.id), **counts})
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
-            await _show_undo(app, this)
+            await _show_undo(app, this.run)
             render.next_step(await ask_in_chat(app, lines, into))
 
-    run_in_app(settings, run, index=False)
+    run_in_app(this.settings, run, index=False)
 
 
-async def _show_undo(app: App, this: ImportRun) -> None:
+async def _show_undo(app: App, run: ImportRun) -> None:
     """Say how to undo an import, if it brought anything."""
-    if any(run.id == this.id and run.brought for run in await list_imports(app.database)):
-        render.show(imports.to_undo(this.id))
+    if any(each.id == run.id and each.brought for each in await list_imports(app.database)):
+        render.show(imports.to_undo(run.id))
 
 
 async def _runs(app: App, undo: str | None, *, confirmed: bool, json_lines: bool) -> None:
@@ -218,43 +229,37 @@ def _ask(settings: Settings, lines: Sequence[Line], into: str | None) -> Rooms:
     return set() if typer.confirm("May everyone in the workspace read them?", err=True) else found
 
 
-def _import_exports(
-    settings: Settings,
-    files: list[Path],
-    format: str,
-    options: ImportOptions,
-    embed: bool,
-    json_lines: bool,
-    cost: "_Cost",
-    this: ImportRun,
-) -> None:
+def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions) -> None:
+    """Load exports of chat platforms."""
     from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
     with ExitStack() as opened:
         with render.progress("reading") as bar:
             task = bar.add_task("", total=None)
             progress = partial(bar.advance, task)
-            exports = read_or_fail(lambda: open_exports(files, format, options, settings, opened, progress, cost.add))
-        cost.confirm()
+            exports = read_or_fail(
+                lambda: open_exports(this.files, format, options, this.settings, opened, progress, this.cost.add)
+            )
+        this.cost.confirm()
 
         async def run(app: App) -> None:
             for surveyed in exports:
                 with render.progress("messages") as bar:
                     task = bar.add_task("", total=surveyed.survey.read)
-                    done = await load(app, surveyed, partial(bar.advance, task), render.warn, this)
+                    done = await load(app, surveyed, partial(bar.advance, task), render.warn, this.run)
                 for name in sorted(surveyed.survey.workspaces):
-                    await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
-                if json_lines:
-                    print_json({"run": shown(this.id), **done.as_json()})
+                    await _index(app, app.directory.workspace(surveyed.export.platform, name), this.embed)
+                if this.json_lines:
+                    print_json({"run": shown(this.run.id), **done.as_json()})
                 else:
                     render.show(done.sentence())
                 if done.assumed_private:
                     render.warn(done.warning())
-            if not json_lines:
-                await _show_undo(app, this)
+            if not this.json_lines:
+                await _show_undo(app, this.run)
                 render.next_step(ask_on({surveyed.export.platform for surveyed in exports}))
 
-        run_in_app(settings, run, index=False)
+        run_in_app(this.settings, run, index=False)
 
 
 def _place(event: MessageEvent, room: str | None) -> tuple[object, ...]:
