@@ -272,6 +272,9 @@ class Chat:
             names = _required(rest, "which room", "/room general").split()
             private = True if "--private" in names else None
             names = [name for name in names if name != "--private"]
+            option = next((name for name in names if name.startswith("--")), None)
+            if option is not None:
+                raise BadInput(f"/room has no {option}; it has --private.")
             if not 1 <= len(names) <= 2:
                 raise BadInput("/room takes the name of a room, and of a thread in it; for example: /room general")
             place = place_of(names[0], None, None, names[1] if len(names) > 1 else None, private)

@@ -15,3 +15,10 @@ def write_private(path: Path, text: str) -> None:
         raise BadInput(f"{path} exists already: name another file, or remove this one.") from None
     except OSError as error:
         raise BadInput(f"{path} can't be written ({error.strerror}): name another file.") from error
+
+
+def require_folder(path: Path) -> None:
+    """Raise BadInput if the folder of a file that somebody named is not there: it may be mistyped, or on a disk that is
+    not mounted."""
+    if not path.absolute().parent.is_dir():
+        raise BadInput(f"There is no folder {path.absolute().parent}: make it first, or name another file.")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bot.console.files import require_folder
 from bot.script.places import PLATFORM, external
 from composer import visibility
 from composer.app import App
@@ -24,6 +25,8 @@ from composer.text.counts import counted
 async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
     """Write a backup; returns its file and its figures."""
     now = datetime.now(UTC)
+    if file is not None:
+        require_folder(file)
     path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
     if path.exists():
         raise BadInput(f"{path} exists already: name another file, or remove this one.")

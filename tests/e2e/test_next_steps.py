@@ -85,3 +85,16 @@ def test_an_import_leads_to_where_it_was_said_and_an_export_to_its_file(tmp_path
     path = next(tmp_path.glob("nexus-export-*.json"))
     assert exported.out.startswith(f"{path}, which only you may read: ")
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("command", [("backup",), ("export", "--user", "alice", "-w", "sample")])
+def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
+    # The folder was made, so who mistyped it, or whose disk was not mounted, had a backup elsewhere.
+    program = Program(tmp_path, {"NEXUS_HOME": str(tmp_path / "home")})
+    program.run("chat", "--sample", input="")
+    ran = program.run(*command, str(tmp_path / "disk" / "file"))
+    assert ran.status == 2
+    assert ran.sentences == [f"nexus: There is no folder {tmp_path / 'disk'}: make it first, or name another file."]
+    assert not (tmp_path / "disk").exists()
+    (tmp_path / "disk").mkdir()
+    assert program.run(*command, str(tmp_path / "disk" / "file")).status == 0

@@ -150,6 +150,9 @@ async def test_a_place_with_words_too_many_is_refused(harness: AppHarness, capsy
     await chat.run(typed("/room a b c", "/remember elsewhere"))
     shown = capsys.readouterr()
     assert "/room takes the name of a room, and of a thread in it; for example: /room general" in shown.err
+    for mistyped in ("/room lab --privat", "/room lab t1 --privat"):
+        await chat_of(harness).run(typed(mistyped))
+        assert "/room has no --privat; it has --private." in capsys.readouterr().err
     assert "Remembered" not in shown.out
     await chat_of(harness).run(typed("/quit now", "/remember after"))
     assert "Remembered" not in capsys.readouterr().out

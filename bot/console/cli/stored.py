@@ -15,9 +15,10 @@ from bot.console.cli.invocation import (
     finish,
     load_settings,
     print_json,
+    read_or_fail,
     run_in_app,
 )
-from bot.console.files import write_private
+from bot.console.files import require_folder, write_private
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
@@ -54,6 +55,8 @@ def export_command(
     """Write all that is one user's into a JSON file that only you may read (docs/export.md)."""
     if not user:
         fail(BadInput("Name the user; for example: nexus export --user alice"))
+    if file is not None:
+        read_or_fail(lambda: require_folder(file))
     settings = load_settings()
 
     async def run(app: App) -> None:
