@@ -85,7 +85,7 @@ class DiscordAdapter:
             "guild_available": self._on_guild,
             "guild_join": self._on_guild,
             "guild_unavailable": self._on_guild_lost,
-            "guild_remove": self._on_guild_lost,
+            "guild_remove": self._on_guild_remove,
             "interaction": self._on_interaction,
         }
         app.turns.serve(PLATFORM, self._delivery)
@@ -228,9 +228,14 @@ class DiscordAdapter:
         """What was missed is in the inboxes now."""
         self._lost_shards.discard(shard)
         for id, members in self._members.items():
-            if self._is_on(shard, id):
+            if self._is_on(shard, id) and self._is_available(id):
                 members.reader.connected()
                 members.reader.ready()
+
+    def _is_available(self, guild: int) -> bool:
+        """Whether Discord tells of a guild what happens there."""
+        found = None if self._client is None else self._client.get_guild(guild)
+        return found is not None and not found.unavailable
 
     def _members_of(self, guild: discord.Guild) -> DiscordMembers:
         """Who reads the members of a guild's private rooms."""
@@ -258,7 +263,10 @@ class DiscordAdapter:
         """Discord has an outage there, or Nexus was taken out of it: nothing is told of its rooms and people."""
         if guild.id in self._members:
             self._members[guild.id].reader.lost()
-        self._guilds.forget_all()
+
+    def _on_guild_remove(self, guild: discord.Guild) -> None:
+        self._on_guild_lost(guild)
+        self._guilds.forget_all()  # whose DMs belong to it
 
     def _on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.application_command:

@@ -212,6 +212,10 @@ async def test_what_was_read_of_a_server_ends_when_discord_tells_no_more_of_it(
         return not await certain(here, board)
 
     await until(ended)
+    await server.disconnect()
+    await server.wait_for("resume")
+    await until(here.adapter.connected)
+    assert not here.adapter._members[guild.id].reader._is_connected  # nor is it after a resume
     if thrown_out:
         return
     with server.rearranged(lambda events: []):
