@@ -15,8 +15,19 @@ from typer.main import get_command
 from bot.commands.table import COMMANDS
 from bot.console.cli.optional_values import arguments
 from bot.console.command_line import cli
+from bot.web.metrics import Metrics
 from composer.repositories.audit import AuditAct
-from composer.settings import KNOWN_VARIABLES
+from composer.settings import (
+    KNOWN_VARIABLES,
+    AgentSettings,
+    BudgetSettings,
+    GatewaySettings,
+    McpSettings,
+    PlanSettings,
+    PriceSettings,
+    RetrievalSettings,
+    TenantSettings,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -182,3 +193,30 @@ def test_the_page_of_the_commands_has_the_usage_of_each() -> None:
     assert sorted(cell.strip(" `").replace("\\|", "|") for cell in cells) == sorted(
         command.usage for command in COMMANDS.values()
     )
+
+
+def test_the_page_of_the_settings_names_every_one() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert set(KNOWN_VARIABLES) <= set(re.findall(r"\bNEXUS_[A-Z_]*[A-Z]\b", text))
+    tables = {
+        "agents": AgentSettings,
+        "retrieval": RetrievalSettings,
+        "tenants": TenantSettings,
+        "prices": PriceSettings,
+        "budgets": BudgetSettings,
+        "plans": PlanSettings,
+        "mcp": McpSettings,
+        "gateway": GatewaySettings,
+    }
+    for title, table in tables.items():
+        section = text.partition(f"\n### {title}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+        cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+        assert set(re.findall(r"`([a-z_]+)`", " ".join(cells))) == set(table.model_fields), title
+
+
+def test_the_page_of_operations_names_every_metric() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^# TYPE (nexus_[a-z_]+)", Metrics(()).text().decode(), re.MULTILINE))
+    assert {name for name in told if not name.endswith("_created")} == set(re.findall(r"`(nexus_[a-z_]+)`", text)) - {
+        "nexus_service"
+    }
