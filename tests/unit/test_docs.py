@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from pydantic import BaseModel
 from typer.main import get_command
 
 from bot.commands.table import COMMANDS
@@ -198,7 +199,7 @@ def test_the_page_of_the_commands_has_the_usage_of_each() -> None:
 def test_the_page_of_the_settings_names_every_one() -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert set(KNOWN_VARIABLES) <= set(re.findall(r"\bNEXUS_[A-Z_]*[A-Z]\b", text))
-    tables = {
+    tables: dict[str, type[BaseModel]] = {
         "agents": AgentSettings,
         "retrieval": RetrievalSettings,
         "tenants": TenantSettings,
