@@ -1,7 +1,8 @@
 """The `/nexus …` commands as Discord's application command, generated from the command table."""
 
 import io
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -47,15 +48,28 @@ MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whol
 GROUPED: Final = {"agents": "room", "catch-up": "room", "compact": "room", "digest": "room", "login": "keys"}
 
 
+def _path(name: str, names: Iterable[str]) -> str:
+    """Where a command of Nexus stands below `/nexus` on Discord; `names` are those of all commands."""
+    if name in GROUPED:
+        return f"{GROUPED[name]} {name}"
+    if " " not in name and any(other.startswith(f"{name} ") for other in names):
+        return f"{name} {_PLAIN}"
+    return name
+
+
+_NAMED: Final = re.compile(rf"{PREFIX} ({'|'.join(sorted(COMMANDS, key=len, reverse=True))})(?![\w-])")
+
+
+def _as_here(text: str) -> str:
+    """An answer as Discord shows it: commands are named as they stand there, and tables fit the window."""
+    return _NAMED.sub(lambda found: f"{PREFIX} {_path(found[1], COMMANDS)}", fitted(text))
+
+
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:
     """The application command, in the format of Discord's API; every Nexus command is a subcommand of it."""
     options: dict[str, dict[str, Any]] = {}
     for command in commands:
-        head, _, tail = command.name.partition(" ")
-        if command.name in GROUPED:
-            head, tail = GROUPED[command.name], command.name
-        if not tail and any(other.name.startswith(f"{head} ") for other in commands):
-            tail = _PLAIN
+        head, _, tail = _path(command.name, [other.name for other in commands]).partition(" ")
         own = {
             "type": _SUBCOMMAND,
             "name": tail or head,
@@ -224,7 +238,7 @@ async def press(
 
 
 async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:
-    *parts, last = split(fitted(answer.text), MAX_MESSAGE_CHARS) or ["Done."]
+    *parts, last = split(_as_here(answer.text), MAX_MESSAGE_CHARS) or ["Done."]
     for part in parts:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
     mentions = discord.AllowedMentions.none()
@@ -337,7 +351,7 @@ async def _answer_late(client: discord.Client, command: InterruptedCommand, answ
     try:
         dm = await client.create_dm(discord.Object(int(command.incoming.user)))
         again = "" if answer.file is None else f"\nFor the file {answer.file.name} give the command again."
-        for part in split(fitted(f"{answer.text}{again}"), MAX_MESSAGE_CHARS):
+        for part in split(_as_here(f"{answer.text}{again}"), MAX_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
     except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))

@@ -1,6 +1,7 @@
 """Nexus on Discord: discord.py with only its addresses patched, over real sockets, with real Postgres and Valkey."""
 
 import asyncio
+import re
 
 import pytest
 from pydantic import SecretStr
@@ -482,6 +483,22 @@ async def test_a_wrong_command_is_answered_with_its_usage(
     assert called.original is not None
     assert called.original.ephemeral
     assert "Usage: /nexus project create NAME" in called.original.content
+
+
+async def test_answers_name_commands_as_they_stand_on_discord(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    async def shown(command: str, end: str) -> str:
+        called = await server.invoke(command, room, ada)
+        await server.until(lambda: called.messages and called.messages[-1].content.endswith(end))
+        return "\n".join(message.content for message in called.messages)
+
+    await shown("nexus room digest", "To get one: /nexus room digest daily")
+    listed = await shown("nexus help", "For one command: /nexus help COMMAND")
+    for own in ("room digest [daily|weekly|off]", "room catch-up", "keys login", "memory set [on|mentions|off]"):
+        assert f"/nexus {own}" in listed
+    assert "/nexus memory pending" in listed
+    assert not re.search(r"/nexus (digest|catch-up|login|agents|compact|memory \[)", listed)
 
 
 async def test_only_the_callers_own_projects_are_suggested(
