@@ -67,8 +67,10 @@ class DiscordAdapter:
         self._stopping = asyncio.Event()
         self._was_ready = False
         self._lost_shards: set[int] = set()
+        self._ready_shards: set[int] = set()
+        self._all_ready = asyncio.Event()  # every shard was, so all guilds are known
         self._confirmations = confirmations.Confirmations()
-        self._guilds = Guilds(app, lambda: self._client)
+        self._guilds = Guilds(app, lambda: self._client, self._all_ready)
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
@@ -117,6 +119,8 @@ class DiscordAdapter:
         """Run one client until it ends. Returns the reason as a sentence, and whether a new token is needed."""
         self._client = client = DiscordClient(self._on_event)
         self._lost_shards.clear()
+        self._ready_shards.clear()
+        self._all_ready.clear()
         try:
             await client.start(self._token)
         except discord.LoginFailure:
@@ -250,7 +254,12 @@ class DiscordAdapter:
         self._lost_shards.discard(shard)
         self._was_ready = True
         self._retraction.wake()
-        if shard == 0:
+        assert self._client is not None
+        self._ready_shards.add(shard)
+        if len(self._ready_shards) < (self._client.shard_count or 1):
+            return
+        if shard == 0 or not self._all_ready.is_set():
+            self._all_ready.set()
             self._catch_up(DMS, self._read_dms)
             self._tasks.start(self._resume())
 

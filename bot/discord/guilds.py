@@ -1,5 +1,6 @@
 """Which workspace a Discord message belongs to."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -16,8 +17,10 @@ DMS: Final = 0  # the guild id that DMs are filed under
 class Guilds:
     """The guilds that the bot is in, and the workspaces of their members' messages."""
 
-    def __init__(self, app: App, client: Callable[[], discord.Client | None]) -> None:
+    def __init__(self, app: App, client: Callable[[], discord.Client | None], all_known: asyncio.Event) -> None:
+        """`all_known`: the guilds of every shard are known. Shards connect one after another, seconds apart."""
         self._app = app
+        self._all_known = all_known
         self._client = client
         self._dm_workspaces: dict[str, Workspace] = {}  # by user
 
@@ -49,6 +52,7 @@ class Guilds:
         if guild != DMS:
             return self._app.directory.workspace(PLATFORM, str(guild))
         if user not in self._dm_workspaces:
+            await self._all_known.wait()
             name = DM_WORKSPACE
             for each in self.ordered():
                 if await _is_member(each, int(user)):

@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+import discord
 import pytest
 from pydantic import SecretStr
 
@@ -556,6 +557,33 @@ async def test_guilds_are_isolated_from_each_other_over_several_shards(
         for where in rooms:
             await here.answer(await server.post(where, ada, f"{server.bot.mention} what is the vault code?"))
     assert ["heliotrope-42" in shown for shown in here.model.shown] == [True, False]
+
+
+async def test_a_dm_waits_for_the_shards_that_are_still_to_connect(
+    settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.gateway.shards, gate = 2, asyncio.Event()
+    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
+    bob, other = await server.add_member(guilds[1], "Bob"), await server.add_channel(guilds[0], "general")
+
+    async def one_after_another(client: discord.Client, shard: int, *, initial: bool) -> None:
+        if not initial:
+            await gate.wait()
+
+    monkeypatch.setattr(discord.Client, "before_identify_hook", one_after_another)
+    async with on_discord(settings, server, guilds[1], wait=False) as here:
+        await server.wait_for("identify")
+        await until(lambda: here.adapter._was_ready)  # the first shard is connected
+        asked = await server.post(server.dm(bob), bob, "hello")
+        command = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
+        await here.answer(await server.post(other, server.world.guilds[guilds[0].id].owner, f"{server.bot.mention} hi"))
+        gate.set()
+        await here.answer(asked)
+        await until(lambda: command.messages and command.messages[-1].content.startswith("From now on"))
+        assert await here.texts() == ["hello"]  # in the organisation of Bob's server
+        again = await server.invoke("nexus rooms", server.dm(bob), bob)
+        await until(lambda: again.messages and again.messages[-1].content)
+        assert "off" not in again.messages[-1].content.split(".")[0]
 
 
 async def test_doctor_reports_problems_of_the_token_and_the_intents(settings: Settings, server: DiscordServer) -> None:
