@@ -1,0 +1,1 @@
+"""Scheduled jobs: when each is due, what it does, and what runs them."""

@@ -12,7 +12,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from composer.app import App
 from composer.errors import NexusError, Unavailable, for_operator
 from composer.model import derived_id
-from composer.summaries.tiers import Report
+from composer.summaries.tiers import OnProgress
 from jobs.schedule import JOBS, Job
 from jobs.work import JobRun
 
@@ -44,7 +44,7 @@ class Runner:
         self._running: set[str] = set()
 
     async def run(
-        self, job: Job, due_at: datetime, *, repeat: bool = False, on_progress: Report | None = None
+        self, job: Job, due_at: datetime, *, repeat: bool = False, on_progress: OnProgress | None = None
     ) -> RunOutcome:
         """Run a job as of `due_at`, unless that run is done or another process is running it. `repeat`: also if it is
         done.
@@ -65,7 +65,7 @@ class Runner:
             with suppress(Unavailable):
                 await self._app.locks.release(lock)
 
-    async def _work(self, job: Job, due_at: datetime, on_progress: Report) -> RunOutcome:
+    async def _work(self, job: Job, due_at: datetime, on_progress: OnProgress) -> RunOutcome:
         run, state = JobRun(self._app, due_at, on_progress), "failed"
         try:
             async with asyncio.timeout(job.limit_seconds):

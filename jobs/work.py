@@ -20,7 +20,7 @@ from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
 from composer.repositories.oauth_clients import OAuthClients
 from composer.repositories.usage import INSTALLATION
-from composer.summaries.tiers import Report
+from composer.summaries.tiers import OnProgress
 from composer.text.counts import counted
 
 logger = structlog.get_logger()
@@ -39,7 +39,7 @@ class JobRun:
 
     app: App
     now: datetime
-    on_progress: Report
+    on_progress: OnProgress
     done: int = 0
     failed: int = 0
     message: str = ""

@@ -1,0 +1,1 @@
+"""The terminal: `nexus chat`, scripts, imports, and what an operator runs."""

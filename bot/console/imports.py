@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from composer.app import App
-from composer.ingest.imports import FoundRun, Undone, shown, undo_import
+from composer.ingest.imports import FoundRun, UndoResult, short_id, undo_import
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.text.counts import counted
 
 
-async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undone | None:
+async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> UndoResult | None:
     """Erase what an import brought; `progress` receives how many messages are erased. None for one that is undone or
     brought nothing."""
     if run.undone_at is not None or not run.brought:
         return None
-    done = Undone()
+    done = UndoResult()
     workspaces = {tenant: app.directory.workspace(part.platform, part.workspace) for tenant, part in run.parts}
     new_key = lambda: secrets.token_bytes(RECEIPT_KEY_BYTES)  # noqa: E731
     async for tenant, receipt, so_far in undo_import(app.database, run, new_key, app.clock.now()):
@@ -28,7 +28,7 @@ async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> Undo
 
 def to_undo(id: uuid.UUID) -> str:
     """The sentence that ends the report of an import."""
-    return f"This is import {shown(id)}. To undo it: nexus import --undo {shown(id)}"
+    return f"This is import {short_id(id)}. To undo it: nexus import --undo {short_id(id)}"
 
 
 def line(run: FoundRun) -> str:
@@ -40,14 +40,14 @@ def line(run: FoundRun) -> str:
     where = ", ".join(f"{part.platform} {part.workspace}" for _, part in run.parts)
     stored = "" if run.undone_at else f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')}"
     what = ", ".join(filter(None, (stored, state)))
-    return f"{shown(run.id)}  {first.begun_at:%Y-%m-%d %H:%M} UTC  {first.source} → {where}: {what}"
+    return f"{short_id(run.id)}  {first.begun_at:%Y-%m-%d %H:%M} UTC  {first.source} → {where}: {what}"
 
 
 def as_json(run: FoundRun) -> dict[str, Any]:
     """An import as JSON."""
     first = run.parts[0][1]
     return {
-        "run": shown(run.id),
+        "run": short_id(run.id),
         "at": first.begun_at.isoformat(),
         "source": first.source,
         "workspaces": [f"{part.platform}:{part.workspace}" for _, part in run.parts],
@@ -62,30 +62,30 @@ def warning(run: FoundRun) -> str:
     """What undoing an import will do."""
     first = run.parts[0][1]
     return (
-        f"Import {shown(run.id)} ({first.source}, {first.begun_at:%Y-%m-%d %H:%M} UTC) brought "
+        f"Import {short_id(run.id)} ({first.source}, {first.begun_at:%Y-%m-%d %H:%M} UTC) brought "
         f"{counted(run.messages, 'message')} in {counted(run.rooms, 'room')} that are still stored. Undoing it erases "
         "them for good, with all that was made from them, and the rooms and people that nothing else uses."
     )
 
 
-def undone_text(run: FoundRun, done: Undone | None) -> str:
+def undone_text(run: FoundRun, done: UndoResult | None) -> str:
     """What was erased, as a sentence."""
     if not run.brought:
-        return f"Import {shown(run.id)} brought nothing that is stored: there is nothing to undo."
+        return f"Import {short_id(run.id)} brought nothing that is stored: there is nothing to undo."
     if done is None:
-        return f"Import {shown(run.id)} was undone on {run.undone_at:%Y-%m-%d %H:%M} UTC: nothing of it is left."
+        return f"Import {short_id(run.id)} was undone on {run.undone_at:%Y-%m-%d %H:%M} UTC: nothing of it is left."
     people = "1 person" if done.people == 1 else f"{done.people:,} people"
     were = "was" if done.answers == 1 else "were"
     answers = f" {counted(done.answers, 'answer')} that used them {were} taken back." if done.answers else ""
     receipt = f" Receipt: {', '.join(done.receipts)}." if done.receipts else ""
     return (
-        f"Import {shown(run.id)} is undone: {counted(done.messages, 'message')}, {counted(done.rooms, 'conversation')} "
-        f"and {people} are erased.{answers}{receipt}"
+        f"Import {short_id(run.id)} is undone: {counted(done.messages, 'message')}, "
+        f"{counted(done.rooms, 'conversation')} and {people} are erased.{answers}{receipt}"
     )
 
 
-def undone_json(run: FoundRun, done: Undone | None) -> dict[str, Any]:
+def undone_json(run: FoundRun, done: UndoResult | None) -> dict[str, Any]:
     """What was erased, as JSON."""
-    found = done or Undone()
+    found = done or UndoResult()
     counts = {"messages": found.messages, "answers": found.answers, "rooms": found.rooms, "people": found.people}
-    return {"run": shown(run.id), **counts, "receipts": list(found.receipts)}
+    return {"run": short_id(run.id), **counts, "receipts": list(found.receipts)}

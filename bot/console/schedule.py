@@ -7,7 +7,7 @@ from typing import Any, Final
 from composer.app import App
 from composer.errors import BadInput
 from composer.repositories.job_ledger import StoredRun
-from composer.summaries.tiers import Report
+from composer.summaries.tiers import OnProgress
 from jobs.runner import Runner, RunOutcome
 from jobs.schedule import JOBS, JOBS_BY_NAME
 
@@ -21,7 +21,7 @@ def scheduler(app: App) -> Callable[[], Coroutine[Any, Any, None]]:
     return Runner(app).serve
 
 
-async def run(app: App, name: str, at: datetime, on_progress: Report | None = None) -> RunOutcome:
+async def run(app: App, name: str, at: datetime, on_progress: OnProgress | None = None) -> RunOutcome:
     """Run one job as of a time, also if it ran as of that time before. Raises BadInput for an unknown name."""
     if name not in JOBS_BY_NAME:
         raise BadInput(f"There is no job '{name}'; nexus jobs list shows them all.")

@@ -237,7 +237,7 @@ class PlatformInbox:
         """Change a stored message in every layer. False where nothing was changed: it may not be stored yet."""
         app, workspace = self._app, await self._workspace_of(changed.user)
         receipt = await change_message(
-            store=app.database,
+            database=app.database,
             workspace=workspace,
             agents=app.directory.agents(workspace.tenant_id),
             place=changed.place,

@@ -17,7 +17,7 @@ from composer.workspace import Workspace, conversation_id, message_id, room_id, 
 
 
 async def change_message(
-    store: Database,
+    database: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     place: Place,
@@ -42,7 +42,7 @@ async def change_message(
     platform delivers the edit again. `addressed`: its platform says that it addresses an agent, or did before the edit.
     """
     mentions = clean_mentions(mentions)
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         author = user_ids.get(user) or user_id(workspace, user)
         container = _container_id(workspace, agents, place, author)

@@ -49,7 +49,7 @@ class FoundRun:
 
 
 @dataclass(slots=True)
-class Undone:
+class UndoResult:
     """What undoing a run erased so far. `rooms` and `people` are those that nothing else used; `receipts` can be
     checked with nexus doctor --erased."""
 
@@ -60,7 +60,7 @@ class Undone:
     receipts: tuple[str, ...] = ()
 
 
-def shown(id: uuid.UUID) -> str:
+def short_id(id: uuid.UUID) -> str:
     """The id of a run as people type it."""
     return id.hex[:ID_CHARS]
 
@@ -104,7 +104,7 @@ async def find_import(database: Database, beginning: str) -> FoundRun:
 
 async def undo_import(
     database: Database, run: FoundRun, new_key: Callable[[], bytes], now: datetime
-) -> AsyncIterator[tuple[uuid.UUID, Receipt, Undone]]:
+) -> AsyncIterator[tuple[uuid.UUID, Receipt, UndoResult]]:
     """Erase what a run brought and what was made of it, in batches; each is erased for good when it is yielded, with
     its tenant and receipt. `new_key` makes the random key of a receipt. One that was interrupted goes on when it is
     undone again.
@@ -112,7 +112,7 @@ async def undo_import(
     Messages that were stored before the run, and what platforms delivered, stay. Rooms, members and people that the run
     made go where nothing else uses them. The messages may be imported again.
     """
-    done = Undone()
+    done = UndoResult()
     for tenant in dict.fromkeys(tenant for tenant, _ in run.parts):
         erased: list[uuid.UUID] = []
         more = True
@@ -132,14 +132,20 @@ async def undo_import(
 
 
 async def _finish(
-    tx: Transaction, run: uuid.UUID, erased: Sequence[uuid.UUID], last: Receipt, done: Undone, key: bytes, now: datetime
+    tx: Transaction,
+    run: uuid.UUID,
+    erased: Sequence[uuid.UUID],
+    last: Receipt,
+    done: UndoResult,
+    key: bytes,
+    now: datetime,
 ) -> Receipt:
     """Delete what is empty now, and record what was done."""
     rooms, people = await tx.imports.delete_unused(run)
     done.rooms, done.people = done.rooms + rooms, done.people + people
     await tx.imports.mark_undone(run, now)
     counts = {"messages": len(erased), "rooms": rooms, "people": people}
-    await tx.audit.record(AuditAct.IMPORT_UNDONE, details={"import": shown(run), **counts})
+    await tx.audit.record(AuditAct.IMPORT_UNDONE, details={"import": short_id(run), **counts})
     whole = replace(last, counts={"message": len(erased)}, erased=frozenset(erased))
     stored = await record(tx, whole, key, now)
     done.receipts += (stored.id,) if stored.id else ()

@@ -16,32 +16,32 @@ NO_CONNECTION: Final = uuid.UUID(int=0)  # one that never was: it has read no ro
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the platform's clock and ours
 
 
-async def begin_connection(store: Database, workspace: Workspace, process: int, id: uuid.UUID) -> None:
+async def begin_connection(database: Database, workspace: Workspace, process: int, id: uuid.UUID) -> None:
     """Begin a connection of a process to a workspace; its earlier one ends. No room's members are certain by it yet."""
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         await tx.connections.begin(id, workspace.platform, workspace.name, process)
 
 
-async def end_connection(store: Database, workspace: Workspace, process: int) -> None:
+async def end_connection(database: Database, workspace: Workspace, process: int) -> None:
     """End the connection of a process to a workspace: what was read during it counts no more."""
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         await tx.connections.end(workspace.platform, workspace.name, process)
 
 
-async def unread_rooms(store: Database, workspace: Workspace, connection: uuid.UUID) -> tuple[str, ...]:
+async def unread_rooms(database: Database, workspace: Workspace, connection: uuid.UUID) -> tuple[str, ...]:
     """The private rooms of a workspace, by their ids on the platform, whose members this connection has not read."""
-    async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
         return await tx.connections.unread_rooms(connection, workspace.platform, workspace.name)
 
 
-async def known_people(store: Database, workspace: Workspace) -> tuple[str, ...]:
+async def known_people(database: Database, workspace: Workspace) -> tuple[str, ...]:
     """The ids on the platform of everybody who is known in a workspace."""
-    async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
         return await tx.connections.known_people(workspace.platform, workspace.name)
 
 
 async def confirm_members(
-    store: Database,
+    database: Database,
     workspace: Workspace,
     connection: uuid.UUID,
     room: str,
@@ -59,7 +59,7 @@ async def confirm_members(
     came or wrote since `at`: then the room must be read again.
     """
     id = room_id(workspace, room)
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         if id not in await tx.conversations.lock([id]):
             return False
         known = await tx.people.find_user_ids(workspace.platform, workspace.name, sorted(present))
@@ -74,7 +74,7 @@ async def confirm_members(
         return await tx.connections.confirm(connection, id, here, at + MAX_CLOCK_DIFFERENCE)
 
 
-async def doubt_members(store: Database, workspace: Workspace, rooms: Sequence[str]) -> None:
+async def doubt_members(database: Database, workspace: Workspace, rooms: Sequence[str]) -> None:
     """Note that it is not certain any more who is in rooms, until they are read again."""
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         await tx.connections.doubt([room_id(workspace, room) for room in rooms])

@@ -73,7 +73,7 @@ class _Stored:
 
 
 async def receive(
-    store: Database,
+    database: Database,
     cache: WorkingCache,
     workspace: Workspace,
     agents: Sequence[Agent],
@@ -96,7 +96,7 @@ async def receive(
     messages = await off_loop(chars // CLEANED_PER_READ, lambda: [validate_message(each, agents) for each in batch])
     if not messages:
         return Received()
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         if run is not None:
             await begin_import(tx, workspace, agents, run, now)
         state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)

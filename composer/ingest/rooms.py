@@ -19,7 +19,7 @@ from composer.workspace import Workspace, room_id, thread_id, user_id
 
 
 async def set_room_private(
-    store: Database,
+    database: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     room: str,
@@ -33,7 +33,7 @@ async def set_room_private(
     """Make a room private or public, as its platform reported at a time (None: it is so now). What is older than its
     latest report changes nothing. `create`: create the room if it is unknown. `run`: of an import that says it."""
     id = room_id(workspace, room)
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         if run is not None:
             await begin_import(tx, workspace, agents, run, now)
         rows = await tx.conversations.lock([id])
@@ -46,30 +46,30 @@ async def set_room_private(
             await tx.conversations.confirm_privacy(id, now)
 
 
-async def set_room_shared(store: Database, workspace: Workspace, room: str, now: datetime) -> None:
+async def set_room_shared(database: Database, workspace: Workspace, room: str, now: datetime) -> None:
     """Note that people of other organisations read a room from now on. An unknown room is ignored: its first message
     says so."""
     id = room_id(workspace, room)
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         if id in await tx.conversations.lock([id]):
             await tx.conversations.set_outsiders(id, True, now)
 
 
 async def set_thread_archived(
-    store: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
+    database: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
 ) -> None:
     """Note when a platform archived a public thread of a room, or (None) that the thread is open again."""
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
 
 
 async def erase_room(
-    store: Database, workspace: Workspace, room: str, thread: str | None, now: datetime
+    database: Database, workspace: Workspace, room: str, thread: str | None, now: datetime
 ) -> Receipt | None:
     """Erase what was said and stored in a room that its platform deleted, or in one public thread of it (facts,
     memories and landmarks are the room's). None for an unknown one."""
     id = room_id(workspace, room) if thread is None else thread_id(room_id(workspace, room), thread)
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         if await tx.conversations.get(id) is None:
             return None
         messages, items = await tx.erasure.select(Selection(None, id))
@@ -80,21 +80,21 @@ async def erase_room(
         return await withdraw_exports(tx, people, receipt)
 
 
-async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
+async def private_rooms(database: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
     """Which of a platform's rooms were private when last reported. Unknown rooms are left out."""
-    async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
         found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
     return {room for room, conversation in found.items() if conversation is not None and conversation.private}
 
 
 async def set_room_members(
-    store: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
+    database: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
 ) -> None:
     """Set who is a member of which rooms (True) and who is not (False), all by their ids on the platform.
 
     Unknown rooms and people are ignored, and so is what contradicts a change that is later than `now`.
     """
-    async with store.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id) as tx:
         named = sorted({user for members in rooms.values() for user in members})
         known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
         for room, members in sorted(rooms.items()) if known else ():

@@ -1,0 +1,2 @@
+"""The four memory layers: working, episodic, semantic and structured; how they are ranked, and the view of a busy
+room."""

@@ -21,8 +21,9 @@ ItemRef = tuple[str, uuid.UUID]  # kind and id
 SPECIFIC_KINDS: Final = frozenset({"memory", "fact", "landmark"})  # a prompt that has one was answered from it
 AGGREGATE_SHARE: Final = 0.1  # of a summary: with less erased, only repeating it counts as drawing on it
 SUMMARY_KINDS: Final = frozenset({"summary", "compaction"})
-# How agents talk about talking: that an answer begins like a retracted one does not mean that it repeats it.
-_TALK: Final = words_of(
+# Words with which agents speak of a conversation: an answer that begins like a retracted one does not repeat it by
+# that.
+_SPEECH: Final = words_of(
     "yes yeah okay sure right well noted sorry please thank thanks hello hi dear great good glad happy",
     "I know knew think thought remember recall recalled find found told tell said say says saying mention mentioned",
     "ask asked asking answer answered question message messages memory memories conversation room channel here",
@@ -181,21 +182,21 @@ class _Search:
                 self._recalled.add(id)
 
     def _add_words(self, words: frozenset[str], item: uuid.UUID) -> None:
-        self._words |= words - self._remaining_words(item) - self._request.remaining - _TALK
+        self._words |= words - self._remaining_words(item) - self._request.remaining - _SPEECH
 
     def _judge(self) -> list[StoredReply]:
         """The answers that have to be retracted now."""
         self._remaining.clear()
         retracted = [r for r in self._replies.values() if r.id not in self._gone and self._is_affected(r)]
         for reply in retracted:
-            self._add_words(self._told_by(reply), reply.turn_id)
+            self._add_words(self._words_to_lose(reply), reply.turn_id)
         return retracted
 
-    def _told_by(self, reply: StoredReply) -> frozenset[str]:
+    def _words_to_lose(self, reply: StoredReply) -> frozenset[str]:
         """The words of an answer; of a digest without its heading, whose days are nobody's words."""
-        _, _, told = reply.text.partition("\n")
+        _, _, body = reply.text.partition("\n")
         is_post = reply.id == reply.question_id
-        return words_of(told) if is_post and told else self._words_of_reply(reply)
+        return words_of(body) if is_post and body else self._words_of_reply(reply)
 
     def _is_affected(self, reply: StoredReply) -> bool:
         if reply.question_id in self._request.questions:

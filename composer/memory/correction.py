@@ -7,7 +7,7 @@ MIN_LETTERS: Final = 5  # in a shorter word one letter makes another word: "now"
 _WORD: Final = re.compile(r"\w+")
 
 
-def corrected(text: str, before: str, after: str) -> str:
+def correct_spelling(text: str, before: str, after: str) -> str:
     """A text made from a message, with the spelling that was corrected between the message's two versions.
 
     Only words of letters in which one letter was added, removed or replaced, but the first one, count as corrected:

@@ -79,7 +79,7 @@ class ExtractionWorker:
 
     def __init__(
         self,
-        store: Database,
+        database: Database,
         extractor: Extractor,
         clock: Clock,
         new_id: Callable[[], uuid.UUID],
@@ -89,7 +89,7 @@ class ExtractionWorker:
     ) -> None:
         """`new_id` names an attempt; `on_stored` is called with a tenant that has new memories to embed; `quarantined`
         says whose statements wait for approval in a tenant."""
-        self._store, self._extractor, self._clock = store, extractor, clock
+        self._database, self._extractor, self._clock = database, extractor, clock
         self._new_id, self._on_stored, self._quarantined = new_id, on_stored, quarantined
         self._rules = rules
         self._unparked: set[uuid.UUID] = set()  # tenants whose parked scopes were let go since the start
@@ -107,7 +107,7 @@ class ExtractionWorker:
 
     async def extract_all(self) -> None:
         """Extract every batch that is due. A tenant whose work fails is left alone for a while; others go on."""
-        for tenant, _ in await self._store.tenants():
+        for tenant, _ in await self._database.tenants():
             if self._clock.now() < self._retry_at.get(tenant, EARLIEST):
                 continue
             try:
@@ -122,7 +122,7 @@ class ExtractionWorker:
 
     async def _extract_all_of(self, tenant: uuid.UUID) -> None:
         if tenant not in self._unparked:
-            async with self._store.transaction(tenant) as tx:
+            async with self._database.transaction(tenant) as tx:
                 await tx.extraction_queue.unpark()
             self._unparked.add(tenant)
         while await self.extract_due(tenant):
@@ -131,7 +131,7 @@ class ExtractionWorker:
     async def extract_due(self, tenant: uuid.UUID) -> int:
         """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
         now = self._clock.now()
-        async with self._store.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, snapshot=True) as tx:
             scopes = await tx.extraction_queue.due(
                 now, MAX_BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT
             )
@@ -139,7 +139,7 @@ class ExtractionWorker:
 
     async def _extract(self, tenant: uuid.UUID, scope: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
-        async with self._store.transaction(tenant) as tx:
+        async with self._database.transaction(tenant) as tx:
             failures = await tx.extraction_queue.attempts(scope)
             size = max(1, MAX_BATCH_SIZE >> failures)  # halved with each failure
             queued = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, size)
@@ -148,7 +148,7 @@ class ExtractionWorker:
         messages = await asyncio.to_thread(self._rules.cut, queued, failures)
 
         async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
-            async with self._store.transaction(tenant, snapshot=True) as reading:
+            async with self._database.transaction(tenant, snapshot=True) as reading:
                 return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
@@ -188,7 +188,7 @@ class ExtractionWorker:
         Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
         """
         # An erasure either goes before, and messages are gone, or finds what is stored here.
-        async with self._store.transaction(tenant, blocks_erasure=True) as tx:
+        async with self._database.transaction(tenant, blocks_erasure=True) as tx:
             if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
                 await tx.extraction_queue.release(scope, claim)
                 return 0
@@ -216,7 +216,7 @@ class ExtractionWorker:
         now = self._clock.now()
         known = isinstance(error, NexusError)
         sentence = for_operator(error) if known else f"{type(error).__name__} in extraction."
-        async with self._store.transaction(tenant) as tx:
+        async with self._database.transaction(tenant) as tx:
             attempts = await tx.extraction_queue.attempts(scope)
             if attempts + 1 >= MAX_ATTEMPTS and not known and len(messages) == 1:
                 await tx.extraction_queue.complete(scope, claim, [messages[0].id])

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Final
 
 from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_affected
-from composer.memory.correction import corrected
+from composer.memory.correction import correct_spelling
 from composer.model import Attachment, Message
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
@@ -134,7 +134,7 @@ async def forget(
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
     named = {id for kind, id in items if kind == PENDING_KIND}
     counts[PENDING_KIND] = sum(each.id in named and any(each.parts) for each in texts)
-    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, _taken_back(affected))
+    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, _newly_retracted(affected))
     if any(receipt.counts.values()):
         await tx.audit.record(AuditAct.ERASED, conversation=conversation, details=receipt.counts)
     episodes = [episode_id_of(message) for message in messages]
@@ -171,7 +171,7 @@ async def edit(
     own = {each.conversation_id for each in before if each.conversation_id is not None}
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(own | set(retracted)))
-    receipt = _receipt(counts, own | set(retracted), own, emptied, _taken_back(affected))
+    receipt = _receipt(counts, own | set(retracted), own, emptied, _newly_retracted(affected))
     return replace(receipt, erased=frozenset((id, episode)) if replaced else frozenset())
 
 
@@ -215,7 +215,7 @@ async def _keep_decided(tx: Transaction, message: Message, text: str, lost: froz
     stand (composer/memory/affected.py). Returns the memories that stay where their owner has filed them: those that
     repeat none of the `lost` words."""
     for id, found in (await tx.landmarks.settled_in(message.id)).items():
-        if (spelt := corrected(found, message.text, text)) != found:
+        if (spelt := correct_spelling(found, message.text, text)) != found:
             await tx.landmarks.correct(id, spelt)
     moved = await tx.memories.find_moved(message.id)
     return [id for id, found in moved.items() if lost.isdisjoint(await asyncio.to_thread(words_of, found))]
@@ -230,14 +230,14 @@ async def _queue_retractions(
     """Queue what was posted of affected answers, of the answers to `messages`, and of these themselves."""
     replies = [*(reply.id for reply in affected.replies), *messages]
     if replies:
-        await tx.deliveries.queue_retractions(replies, messages, but_in=posts_stay)
+        await tx.deliveries.queue_retractions(replies, messages, excluded_conversations=posts_stay)
 
 
 async def _replace_replies(tx: Transaction, affected: Affected) -> None:
     await tx.erasure.replace_replies([reply.id for reply in affected.replies], RETRACTED)
 
 
-def _taken_back(affected: Affected) -> list[uuid.UUID]:
+def _newly_retracted(affected: Affected) -> list[uuid.UUID]:
     """The conversations of the answers that are retracted now. One that an earlier erasure retracted keeps its lineage,
     so it is found again by the next batch; it is not counted again."""
     return [reply.conversation_id for reply in affected.replies if reply.text != RETRACTED]

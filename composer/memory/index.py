@@ -69,7 +69,7 @@ def embedding_text(text: str) -> str:
 
 
 async def index_next(
-    store: Database,
+    database: Database,
     tenant_id: uuid.UUID,
     extraction: Extraction = Extraction.PATTERN,
     quarantined: Collection[Trust] = UNTRUSTED,
@@ -81,21 +81,22 @@ async def index_next(
     NexusError.
     """
     try:
-        return await _index_batch(store, tenant_id, extraction, quarantined)
+        return await _index_batch(database, tenant_id, extraction, quarantined)
     except NexusError:
         raise
     except Exception as error:
         logger.warning("index.one_by_one", tenant=str(tenant_id), **where_raised(error))
     count = 0
-    while count < INDEX_BATCH_SIZE and await _index_one(store, tenant_id, extraction, quarantined):
+    while count < INDEX_BATCH_SIZE and await _index_one(database, tenant_id, extraction, quarantined):
         count += 1
     return count
 
 
 async def _index_batch(
-    store: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
+    database: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
 ) -> int:
-    async with store.transaction(tenant_id, blocks_erasure=True) as tx:  # it finds what is stored here, or goes before
+    # An erasure finds what is stored here, or goes before.
+    async with database.transaction(tenant_id, blocks_erasure=True) as tx:
         messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction, quarantined)
@@ -103,12 +104,12 @@ async def _index_batch(
 
 
 async def _index_one(
-    store: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
+    database: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
 ) -> int:
     """Index the next message, or mark it as indexed when that fails. Returns 0 when none is left."""
     messages: list[Message] = []
     try:
-        async with store.transaction(tenant_id, blocks_erasure=True) as tx:  # as above
+        async with database.transaction(tenant_id, blocks_erasure=True) as tx:  # as above
             messages = await tx.recall.unindexed_messages(1)
             if messages:
                 await index(tx, messages, extraction, quarantined)
@@ -117,7 +118,7 @@ async def _index_one(
     except Exception as error:
         if not messages:
             raise
-        async with store.transaction(tenant_id) as tx:
+        async with database.transaction(tenant_id) as tx:
             await tx.recall.skip(messages[0].id, skip_reason(error))
         logger.error("index.message_skipped", message=str(messages[0].id), **where_raised(error))
     return len(messages)
@@ -203,19 +204,19 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
     )
 
 
-async def embed_next(store: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> Embedded:
+async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> Embedded:
     """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
     No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
     BudgetUsedUp.
     """
-    async with store.statement(tenant_id) as tx:
+    async with database.statement(tenant_id) as tx:
         waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
         return Embedded()
     account = Account(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
     vectors = await embedder.embed([embedding_text(item.text) for item in waiting], account)
-    async with store.transaction(tenant_id) as tx:
+    async with database.transaction(tenant_id) as tx:
         statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:
             await tx.memories.lock()  # before any row, in the same order as `consolidate`

@@ -32,7 +32,7 @@ class Indexer:
 
     def __init__(
         self,
-        store: Database,
+        database: Database,
         embedder: MeteredEmbedder,
         clock: Clock,
         priority: InteractivePriority,
@@ -43,7 +43,7 @@ class Indexer:
     ) -> None:
         """`quarantined` says whose statements wait for approval in a tenant. `erased` is called after texts were
         erased: caches that hold pieces of them are cleared."""
-        self._store = store
+        self._database = database
         self._priority = priority
         self._extraction = extraction
         self._quarantined = quarantined
@@ -55,7 +55,7 @@ class Indexer:
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._waiting: set[uuid.UUID] = set()  # tenants that failed and are not due again yet
         self._wake = asyncio.Event()
-        self._statistics = TableStatistics(store)
+        self._statistics = TableStatistics(database)
         self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
 
     def due(self, tenant: uuid.UUID) -> None:
@@ -82,7 +82,7 @@ class Indexer:
             await self._wake.wait()
 
     async def _tenants(self) -> list[uuid.UUID]:
-        return [tenant for tenant, _ in await self._store.tenants()]
+        return [tenant for tenant, _ in await self._database.tenants()]
 
     async def _index_next_tenant(self) -> None:
         """Do one round for the tenant that has been due longest.
@@ -104,7 +104,7 @@ class Indexer:
 
     async def _retry_skipped(self, tenant: uuid.UUID) -> None:
         """Once after a start, which may be of a version that can index what the one before could not."""
-        async with self._store.transaction(tenant) as tx:
+        async with self._database.transaction(tenant) as tx:
             await tx.recall.retry_skipped()
         self._fresh.discard(tenant)
 
@@ -136,14 +136,14 @@ class Indexer:
         """
         async with self._exclusive:
             await self._priority.wait()
-            async with self._store.statement(tenant) as tx:
+            async with self._database.statement(tenant) as tx:
                 waiting = await tx.recall.waiting()
             if waiting.answered:
                 await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
             if not (waiting.messages or waiting.items):
                 return False
             if waiting.messages:
-                count = await index_next(self._store, tenant, self._extraction, self._quarantined(tenant))
+                count = await index_next(self._database, tenant, self._extraction, self._quarantined(tenant))
                 await self._statistics.rows_written(count)
                 if progress is not None and count:
                     progress(count, 0)
@@ -163,13 +163,13 @@ class Indexer:
         """Embed some items. When the budget is used up they wait without a vector, where words find them, until the job
         `embedding` or a new message comes: a retry with a backoff would only be refused again."""
         try:
-            return await embed_next(self._store, self._embedder, tenant)
+            return await embed_next(self._database, self._embedder, tenant)
         except BudgetUsedUp:
             return Embedded()  # the ledger has said so, once
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
-        async with self._store.transaction(tenant) as tx:
+        async with self._database.transaction(tenant) as tx:
             answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.

@@ -25,14 +25,14 @@ def identity_of(embedder: Embedder) -> EmbedderIdentity:
 
 async def reembed(
     vectors: Reembedding,
-    store: Database,
+    database: Database,
     target: EmbedderIdentity,
     embedder: MeteredEmbedder,
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> int:
     """Replace all vectors by those of `embedder`, whose identity is `target`; returns the number of items.
 
-    `store` must use `embedder`: items that came too late for the last pass are embedded after the switch. `progress`
+    `database` must use `embedder`: items that came too late for the last pass are embedded after the switch. `progress`
     is called with (items prepared, items in all). Raises BadInput when the stored vectors are of this embedder
     already, Refused while another process re-embeds, and Unavailable when the embedder or the database does not
     answer; then another run continues from there.
@@ -47,11 +47,11 @@ async def reembed(
                 "do. To change the embedder, set NEXUS_EMBEDDER to the one that you want, and run this again."
             )
         await vectors.begin(target)
-        while await _embed_missing(vectors, store, embedder, progress) > MAX_LAST_PASS_ITEMS:
+        while await _embed_missing(vectors, database, embedder, progress) > MAX_LAST_PASS_ITEMS:
             pass
         await vectors.switch(current, target)
-    for tenant, _ in await store.tenants():
-        while (await embed_next(store, embedder, tenant)).more:
+    for tenant, _ in await database.tenants():
+        while (await embed_next(database, embedder, tenant)).more:
             pass
     items = (await vectors.status()).items
     progress(items, items)
@@ -59,12 +59,12 @@ async def reembed(
 
 
 async def _embed_missing(
-    vectors: Reembedding, store: Database, embedder: MeteredEmbedder, progress: Callable[[int, int], None]
+    vectors: Reembedding, database: Database, embedder: MeteredEmbedder, progress: Callable[[int, int], None]
 ) -> int:
     """Embed the items of all tenants that have no new vector yet, in one pass; returns their number."""
     embedded, status = 0, await vectors.status()
     progress(status.prepared, status.items)
-    for tenant, _ in await store.tenants():
+    for tenant, _ in await database.tenants():
         after = uuid.UUID(int=0)
         while items := await vectors.pending(tenant, after, BATCH_SIZE):
             account = Account(tenant, WorkKind.EMBEDDING)

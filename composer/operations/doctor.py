@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, Self
 
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
-from composer.ingest.imports import shown
+from composer.ingest.imports import short_id
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.operations.backlog import backlog
@@ -341,10 +341,11 @@ class Doctor:
                 "who make Nexus."
             )
         runs = "; ".join(
-            f"{counted(count, 'message')} from {run.source}, by import {shown(run.id)} of {begun_at:%Y-%m-%d %H:%M} UTC"
+            f"{counted(count, 'message')} from {run.source}, by import {short_id(run.id)} of "
+            f"{begun_at:%Y-%m-%d %H:%M} UTC"
             for (run, begun_at), count in Counter(again).items()
         )
-        ids = " and ".join(f"nexus import --undo {shown(run.id)}" for run in dict.fromkeys(run for run, _ in again))
+        ids = " and ".join(f"nexus import --undo {short_id(run.id)}" for run in dict.fromkeys(run for run, _ in again))
         return f"it was erased, and imported again since ({runs}). To erase that too: {ids}."
 
     async def unread_memory(self) -> str:

@@ -89,15 +89,22 @@ class Deliveries:
         return reply
 
     async def queue_retractions(
-        self, replies: Sequence[uuid.UUID], questions: Sequence[uuid.UUID] = (), *, but_in: Collection[uuid.UUID] = ()
+        self,
+        replies: Sequence[uuid.UUID],
+        questions: Sequence[uuid.UUID] = (),
+        *,
+        excluded_conversations: Collection[uuid.UUID] = (),
     ) -> None:
         """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions; what is
-        posted in the conversations `but_in` stays.
+        posted in the `excluded_conversations` stays.
 
         Call it before anything of them is erased.
         """
         await self._sql.execute(
-            "retractions_queue", reply_ids=list(replies), question_ids=list(questions), but_in=list(but_in)
+            "retractions_queue",
+            reply_ids=list(replies),
+            question_ids=list(questions),
+            excluded_conversations=list(excluded_conversations),
         )
 
     async def pending_retractions(self, served: str, limit: int) -> list[Retractable]:

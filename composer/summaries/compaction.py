@@ -42,7 +42,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """A compaction to carry out: `covered` (oldest first) goes into the summary, `remaining` stays in the view.
 
     `previous` is the compaction that this one replaces, and `counted` are the items that decided that it is due.
@@ -74,7 +74,7 @@ def current_view(window: Sequence[Message], compaction: Compaction | None) -> Vi
     return View(compaction, tuple(m for m in window if (m.at, m.seq) > compaction.through))
 
 
-def plan(
+def plan_compaction(
     conversation: Conversation,
     agent: Agent,
     view: View,
@@ -84,7 +84,7 @@ def plan(
     tokenizer: Tokenizer,
     *,
     requested: bool = False,
-) -> Plan | None:
+) -> CompactionPlan | None:
     """Plan the compaction of a view; None when none is due. Pure.
 
     `items` are the facts, landmarks and summaries of the prompt; those of the conversation's own namespace count.
@@ -111,7 +111,7 @@ def plan(
     split = len(costs) - newest
     if split < MIN_COVERED or (sum(costs[:split]) <= summary and not requested):
         return None  # a summary would save nothing
-    return Plan(
+    return CompactionPlan(
         conversation=conversation,
         agent=agent,
         previous=view.compaction,
@@ -159,11 +159,11 @@ def _newest_that_fit(costs: Sequence[int], available: int, limit: int) -> int:
 class Compactor:
     """Carries out compaction plans. Has no state."""
 
-    def __init__(self, store: Database, summariser: Summariser) -> None:
-        self._store = store
+    def __init__(self, database: Database, summariser: Summariser) -> None:
+        self._database = database
         self._summariser = summariser
 
-    async def compact(self, plan: Plan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
+    async def compact(self, plan: CompactionPlan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
         """Summarise what a plan covers. None when that changed meanwhile, or another process compacted it first.
 
         With `persist` the compaction is stored for the next turns. Without, no model is used and nothing is stored.
@@ -176,9 +176,9 @@ class Compactor:
         compaction = _compaction(plan, written)
         return compaction if not persist or await self._store_compaction(compaction, plan) else None
 
-    async def _store_compaction(self, compaction: Compaction, plan: Plan) -> bool:
+    async def _store_compaction(self, compaction: Compaction, plan: CompactionPlan) -> bool:
         """Store it, unless one of its messages was erased or edited, or the namespace changed, while it was written."""
-        async with self._store.transaction(plan.conversation.tenant_id, blocks_erasure=True) as tx:
+        async with self._database.transaction(plan.conversation.tenant_id, blocks_erasure=True) as tx:
             row = (await tx.conversations.lock([compaction.conversation_id])).get(compaction.conversation_id)
             if row is None or row.conversation.namespace != compaction.namespace:
                 return False
@@ -187,7 +187,7 @@ class Compactor:
             return await tx.compactions.add(compaction)
 
 
-def _compaction(plan: Plan, written: SummaryText) -> Compaction:
+def _compaction(plan: CompactionPlan, written: SummaryText) -> Compaction:
     newest, last = (plan.remaining or plan.covered)[-1], plan.covered[-1]
     conversation, previous = plan.conversation, plan.previous
     sources = [("message", message.id) for message in (*plan.covered, *plan.remaining)]

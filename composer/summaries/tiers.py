@@ -40,7 +40,7 @@ MAX_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
-Report = Callable[[int, int], None]  # (summaries done, failed) since the last report
+OnProgress = Callable[[int, int], None]  # (summaries done, failed) since the last report
 
 
 class SummaryWriter(Protocol):
@@ -76,21 +76,23 @@ class _Source:
 class SummaryTiers:
     """Updates the summaries of a tenant, tier by tier."""
 
-    def __init__(self, store: Database, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
-        self._store = store
+    def __init__(
+        self, database: Database, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]
+    ) -> None:
+        self._database = database
         self._writer = writer
         self._tokenizer = tokenizer
         self._asking: set[uuid.UUID] = set()  # people for whom a summary is being written
 
     async def catch_up(
-        self, tenant: uuid.UUID, tier: str, now: datetime, zone: tzinfo, agent: Agent | None, report: Report
+        self, tenant: uuid.UUID, tier: str, now: datetime, zone: tzinfo, agent: Agent | None, report: OnProgress
     ) -> None:
         """Write, rewrite or delete the summaries of one tier that are due, the earliest first.
 
         `agent` names the model that writes; None gives extractive summaries. A summary that fails is logged and stays
         due; the others go on.
         """
-        async with self._store.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, snapshot=True) as tx:
             marks = await tx.summaries.due(tier)
         for span, quarters in await self._spans(tenant, tier, marks, now, zone):
             try:
@@ -148,7 +150,7 @@ class SummaryTiers:
     ) -> list[tuple[Span, list[datetime]]]:
         """The spans of a conversation in which sessions may have changed; each covers whole sessions."""
         windows: list[tuple[Span, list[datetime]]] = []
-        async with self._store.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, snapshot=True) as tx:
             for mark in marks:
                 if windows and mark.quarter + QUARTER <= windows[-1][0].ends_at:
                     windows[-1][1].append(mark.quarter)
@@ -179,7 +181,7 @@ class SummaryTiers:
 
         They are written while no connection is held. Raises _SourcesChanged when a source changed meanwhile.
         """
-        async with self._store.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, snapshot=True) as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
         parts, settled = _parts(span, sources, quarters, now)
@@ -188,7 +190,7 @@ class SummaryTiers:
             id = summary_id(part, part_sources)
             if id not in stored:
                 new.append(await self._write(tenant, part, part_sources, id, now, agent))
-        async with self._store.transaction(tenant) as tx:
+        async with self._database.transaction(tenant) as tx:
             await tx.summaries.lock()
             await tx.summaries.mark_processed(span, settled)
             if _versions(await _sources(tx, span)) != _versions(sources):

@@ -16,7 +16,7 @@ from composer.prompt.budget import pack
 from composer.prompt.sections import Prompt
 from composer.prompt.token_estimate import uncorrected
 from composer.repositories.compactions import Compaction
-from composer.summaries.compaction import Compactor, Plan, compaction_item
+from composer.summaries.compaction import CompactionPlan, Compactor, compaction_item
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.timing import timed
@@ -103,7 +103,7 @@ class Composer:
         """
         return await self._reader.recall(request)
 
-    async def _compact(self, due: Plan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
+    async def _compact(self, due: CompactionPlan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
         """Carry out a compaction. A failure is logged and never fails the turn: the prompt is packed without it."""
         where = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
         try:

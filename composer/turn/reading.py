@@ -29,7 +29,7 @@ from composer.prompt.borders import came_from, profile_owners, rooms_by_name, sa
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
-from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
+from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
 from composer.text.first_person import in_first_person
 from composer.text.names import in_quotes
@@ -115,11 +115,11 @@ class Material:
         texts += [attached.text for message in messages for attached in message.attachments]
         return sum(map(len, texts))
 
-    def plan_compaction(self, *, requested: bool) -> Plan | None:
+    def plan_compaction(self, *, requested: bool) -> CompactionPlan | None:
         """The part of the view to compact first; None when none is due. `requested`: a person asked for it."""
         given, conversation = self.prompt_input, self.access.conversation
         items = (*given.facts, *given.landmarks, *given.summaries)
-        return plan(
+        return plan_compaction(
             conversation,
             given.agent,
             self.view,

@@ -14,7 +14,7 @@ LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id
                              AND i.workspace = c.workspace
 WHERE t.tenant_id = :tenant_id
       AND (t.reply_id = ANY (:reply_ids::uuid[]) OR t.message_id = ANY (:question_ids::uuid[]) AND t.reply_id IS NULL)
-      AND NOT t.conversation_id = ANY (:but_in::uuid[])
+      AND NOT t.conversation_id = ANY (:excluded_conversations::uuid[])
 ON CONFLICT DO NOTHING
 
 -- name: retractions_pending

@@ -16,7 +16,7 @@ from bot.importers.export import DISCORD, SLACK
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
 from composer.ingest import imports as runs
-from composer.ingest.imports import FoundRun, find_import, list_imports, shown
+from composer.ingest.imports import FoundRun, find_import, list_imports, short_id
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.imports import ImportRun
@@ -48,10 +48,10 @@ async def load(harness: AppHarness, path: Path, run: ImportRun | None = None, **
     lines = read_history(path, "jsonl", harness.name, None)
     await import_history(harness.app, lines, lambda _: None, run=run, **options)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    return await find_import(harness.app.database, shown(run.id))
+    return await find_import(harness.app.database, short_id(run.id))
 
 
-async def undo(harness: AppHarness, run: FoundRun) -> runs.Undone:
+async def undo(harness: AppHarness, run: FoundRun) -> runs.UndoResult:
     done = await imports.undo(harness.app, run, lambda _: None)
     assert done is not None
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
@@ -175,7 +175,7 @@ async def test_after_it_every_table_is_as_it_was(harness: AppHarness, tmp_path: 
         assert (await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, run=run)).new > 3
     await work(harness)
     assert await rows_by_table(harness) != before
-    await undo(harness, await find_import(harness.app.database, shown(run.id)))
+    await undo(harness, await find_import(harness.app.database, short_id(run.id)))
     await work(harness)
     after = await rows_by_table(harness)
     for table, rows in before.items():
@@ -192,7 +192,7 @@ async def test_what_was_there_before_the_run_or_came_from_another_stays(harness:
     assert "A new one of the quay." not in everything
     assert "carol" not in everything
     assert f"The {SECRET} sleeps" in everything
-    assert (await find_import(harness.app.database, shown(first.id))).messages == 2
+    assert (await find_import(harness.app.database, short_id(first.id))).messages == 2
 
 
 async def test_what_a_platform_delivers_after_the_run_stays(harness: AppHarness, tmp_path: Path) -> None:
@@ -230,8 +230,8 @@ async def test_a_receipt_says_which_import_brought_back_what_was_undone(harness:
     assert not check.ok
     assert (
         "it was erased, and imported again since (2 messages from old.jsonl, by import "
-        f"{shown(again.id)} of {again.parts[0][1].begun_at:%Y-%m-%d %H:%M} UTC). To erase that too: nexus import "
-        f"--undo {shown(again.id)}. It is in: "
+        f"{short_id(again.id)} of {again.parts[0][1].begun_at:%Y-%m-%d %H:%M} UTC). To erase that too: nexus import "
+        f"--undo {short_id(again.id)}. It is in: "
     ) in check.detail
     assert SECRET not in check.detail
     await undo(harness, again)
@@ -278,10 +278,10 @@ async def test_an_interrupted_undo_goes_on_and_twice_is_one_sentence(
 
     with pytest.raises(KeyboardInterrupt):
         await imports.undo(harness.app, run, interrupt)
-    half = await find_import(harness.app.database, shown(run.id))
+    half = await find_import(harness.app.database, short_id(run.id))
     assert (half.messages, half.undone_at) == (2, None)
     assert (await undo(harness, half)).messages == 2
-    whole = await find_import(harness.app.database, shown(run.id))
+    whole = await find_import(harness.app.database, short_id(run.id))
     assert await imports.undo(harness.app, whole, lambda _: None) is None
     assert "nothing of it is left" in imports.undone_text(whole, None)
     assert SECRET not in await stored_bytes(harness)
@@ -305,7 +305,7 @@ async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppH
         ]
         (receipt,) = done.receipts
         assert await tx.erasure.receipt(receipt) is not None
-    assert event.details == {"import": shown(second.id), "messages": 1, "rooms": 1, "people": 1}
+    assert event.details == {"import": short_id(second.id), "messages": 1, "rooms": 1, "people": 1}
     with pytest.raises(NotFound):
         await find_import(harness.app.database, "ffffffff")
 
@@ -329,10 +329,10 @@ async def test_an_import_that_brought_nothing_is_neither_listed_nor_undone(harne
     assert (first.brought, again.brought) == (True, False)
     assert await imports.undo(harness.app, again, lambda _: None) is None
     assert "brought nothing" in imports.undone_text(again, None)
-    assert (await find_import(harness.app.database, shown(again.id))).undone_at is None, "nothing is recorded"
+    assert (await find_import(harness.app.database, short_id(again.id))).undone_at is None, "nothing is recorded"
     await undo(harness, first)
     assert [run.id for run in await list_imports(harness.app.database) if run.brought] == [first.id]
-    assert "0 messages" not in imports.line(await find_import(harness.app.database, shown(first.id)))
+    assert "0 messages" not in imports.line(await find_import(harness.app.database, short_id(first.id)))
 
 
 async def test_the_list_leaves_out_what_brought_nothing(
@@ -342,5 +342,5 @@ async def test_the_list_leaves_out_what_brought_nothing(
     again = await load(harness, history(tmp_path, *OLD))
     await history_commands._runs(harness.app, None, confirmed=False, json_lines=False)
     listed = capsys.readouterr().out
-    assert shown(first.id) in listed
-    assert shown(again.id) not in listed
+    assert short_id(first.id) in listed
+    assert short_id(again.id) not in listed

@@ -15,7 +15,14 @@ from composer.prompt.budget import budget_of, pack
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, PromptInput
 from composer.repositories.compactions import Compaction
 from composer.stores.tokens import tokenizer_for
-from composer.summaries.compaction import MIN_MESSAGES_BETWEEN, Plan, View, compaction_item, current_view, plan
+from composer.summaries.compaction import (
+    MIN_MESSAGES_BETWEEN,
+    CompactionPlan,
+    View,
+    compaction_item,
+    current_view,
+    plan_compaction,
+)
 
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 NAMESPACE = "room:here"
@@ -99,7 +106,7 @@ def items(layer: str, kind: str, sizes: tuple[int, ...]) -> list[Item]:
     ]
 
 
-def carried_out(made: Plan, conversation: LongConversation) -> Compaction:
+def carried_out(made: CompactionPlan, conversation: LongConversation) -> Compaction:
     """Carry out a plan, with a summary of the length that the conversation specifies."""
     through, newest = made.covered[-1], (made.remaining or made.covered)[-1]
     tokens = made.summary_tokens * conversation.written // 100
@@ -134,7 +141,7 @@ def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(conve
         shown = current_view(latest_window(log).recent, current)
         counted = (*pinned, *summaries)
         by_hand = seq in conversation.addressed_agents
-        due = plan(
+        due = plan_compaction(
             ROOM, agent, shown, counted, conversation.recall_tokens, asked.at, conversation.tokenizer, requested=by_hand
         )
         if due is not None:
@@ -145,7 +152,10 @@ def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(conve
             assert shown.messages == due.remaining, "the next view has exactly the remaining messages"
             for again in (False, True):
                 assert (
-                    plan(ROOM, agent, shown, counted, 2_000, asked.at, conversation.tokenizer, requested=again) is None
+                    plan_compaction(
+                        ROOM, agent, shown, counted, 2_000, asked.at, conversation.tokenizer, requested=again
+                    )
+                    is None
                 ), "a compaction follows at once"
         earlier = None if shown.compaction is None else compaction_item(shown.compaction, agent)
         prompt_input = PromptInput(
@@ -158,7 +168,7 @@ def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(conve
     assert all(later - first >= MIN_MESSAGES_BETWEEN for first, later in pairwise(made_at))
 
 
-def check_plan(due: Plan, shown: View) -> None:
+def check_plan(due: CompactionPlan, shown: View) -> None:
     """Check that each message is either summarised or remains in the view, and that there are some of both."""
     assert due.covered + due.remaining == shown.messages
     assert len(due.covered) >= 2
@@ -169,7 +179,9 @@ def test_a_long_conversation_is_compacted_well_below_the_budget() -> None:
     conversation = LongConversation(8_000, (90,) * 60)
     log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
     agent = replace(AGENT, window=conversation.window)
-    due = plan(ROOM, agent, current_view(latest_window(log).recent, None), (), 2_000, START, conversation.tokenizer)
+    due = plan_compaction(
+        ROOM, agent, current_view(latest_window(log).recent, None), (), 2_000, START, conversation.tokenizer
+    )
     assert due is not None
     assert due.before > budget_of(agent)
     assert due.outside + due.summary_tokens + due.remaining_tokens < 0.6 * agent.window

@@ -2,7 +2,7 @@
 
 import pytest
 
-from composer.memory.correction import corrected
+from composer.memory.correction import correct_spelling
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from composer.memory.correction import corrected
     ],
 )
 def test_only_one_letter_of_a_long_word_is_spelling(before: str, after: str, text: str) -> None:
-    assert corrected("use it for biling", before, after) == text
+    assert correct_spelling("use it for biling", before, after) == text
 
 
 @pytest.mark.parametrize(
     ("before", "after"), [("legal", "illegal"), ("room1a", "room2a"), ("cant", "cannt"), ("a", "b")]
 )
 def test_what_may_change_the_meaning_is_no_spelling(before: str, after: str) -> None:
-    assert corrected(before, before, after) == before
+    assert correct_spelling(before, before, after) == before

@@ -1,0 +1,1 @@
+"""The commands of `nexus`, in a file for each group."""

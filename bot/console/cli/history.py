@@ -24,7 +24,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.imports import find_import, list_imports, shown
+from composer.ingest.imports import find_import, list_imports, short_id
 from composer.model import ConversationKind, Incoming
 from composer.operations.import_estimate import ImportEstimator
 from composer.repositories.imports import ImportRun
@@ -166,7 +166,7 @@ def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, 
             await _index(app, app.directory.workspace(PLATFORM, name), this.embed)
         if this.json_lines:
             counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
-            print_json({"run": shown(this.run.id), **counts})
+            print_json({"run": short_id(this.run.id), **counts})
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
@@ -250,7 +250,7 @@ def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions
                 for name in sorted(surveyed.survey.workspaces):
                     await _index(app, app.directory.workspace(surveyed.export.platform, name), this.embed)
                 if this.json_lines:
-                    print_json({"run": shown(this.run.id), **done.as_json()})
+                    print_json({"run": short_id(this.run.id), **done.as_json()})
                 else:
                     render.show(done.sentence())
                 if done.assumed_private:
