@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from concurrent import futures
@@ -38,6 +39,7 @@ from composer.workspace import Workspace
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
 NOT_STORED: Final = "Your message was not stored: send it again later."
+LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
 DELAY_SECONDS: Final = 30.0  # for which a script waits for an answer that is delayed
 DELAYED: Final = (
     "An answer is still delayed. Once what is wrong is mended, it is shown where nexus chat is started again."
@@ -78,6 +80,8 @@ class TerminalDelivery:
         self._answered: set[str] = set()
         self._conversation: uuid.UUID | None = None
         self._names_agents = False
+        self._shows = True  # more of the open answer
+        self._looked = 0.0  # when it was looked whether that may be
         self.delayed = asyncio.Event()  # set once an answer was delayed
 
     def expect(self, message: str) -> None:
@@ -98,11 +102,18 @@ class TerminalDelivery:
         """Do nothing: a terminal needs no sign that the answer has begun."""
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Print a chunk at once, unless another answer is being printed."""
+        """Print a chunk at once, unless another answer is being printed, or something that this one is made from was
+        erased or edited: then it is printed when it is whole."""
         if self._open is None and self._expected and turn.conversation_id == self._conversation:
-            self._open = turn
+            self._open, self._shows, self._looked = turn, True, time.monotonic()
             render.out.print(self._speaker(turn), end="")
-        if self._open is not None and self._open.id == turn.id:
+        if self._open is None or self._open.id != turn.id:
+            return
+        if self._shows and time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._looked = time.monotonic()
+            with suppress(Unavailable):
+                self._shows = await self._app.drafter.may_show(turn.tenant_id, turn.id) is not False
+        if self._shows:
             render.out.print(render.plain(text), end="")
 
     async def deliver(self, answer: OutgoingAnswer) -> None:
@@ -120,7 +131,7 @@ class TerminalDelivery:
         text = answer.failure_details or answer.text  # who sits here runs Nexus
         if self._open is not None and self._open.id == answer.turn.id:
             self._open = None
-            render.out.print(f"\n{text}" if answer.failed else "")
+            render.out.print(render.plain(f"\n{text}") if answer.failed or not self._shows else "")
         else:
             render.show(f"{self._speaker(answer.turn)}{text}", style="yellow" if answer.failed else "")
 

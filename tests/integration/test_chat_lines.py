@@ -1,5 +1,6 @@
 """What `nexus chat` says of the lines that are typed: whether they were stored, and when a script stops."""
 
+import asyncio
 import logging
 import stat
 from collections.abc import AsyncIterator
@@ -15,15 +16,19 @@ from bot.console.chat import CHAT_COMMANDS, DELAYED, Chat, ChatPosition
 from bot.console.cli import talk
 from bot.console.conversations import resolve_position
 from bot.console.operations import set_admin
+from bot.script.changes import change_message
 from bot.script.places import place_of
 from composer.app import App
 from composer.errors import Unavailable
+from composer.memory.forget import RETRACTED
 from composer.repositories.reminders import Position
 from composer.settings import AgentSettings, Settings
 from composer.stores.openai_connection import NOT_SET_UP
 from composer.turn.respond import Responder
+from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -190,6 +195,27 @@ async def test_a_script_ends_when_its_answer_is_delayed_for_long(
     async with open_harness(settings) as harness:
         await chat_of(harness, scripted=True).run(typed())
         assert "we ship on Friday" in capsys.readouterr().out, "it is answered next time"
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+async def test_the_terminal_prints_no_more_of_an_answer_once_what_it_is_made_from_is_forgotten(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forgotten: bool
+) -> None:
+    monkeypatch.setattr("bot.console.chat.LOOK_SECONDS", 0)
+    model, answer = Model(), "The code of the vault, as was said in here, is zqlynx."
+    model.gate, model.says = asyncio.Event(), [answer]
+    settings = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
+    async with open_harness(settings, model=model) as harness:
+        await harness.say("alice", "the code of the vault is zqlynx", id="said", **ROOM)
+        chatting = asyncio.create_task(chat_of(harness).run(typed("@nexus what is the code of the vault?")))
+        await until(lambda: model.shown)
+        if forgotten:
+            await change_message(harness.app, harness.workspace(), "said", None)
+        model.gate.set()
+        await chatting
+    shown = capsys.readouterr().out
+    assert ("zqlynx" in shown) is not forgotten
+    assert (f"\n{RETRACTED}\n" if forgotten else f"{answer}\n") in shown
 
 
 async def test_a_message_that_could_not_be_stored_is_to_be_sent_again(
