@@ -69,12 +69,14 @@ class ImportResult:
             {"taken_to_be_private": sorted(self.assumed_private)} if self.assumed_private else {}
         )
 
-    def warning(self) -> str:
-        """A warning about the rooms that were taken to be private, with what to do."""
+    def warning(self, run: str) -> str:
+        """A warning about the rooms that were taken to be private, with what to do. `run` is the id of this import."""
+        undo = f"nexus import --undo {run}" if self.new else "undo the import that brought them (nexus import --list)"
         names = short_list([f"#{name}" for name in sorted(self.assumed_private)])
         return (
-            f"It is unknown who may view {names}: taken to be private, readable only by those who spoke there, for "
-            "good. Set NEXUS_DISCORD_TOKEN, or name the public ones with --public, before you load them."
+            f"It is unknown who may view {names}: taken to be private for good, readable only by those who spoke "
+            f"there. If that is wrong: {undo}, then import it again with --public and the names of the public ones, or "
+            "with NEXUS_DISCORD_TOKEN set."
         )
 
 

@@ -142,7 +142,8 @@ async def test_a_channel_of_unknown_visibility_is_imported_as_private(harness: A
     assert await texts(harness, TOWN, "999") is None
     assert await texts(harness, TOWN, "999", thread=THREAD) is None
     assert await texts(harness, TOWN, BEN, thread=THREAD) == ["at noon"]
-    assert "#town" in done.warning()
+    assert "#town" in done.warning("3f2a91bc")
+    assert "nexus import --undo 3f2a91bc, then import it again with --public" in done.warning("3f2a91bc")
 
 
 async def test_the_visibility_known_to_the_live_adapter_overrides_the_import_option(

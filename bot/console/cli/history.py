@@ -254,7 +254,7 @@ def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions
                 else:
                     render.show(done.sentence())
                 if done.assumed_private:
-                    render.warn(done.warning())
+                    render.warn(done.warning(short_id(this.run.id)))
             if not this.json_lines:
                 await _show_undo(app, this.run)
                 render.next_step(ask_on({surveyed.export.platform for surveyed in exports}))
