@@ -263,3 +263,50 @@ async def test_a_repeat_takes_no_place_of_a_later_write_that_waits(
     assert again.json() == first.json()
     assert await waiting(harness) == seen
     assert "zqlater" in seen
+
+
+async def did(
+    http: httpx2.AsyncClient, method: str, path: str, headers: dict[str, str], /, **body: Any
+) -> httpx2.Response:
+    return await http.request(method, path, headers=headers, json=body or None)
+
+
+# docs/api.md: a write with an Idempotency-Key takes effect once in a day, however often it is sent. Changes took effect
+# each time: a repeat that came late shared an entry again, threw it away, or erased what was written meanwhile.
+async def test_a_change_that_is_sent_again_late_undoes_nothing_that_came_after_it(
+    harness: AppHarness, http: httpx2.AsyncClient
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    once = [alice | {"Idempotency-Key": str(n)} for n in range(6)]
+    team = (await did(http, "POST", "/v1/teams", alice, name="Ops")).json()["id"]
+    at = f"/v1/entries/{(await did(http, 'POST', '/v1/entries', alice, content='zqfirst')).json()['id']}"
+
+    async def entry() -> tuple[str, bool, bool]:
+        found = (await did(http, "GET", at, alice)).json()
+        return found["content"], found["shared"]["team"] is not None, found["trashed_at"] is not None
+
+    requests: list[tuple[str, str, dict[str, Any], tuple[str, str, dict[str, Any]]]] = [
+        ("PUT", f"{at}/team", {"team": team}, ("DELETE", f"{at}/team", {})),
+        ("PATCH", at, {"content": "zqsecond"}, ("PATCH", at, {"content": "zqthird"})),
+        ("DELETE", at, {}, ("POST", f"{at}/restore", {})),
+    ]
+    for headers, (method, path, body, (undoing, there, with_body)) in zip(once, requests, strict=False):
+        first = await did(http, method, path, headers, **body)
+        assert (await did(http, undoing, there, alice, **with_body)).status_code == 200
+        state = await entry()
+        again = await did(http, method, path, headers, **body)
+        assert (first.status_code, again.status_code) in ((200, 200), (204, 204))
+        assert await entry() == state == ("zqfirst" if method == "PUT" else "zqthird", False, False)
+        assert method == "DELETE" or again.headers["idempotency-replayed"] == "true"
+    document = {"format": "nexus-entries", "version": 1, "entries": [{"content": "zqimported"}]}
+    imported = await did(http, "POST", "/v1/entries/import", once[3], **document)
+    of_import = imported.json()["items"][0]["id"]
+    assert (await did(http, "POST", f"/v1/entries/{of_import}/forget", alice)).status_code == 200
+    again = await did(http, "POST", "/v1/entries/import", once[3], **document)
+    assert (again.status_code, again.json()["dry_run"], again.json()["created"]) == (200, True, 1)
+    assert len((await did(http, "GET", "/v1/entries", alice)).json()["items"]) == 1
+    forgotten = await did(http, "POST", "/v1/entries/forget", once[4], confirm=1)
+    await did(http, "POST", "/v1/entries", alice, content="zqlater")
+    again = await did(http, "POST", "/v1/entries/forget", once[4], confirm=1)
+    assert (forgotten.status_code, again.status_code, again.headers["idempotency-replayed"]) == (200, 200, "true")
+    assert [each["title"] for each in (await did(http, "GET", "/v1/entries", alice)).json()["items"]] == ["zqlater"]

@@ -38,6 +38,10 @@ _ONE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
     **documented(400, 401, 402, 403, 404, 409, 412, 422, 429),
 }
+_CHANGED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The entry", "model": EntryAnswer, "headers": {**VERSIONED, **ONCE}},
+    **documented(400, 401, 402, 403, 404, 409, 410, 412, 422, 429),
+}
 WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "It replaces what was written with the same key",
@@ -79,7 +83,7 @@ async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> 
         return await answer(tx, access, entry)
 
 
-@router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_ONE)
+@router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_CHANGED)
 async def change_entry(
     call: Calling, id: uuid.UUID, sent: ChangedEntry, version: IfMatch, project: InProject = None
 ) -> Response:
@@ -90,7 +94,7 @@ async def change_entry(
         call.erased.append(changed.receipt)
         return changed.entry
 
-    return await _changed(call, version, change, project)
+    return await _changed(call, id, version, change, project)
 
 
 @router.delete(
@@ -101,12 +105,16 @@ async def change_entry(
 )
 async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> None:
     """It is recalled nowhere from then on, can be restored for 30 days, and is erased after that."""
+
+    async def trash(tx: Transaction, access: EntryAccess, _: Event) -> tuple[uuid.UUID, None]:
+        await entries.trash(tx, access, id, call.now, version)
+        return id, None
+
     with only_version(version):
-        async with call.writing(project) as (tx, access):
-            await entries.trash(tx, access, id, call.now, version)
+        await call.once(trash, nothing_again, project)
 
 
-@router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_ONE)
+@router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_CHANGED)
 async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> Response:
     """As it was."""
     plan = call.app.directory.plan(call.principal.tenant_id)
@@ -114,7 +122,7 @@ async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project:
     async def restore(tx: Transaction, access: EntryAccess) -> Entry:
         return await entries.restore(tx, access, id, call.now, version, plan)
 
-    return await _changed(call, version, restore, project)
+    return await _changed(call, id, version, restore, project)
 
 
 class TeamToShareWith(Taken):
@@ -123,16 +131,24 @@ class TeamToShareWith(Taken):
     team: uuid.UUID
 
 
-@router.put("/{id}/team", summary="Share an entry with a team", response_class=Response, responses=_ONE)
+@router.put("/{id}/team", summary="Share an entry with a team", response_class=Response, responses=_CHANGED)
 async def share_entry(call: Calling, id: uuid.UUID, sent: TeamToShareWith, version: IfMatch) -> Response:
     """Its members and their tools read it then, as far as its list of vendors lets them."""
-    return await _changed(call, version, lambda tx, access: entries.share(tx, access, id, sent.team, call.now, version))
+
+    async def share(tx: Transaction, access: EntryAccess) -> Entry:
+        return await entries.share(tx, access, id, sent.team, call.now, version)
+
+    return await _changed(call, id, version, share)
 
 
-@router.delete("/{id}/team", summary="Share an entry no more", response_class=Response, responses=_ONE)
+@router.delete("/{id}/team", summary="Share an entry no more", response_class=Response, responses=_CHANGED)
 async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Response:
     """It is the person's alone again."""
-    return await _changed(call, version, lambda tx, access: entries.share(tx, access, id, None, call.now, version))
+
+    async def unshare(tx: Transaction, access: EntryAccess) -> Entry:
+        return await entries.share(tx, access, id, None, call.now, version)
+
+    return await _changed(call, id, version, unshare)
 
 
 async def write(call: Call, sent: EntryToWrite, project: str | None) -> Response:
@@ -182,13 +198,29 @@ def _location(access: EntryAccess, entry: Entry) -> str:
 
 async def _changed(
     call: Call,
+    id: uuid.UUID,
     version: int | None,
     change: Callable[[Transaction, EntryAccess], Awaitable[Entry]],
     project: str | None = None,
 ) -> Response:
+    """Change an entry, once for an idempotency key: a request that repeats another is answered with the entry as it is
+    now."""
+
+    async def make(tx: Transaction, access: EntryAccess, _: Event) -> tuple[uuid.UUID, Response]:
+        return id, await answer(tx, access, await change(tx, access))
+
+    async def again(tx: Transaction, access: EntryAccess, _: Event, id: uuid.UUID) -> Response:
+        return await answer(tx, access, await listing.get(tx, access, id, call.now))
+
     with only_version(version):
-        async with call.writing(project) as (tx, access):
-            return await answer(tx, access, await change(tx, access))
+        response, repeated = await call.once(make, again, project)
+    if repeated:
+        response.headers[REPLAYED] = "true"
+    return response
+
+
+async def nothing_again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> None:
+    """What a request answers without a body that repeats one which took effect."""
 
 
 async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:

@@ -1,5 +1,6 @@
 """Take one's memory out and bring entries in: `/v1/entries/export`, `/v1/entries/import` and `/v1/export`."""
 
+import uuid
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Final
 
@@ -7,7 +8,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from bot.web.call import Calling
+from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.credentials import credential_check
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
@@ -24,9 +25,12 @@ from bot.web.shapes.entry_document import (
 )
 from composer.credentials.principal import Permission
 from composer.entries.export import PAGE, begin_export, read_page
-from composer.entries.imports import import_entries
+from composer.entries.imports import Imported, import_entries
+from composer.model import derived_id
 from composer.people.export import export_over_api
 from composer.people.export_document import Export
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
 
 router = Router(route_class=KeyedRoute)
 IMPORT_PATH: Final = "/v1/entries/import"
@@ -42,7 +46,11 @@ ALL_OF_A_PERSON: Final = (
 _FILE: Final = {"Content-Disposition": header("The name of the file to save it as.")}
 _ERRORS: Final = documented(400, 401, 402, 403, 404, 413, 422, 429)
 _EXPORT: Final[dict[int | str, dict[str, Any]]] = {200: {"model": EntryDocument, "headers": _FILE}, **_ERRORS}
-_IMPORTED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": ImportAnswer}, **_ERRORS}
+_IMPORTED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": ImportAnswer, "headers": ONCE},
+    **_ERRORS,
+    **documented(410),
+}
 
 
 @router.get(
@@ -85,15 +93,27 @@ async def import_document(
     dry_run: Annotated[bool, Query(description="Store nothing: only say what would become of each.")] = False,
 ) -> Response:
     """Store the entries of a document: all of them, or none where one is wrong. One that is there already, or was
-    imported before, is replaced where it differs."""
-    async with call.writing() as (tx, access):
-        items = [each.imported() for each in sent.entries]
-        writer = await writer_of(call, tx, access)
-        found = await import_entries(tx, access, items, writer, call.now, dry_run=dry_run)
+    imported before, is replaced where it differs. A request that repeats another by its idempotency key stores nothing,
+    and is answered as with `dry_run`."""
+
+    async def imported(tx: Transaction, access: EntryAccess, *, dry_run: bool) -> Imported:
+        items, writer = [each.imported() for each in sent.entries], await writer_of(call, tx, access)
+        return await import_entries(tx, access, items, writer, call.now, dry_run=dry_run)
+
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Imported]:
+        found = await imported(tx, access, dry_run=dry_run)
         call.erased.extend(found.receipts)
         if call.metered is not None:
             call.metered.times = 1 if dry_run else max(1, found.stored)
-    return Response(to_json(import_values(found, dry_run=dry_run)), media_type="application/json")
+        return derived_id("import of entries", event.id), found
+
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Imported:
+        return await imported(tx, access, dry_run=True)
+
+    found, repeated = await call.once(make, again)
+    headers = {REPLAYED: "true"} if repeated else None
+    values = import_values(found, dry_run=dry_run or repeated)
+    return Response(to_json(values), headers=headers, media_type="application/json")
 
 
 @router.get(

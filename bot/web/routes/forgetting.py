@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastapi import Response
 from pydantic_core import to_json
 
-from bot.web.call import Call, Calling, InProject
+from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.forgetting import (
@@ -19,19 +19,26 @@ from bot.web.shapes.forgetting import (
     receipt_values,
 )
 from composer.entries import listing
-from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
+from composer.model import derived_id
 from composer.people.erasing import EntriesToErase, entries_of_tool, erase_entries, erase_entry
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
 
 router = Router()
 _RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "What was forgotten", "model": ReceiptAnswer},
     **documented(401, 403, 404, 409, 422, 503),
 }
+_MANY: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "What was forgotten", "model": ReceiptAnswer, "headers": ONCE},
+    **documented(400, 401, 403, 404, 409, 410, 422, 503),
+}
 _DECIDED: Final = documented(401, 403, 404, 422)
 
 
 @router.post(
-    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=_RECEIPT
+    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=_MANY
 )
 async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
@@ -54,7 +61,7 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     tags=["agent"],
     summary="Forget what the tool wrote",
     response_class=Response,
-    responses=_RECEIPT,
+    responses=_MANY,
 )
 async def forget_of_tool(call: Calling, sent: ToolsOwn) -> Response:
     """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
@@ -113,11 +120,20 @@ def _tuple(text: str | None) -> tuple[str, ...]:
 async def _forget_many(
     call: Call, wanted: EntriesToErase, confirmed: int | None, project: str | None = None
 ) -> Response:
+    """Forget many, once for an idempotency key: what was written since another request took effect is not erased."""
     home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing(project) as (tx, access):
+
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Receipt]:
         receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
         call.erased.append(receipt)
-    return Response(to_json(receipt_values(receipt)), media_type="application/json")
+        return derived_id("forgetting", event.id), receipt
+
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Receipt:
+        return Receipt()
+
+    receipt, repeated = await call.once(make, again, project)
+    headers = {REPLAYED: "true"} if repeated else None
+    return Response(to_json(receipt_values(receipt)), headers=headers, media_type="application/json")
 
 
 async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
