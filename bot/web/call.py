@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Header, Query, Request
 
+from bot.web.credentials import CHALLENGE
 from bot.web.dependencies import Nexus
 from bot.web.metering import Metered, metered_of, whole_request
 from bot.web.principal import Bearer
@@ -18,7 +19,7 @@ from composer.credentials.issuing import require_valid
 from composer.credentials.principal import Principal
 from composer.entries.access import access_for_managing, access_for_reading, access_for_writing
 from composer.entries.projects import named_project
-from composer.errors import NotFound
+from composer.errors import NotFound, Refused
 from composer.memory.forget import Receipt
 from composer.repositories.api_requests import NamedRequest
 from composer.repositories.database import Transaction
@@ -134,9 +135,14 @@ class Call:
 
     async def _require_credential(self, tx: Transaction) -> None:
         """Return if what a write was let in by has not ended while it waited for an erasure of all that its person has:
-        nothing is to be stored after that. Erasure is blocked by now, where something was stored. Raises Refused."""
-        if self.metered is not None and self.metered.operation is Operation.WRITES:
+        nothing is to be stored after that. Erasure is blocked by now, where something was stored. Raises RequestRefused
+        with 401."""
+        if self.metered is None or self.metered.operation is not Operation.WRITES:
+            return
+        try:
             await require_valid(tx, self.principal, self.now)
+        except Refused as error:
+            raise RequestRefused(401, str(error), CHALLENGE) from error
 
     async def _count(self, tx: Transaction) -> None:
         """Count the request with what it has changed. Raises QuotaUsedUp where it was more than is left."""
