@@ -39,7 +39,6 @@ logger = structlog.get_logger()
 
 MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
-MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 _GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
 _MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
@@ -72,13 +71,20 @@ class SlackCommands:
                 return None
             first, *rest = running.result()
             if rest:
-                self._tasks.start(_show_parts(respond_later, rest))
+                self._tasks.start(self._show_all(respond_later, rest, payload))
             return first
-        self._tasks.start(self._show_late(running, respond_later))
+        self._tasks.start(self._show_late(running, respond_later, payload))
         return None
 
-    async def _show_late(self, running: "asyncio.Task[list[Message]]", respond_later: Respond) -> None:
-        await _show_parts(respond_later, await running)
+    async def _show_late(
+        self, running: "asyncio.Task[list[Message]]", respond_later: Respond, payload: Mapping[str, Any]
+    ) -> None:
+        await self._show_all(respond_later, await running, payload)
+
+    async def _show_all(self, respond: Respond, parts: list[Message], payload: Mapping[str, Any]) -> None:
+        """Show an answer to a slash command: what its address does not take, in the channel."""
+        rest = await _show_parts(respond, parts)
+        await self._show({"channel": str(payload["channel_id"])}, str(payload["user_id"]), rest)
 
     def press(self, payload: Mapping[str, Any], respond: Respond) -> None:
         """Run the command that somebody confirms by a button, as them; `respond` shows its answer to them alone."""
@@ -103,7 +109,8 @@ class SlackCommands:
         except Exception:
             logger.exception("slack.press_failed", action=str(action["action_ts"]))
             parts = _parts(_failed(str(action["action_ts"])))
-        await _show_parts(respond, [part | thread for part in parts])
+        rest = await _show_parts(respond, [part | thread for part in parts])
+        await self._show({"channel": channel}, str(payload["user"]["id"]), rest)
         if ran is not None:
             await mark_answered(self._app, await self._inbox.workspace(), ran)
 
@@ -148,19 +155,19 @@ class SlackCommands:
             if not await begin_command(self._app, workspace, incoming, address):
                 return
         except BadInput as error:
-            await self._show(address, incoming, _parts(str(error)))
+            await self._show(address, message.user, _parts(str(error)))
             return
-        await self._show(address, incoming, await self._finished(incoming, await self._run(incoming)))
+        await self._show(address, message.user, await self._finished(incoming, await self._run(incoming)))
         await mark_answered(self._app, workspace, incoming)
 
-    async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: list[Message]) -> None:
+    async def _show(self, address: Mapping[str, str], user: str, answer: list[Message]) -> None:
         """Show an answer in the conversation, to the caller alone."""
         for part in answer:
-            arguments: dict[str, Any] = {**address, "user": incoming.user, **part}
+            arguments: dict[str, Any] = {**address, "user": user, **part}
             try:
                 await self._slack.call("chat.postEphemeral", **arguments)
             except NexusError as error:
-                logger.warning("slack.command_unanswered", message=incoming.id, error=str(error))
+                logger.warning("slack.command_unanswered", user=user, error=str(error))
 
     async def resume(self) -> None:
         """Finish and answer what an earlier process did not finish. Raises Unavailable: call it again then."""
@@ -175,7 +182,7 @@ class SlackCommands:
             answer = await _show_parts(respond, [part | address for part in answer])
             place, user = interrupted.incoming.place, interrupted.incoming.user
             address |= {"channel": place.name if _in_room(place) else await self._directory.dm(user)}
-        await self._show(address, interrupted.incoming, answer)  # what Slack takes at that address no more
+        await self._show(address, interrupted.incoming.user, answer)  # what Slack takes at that address no more
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
@@ -293,7 +300,7 @@ def _parts(text: str, button: str | None = None, thread: str = "") -> list[Messa
     """A text as messages, the last of them with a button; one with columns as code blocks, in which these stand under
     each other. `thread` is where the button is shown."""
     code = in_columns(text)
-    texts = [escaped(part, code=code) for part in split(fitted(text), MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
+    texts = [escaped(part, code=code) for part in split(fitted(text), MAX_MESSAGE_CHARS)] or [DONE]
     parts: list[Message] = [{"text": part} for part in texts]
     if button is not None and len(texts[-1]) <= MAX_SECTION_CHARS:
         shown = {"type": "section", "text": {"type": "mrkdwn", "text": texts[-1]}}

@@ -536,6 +536,21 @@ async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
         assert await running.stored() == ["hello"]
 
 
+async def test_a_long_answer_to_a_command_is_shown_to_its_end(office: Office) -> None:
+    async with office.socket():
+        for number in range(16):
+            value = f"begin{number} {'word ' * 300}end{number}"
+            await office.slack.command(office.general, office.bob, f"fact set key{number} {value}")
+        seen = len(office.slack.ephemerals(office.bob))
+        await office.slack.command(office.general, office.bob, "fact list")
+        await office.slack.wait_for(lambda: "end9" in _shown(office, seen))
+        assert all(f"{mark}{number}" in _shown(office, seen) for mark in ("begin", "end") for number in range(16))
+
+
+def _shown(office: Office, since: int) -> str:
+    return "".join(said["text"] for said in office.slack.ephemerals(office.bob)[since:])
+
+
 async def test_a_slow_command_is_acknowledged_and_answered_later(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
