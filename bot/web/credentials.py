@@ -19,8 +19,8 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def resolved(request: Request, app: App) -> Principal | None:
-    """Whom the credentials of a request stand for now."""
+async def resolve_principal(request: Request, app: App) -> Principal | None:
+    """The principal that the credentials of a request stand for now; None where they stand for nobody."""
     bearer = bearer_of(request)
     cookie = _cookie(request, app.settings.public_url)
     if bearer is None and cookie is None:
@@ -34,8 +34,8 @@ def _resource(request: Request, app: App) -> str | None:
     return resource_of(public_url) if public_url is not None and is_within(path, RESOURCE_PATH) else None
 
 
-def how_to_ask(request: Request, app: App) -> Mapping[str, str]:
-    """How to ask instead: at the address for connected apps, by signing in."""
+def challenge_headers(request: Request, app: App) -> Mapping[str, str]:
+    """The headers of a 401: how to authenticate; at the address for connected apps, where to sign in."""
     public_url = app.settings.public_url
     if public_url is None or _resource(request, app) is None:
         return CHALLENGE
@@ -59,7 +59,7 @@ def credential_check(
 
     async def stands() -> bool:
         try:
-            found = await resolved(request, app)
+            found = await resolve_principal(request, app)
         except Unavailable:
             return True
         if found is None or (found.user, found.vendor) != (principal.user, principal.vendor):

@@ -10,7 +10,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
 from bot.web.bodies import JsonRoute, require_known_parameters
-from bot.web.credentials import bearer_of, how_to_ask, is_within, resolved
+from bot.web.credentials import bearer_of, challenge_headers, is_within, resolve_principal
 from bot.web.dependencies import Nexus
 from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
 from bot.web.limits import address_of
@@ -34,10 +34,10 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
     that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
     nothing left of with 429."""
-    found = await resolved(request, nexus.app)
+    found = await resolve_principal(request, nexus.app)
     if found is None:
         await nexus.fair_use.admit(address_of(request))
-        raise RequestRefused(401, headers=how_to_ask(request, nexus.app))
+        raise RequestRefused(401, headers=challenge_headers(request, nexus.app))
     request.state.key = str(found.id)  # for the line in the log
     await nexus.fair_use.admit(_caller(found))
     path: str = request.scope["path"]

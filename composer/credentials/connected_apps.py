@@ -35,10 +35,11 @@ Random = Callable[[int], bytes]  # so many random bytes
 
 
 @dataclass(frozen=True, slots=True)
-class AppRequest:
-    """What an app asks a person for. `client` is its id, `name` what it calls itself, `registered` the address as it
-    registered it and `redirect_uri` as it asks to be led back to; `redirect_given` says that it named it.
-    `challenge` is the S256 of its secret (RFC 7636), `resource` the address that its tokens are for."""
+class AuthorizationRequest:
+    """What an app asks a person for (RFC 6749, section 4.1.1). `client` is its id, `name` what it calls itself,
+    `registered` the address as it registered it and `redirect_uri` as it asks to be led back to; `redirect_given` says
+    that it named it. `challenge` is the S256 of its secret (RFC 7636), `resource` the address that its tokens are
+    for."""
 
     client: str
     name: str
@@ -69,15 +70,17 @@ async def require_may_connect(tx: Transaction, principal: Principal) -> None:
         raise Refused(NO_GUESTS)
 
 
-async def connected(tx: Transaction, principal: Principal, asked: AppRequest, now: datetime) -> list[KeyEntry]:
-    """What the person has allowed this app before, just as it asks now, the last first: one for each name of a tool."""
+async def find_connected(
+    tx: Transaction, principal: Principal, asked: AuthorizationRequest, now: datetime
+) -> list[KeyEntry]:
+    """The connections by which the person has allowed this app the same before, newest first: one for each vendor."""
     return await tx.connected_apps.connected(
         principal.user, asked.client, asked.registered, sorted(asked.permissions), now
     )
 
 
 async def connect(
-    tx: Transaction, principal: Principal, asked: AppRequest, vendor: str, secret: bytes, now: datetime
+    tx: Transaction, principal: Principal, asked: AuthorizationRequest, vendor: str, secret: bytes, now: datetime
 ) -> str:
     """Let an app use the person's memory as the tool `vendor`: the code by which it gets its tokens. What they have
     allowed before is not recorded again. `secret` is 32 random bytes.
@@ -93,7 +96,7 @@ async def connect(
     users = await lock_by_credential(tx, principal, now)
     text = keys.make(Kind.APP_CODE, principal.tenant, secret)
     digest = keys.digest(text)
-    found = next((each for each in await connected(tx, principal, asked, now) if each.vendor == vendor), None)
+    found = next((each for each in await find_connected(tx, principal, asked, now) if each.vendor == vendor), None)
     if found is None:
         await require_key_capacity(tx, users, now)
         found = _app(principal.user, asked, vendor, digest, now)
@@ -112,7 +115,7 @@ async def connect(
     return text
 
 
-def _app(user: uuid.UUID, asked: AppRequest, vendor: str, digest: bytes, now: datetime) -> KeyEntry:
+def _app(user: uuid.UUID, asked: AuthorizationRequest, vendor: str, digest: bytes, now: datetime) -> KeyEntry:
     """An app that is connected now. It ends with its code, unless it uses that."""
     return KeyEntry(
         id=derived_id("connected app", digest.hex()),

@@ -103,9 +103,7 @@ async def _differences(
 ) -> list[Difference]:
     """The sections whose text differs, each with its reasons."""
     then, again = _by_name(before), _by_name(now)
-    then.pop(
-        TOOLS, None
-    )  # what the model asked for while it answered; nothing is asked when a prompt is composed again
+    then.pop(TOOLS, None)  # calls of the model while it answered, of which a prompt that is composed again has none
     differing = [name for name in then if then[name]["text"] != again.get(name, {}).get("text", "")]
     if not differing:
         return []

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from bot.web.oauth.documents import ClientDocuments, checked
+from bot.web.oauth.documents import ClientDocuments, parse_client_url
 from composer.credentials.redirects import same_redirect
 from composer.errors import BadInput
 from composer.ports.clock import Clock
@@ -42,9 +42,9 @@ class Clients:
         self.registered = registered
         self._clock = clock
 
-    async def to_be_asked_for(self, id: str) -> Client:
-        """An app for which a person is asked: with what it says of itself now. Raises BadInput with a sentence for that
-        person."""
+    async def find_for_consent(self, id: str) -> Client:
+        """Find the app of an authorization request, with what it says of itself now. Raises BadInput with a sentence
+        for the person."""
         if has_address(id):
             document = await self._documents.get(id)
             return Client(id, document.name, document.redirect_uris, has_address=True)
@@ -53,13 +53,13 @@ class Clients:
             raise BadInput(UNKNOWN_CLIENT)
         return found
 
-    async def with_tokens(self, id: str) -> Client | None:
-        """An app that asks for tokens. Of one with an address nothing is fetched: it has no secret, and what it was
-        given is bound to the address. None for what is no id that an app can have."""
+    async def find_for_tokens(self, id: str) -> Client | None:
+        """Find the app of a request for tokens. For an app with an address nothing is fetched: it has no secret, and
+        what it was given is bound to the address. None for what is no id that an app can have."""
         if not has_address(id):
             return await self._registered(id)
         try:
-            checked(id)
+            parse_client_url(id)
         except BadInput:
             return None
         return Client(id, "", (), has_address=True)

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from bot.web import pages
 from bot.web.oauth.clients import Client
 from bot.web.oauth.metadata import CONSENT
-from composer.credentials.connected_apps import AppRequest
+from composer.credentials.connected_apps import AuthorizationRequest
 from composer.credentials.redirects import host_of, leads_to_loopback
 from composer.settings import is_vendor
 from composer.text.names import in_quotes, looks
@@ -60,7 +60,7 @@ class Mistake:
     back: str
 
 
-def token_of(cookie: str, said: Mapping[str, str], client: Client, asked: AppRequest) -> str:
+def token_of(cookie: str, said: Mapping[str, str], client: Client, asked: AuthorizationRequest) -> str:
     """What shows that a form came from the page that this web session was shown for this very request, when the app
     said of itself what it says now. `cookie` is the text of the session's cookie, which no other page can read."""
     shown = [client.name, asked.redirect_uri, *asked.permissions]
@@ -87,7 +87,13 @@ def vendor_of(name: str) -> str:
 
 
 def consent_page(
-    client: Client, asked: AppRequest, person: str, vendor: str, token: str, said: Mapping[str, str], wrong: str = ""
+    client: Client,
+    asked: AuthorizationRequest,
+    person: str,
+    vendor: str,
+    token: str,
+    said: Mapping[str, str],
+    wrong: str = "",
 ) -> Response:
     """The page. `person` is whose memory it is about, `vendor` what the field holds, `wrong` what was wrong with it."""
     parts = [pages.text(wrong)] if wrong else []

@@ -62,8 +62,8 @@ class _Kept:
     seconds: float
 
 
-async def resolved(host: str, port: int) -> Sequence[str]:
-    """The internet addresses of a name. Raises OSError."""
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """Resolve a host name to its internet addresses. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(each[4][0]) for each in found]
 
@@ -71,7 +71,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
 class ClientDocuments:
     """Fetches documents, and keeps the last of them for a while. Nothing is fetched for who is not signed in."""
 
-    def __init__(self, resolve: Resolve = resolved, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, resolve: Resolve = resolve_host, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         """`transport` carries requests to the addresses that were checked."""
         self._resolve = resolve
         self._transport = transport
@@ -83,7 +83,7 @@ class ClientDocuments:
 
     async def get(self, url: str) -> ClientDocument:
         """What an app says at its address. Raises BadInput with a sentence for the person who is asked."""
-        parts = checked(url)
+        parts = parse_client_url(url)
         kept = self._kept.get(url)
         if kept is None:
             async with self._places:
@@ -150,8 +150,8 @@ class _Shared(httpx2.AsyncBaseTransport):
         return await self._inner.handle_async_request(request)
 
 
-def checked(url: str) -> tuple[str, int]:
-    """The host and port of an app's address. Raises BadInput for what is no such address."""
+def parse_client_url(url: str) -> tuple[str, int]:
+    """The host and port of a client URL, which is an app's id. Raises BadInput for what is none."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 443

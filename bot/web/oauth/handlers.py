@@ -27,9 +27,17 @@ from starlette.responses import Response
 from bot.web.oauth.clients import NO_SECRET, Client, Clients
 from bot.web.oauth.consent import Mistake
 from bot.web.oauth.metadata import SCOPES, resource_of
-from bot.web.oauth.provider import GRANTS, NOT_REGISTERED, Asking, Registering, SdkClient, TokenGiver, is_ours
+from bot.web.oauth.provider import (
+    GRANTS,
+    NOT_REGISTERED,
+    ConsentProvider,
+    RegistrationProvider,
+    SdkClient,
+    TokenProvider,
+    is_for_us,
+)
 from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AppRequest
+from composer.credentials.connected_apps import AuthorizationRequest
 from composer.credentials.keys import digest
 from composer.errors import BadInput
 from composer.ports.clock import Clock
@@ -62,7 +70,7 @@ class _Authenticator(ClientAuthenticator):
     async def authenticate_request(self, request: Request) -> SdkClient:
         """The app that asks. Raises AuthenticationError."""
         form = await request.form()
-        client = await self._clients.with_tokens(str(form.get("client_id") or ""))
+        client = await self._clients.find_for_tokens(str(form.get("client_id") or ""))
         if client is None:
             raise AuthenticationError("There is no such client.")
         if client.auth_method == NO_SECRET:
@@ -88,44 +96,46 @@ class Handlers:
         self._public_url = public_url
         self._authenticator = _Authenticator(clients)
 
-    async def asked(self, request: Request, said: Mapping[str, str]) -> "tuple[Client, AppRequest] | Mistake | str":
-        """What an app asks a person for, by the parameters `said`; or what is wrong with that; or, where nobody may be
-        led back, a sentence for the person."""
-        asking = Asking(self._clients, self._public_url, said)
-        answer = await AuthorizationHandler(_provider(asking)).handle(_Form(_as_post(request), said))
-        if asking.refused is not None:
-            if not isinstance(asking.refused, BadInput):
-                raise asking.refused
-            return str(asking.refused)
-        if asking.client is not None and asking.asked is not None:
-            return asking.client, asking.asked
-        if answer.status_code == 302 and asking.client is not None:
+    async def authorize(
+        self, request: Request, said: Mapping[str, str]
+    ) -> "tuple[Client, AuthorizationRequest] | Mistake | str":
+        """Check an authorization request, by its parameters `said`: the app and what it asks for; or its mistake, which
+        the app is told; or, where nobody may be redirected, a sentence for the person."""
+        consent = ConsentProvider(self._clients, self._public_url, said)
+        answer = await AuthorizationHandler(_provider(consent)).handle(_Form(_as_post(request), said))
+        if consent.refused is not None:
+            if not isinstance(consent.refused, BadInput):
+                raise consent.refused
+            return str(consent.refused)
+        if consent.client is not None and consent.asked is not None:
+            return consent.client, consent.asked
+        if answer.status_code == 302 and consent.client is not None:
             errors = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
             named = said.get("redirect_uri")
             if errors["error"] == "server_error":
                 logger.error("oauth.failed")
-            place = named if named is not None else asking.client.redirect_uris[0]
+            place = named if named is not None else consent.client.redirect_uris[0]
             why = errors.get("error_description")
             return Mistake(
-                asking.client,
+                consent.client,
                 why or errors["error"],
                 place,
-                self.back(place, said, error=errors["error"], error_description=why),
+                self.redirect_url(place, said, error=errors["error"], error_description=why),
             )
-        if asking.client is not None and asking.client.registered_redirect(said.get("redirect_uri")) is None:
+        if consent.client is not None and consent.client.registered_redirect(said.get("redirect_uri")) is None:
             return NOT_REGISTERED
         return "This is no request of an app that can be answered: have it sign in anew, from its beginning."
 
-    def back(self, redirect_uri: str, said: Mapping[str, str], **values: str | None) -> str:
-        """The address that leads back to an app, with the state that it sent and with who answers (RFC 9207)."""
+    def redirect_url(self, redirect_uri: str, said: Mapping[str, str], **values: str | None) -> str:
+        """The URL that redirects to an app, with the state that it sent and with the issuer (RFC 9207)."""
         parts = urlsplit(redirect_uri)
         said_back = values | {"state": said.get("state"), "iss": self._public_url}
         more = urlencode({name: value for name, value in said_back.items() if value is not None})
         return urlunsplit(parts._replace(query=f"{parts.query}&{more}" if parts.query else more))
 
-    def led_back(self, redirect_uri: str, said: Mapping[str, str], **values: str | None) -> Response:
-        """The answer that leads back to an app."""
-        return Response(None, 302, NO_STORE | {"Location": self.back(redirect_uri, said, **values)})
+    def redirect(self, redirect_uri: str, said: Mapping[str, str], **values: str | None) -> Response:
+        """The answer that redirects to an app."""
+        return Response(None, 302, NO_STORE | {"Location": self.redirect_url(redirect_uri, said, **values)})
 
     async def token(self, request: Request, said: Mapping[str, str]) -> Response:
         """Give tokens for a code, or for a refresh token."""
@@ -134,9 +144,9 @@ class Handlers:
             said.setdefault("client_id", basic[0])
         if said.get("grant_type", GRANTS[0]) not in GRANTS:
             return refusal(400, "unsupported_grant_type", f"There are {' and '.join(GRANTS)}.")
-        if not is_ours(said.get("resource"), resource_of(self._public_url)):
+        if not is_for_us(said.get("resource"), resource_of(self._public_url)):
             return refusal(400, "invalid_target", f"Tokens are given for {resource_of(self._public_url)} alone.")
-        tokens = TokenGiver(self._database, self._clients, self._clock, said.get("redirect_uri"))
+        tokens = TokenProvider(self._database, self._clients, self._clock, said.get("redirect_uri"))
         answer: Response = await TokenHandler(_provider(tokens), self._authenticator).handle(_Form(request, said))
         if answer.status_code == 401 and basic is not None:
             answer.headers["WWW-Authenticate"] = "Basic"
@@ -159,8 +169,8 @@ class Handlers:
     async def register(self, request: Request) -> Response:
         """Register an app that asks for it."""
         options = ClientRegistrationOptions(enabled=True, default_scopes=list(SCOPES))
-        registering = Registering(self._clients, await request.body(), self._clock.now())
-        answer = await RegistrationHandler(_provider(registering), options).handle(request)
+        registration = RegistrationProvider(self._clients, await request.body(), self._clock.now())
+        answer = await RegistrationHandler(_provider(registration), options).handle(request)
         answer.headers.update(NO_STORE)
         return answer
 

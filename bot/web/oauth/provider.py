@@ -27,7 +27,7 @@ from bot.web.oauth.clients import NO_SECRET, Client, Clients
 from bot.web.oauth.documents import MAX_NAME_CHARS, MAX_REDIRECTS
 from bot.web.oauth.metadata import AUTH_METHODS, SCOPES, resource_of
 from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AppRequest, Tokens
+from composer.credentials.connected_apps import AuthorizationRequest, Tokens
 from composer.credentials.keys import digest
 from composer.credentials.redirects import check_redirect_uri, host_of
 from composer.errors import BadInput, NexusError, NotFound
@@ -43,8 +43,8 @@ _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 GRANTS: Final = ("authorization_code", "refresh_token")
 
 
-def is_ours(asked: str | None, resource: str) -> bool:
-    """Whether tokens are asked for our address (RFC 8707); older clients name none."""
+def is_for_us(asked: str | None, resource: str) -> bool:
+    """Whether tokens are requested for our address (RFC 8707); older clients name none."""
     return asked is None or asked == resource
 
 
@@ -77,16 +77,16 @@ class SdkClient(OAuthClientInformationFull):
         return AnyUrl(self._asked or found)
 
 
-class Asking:
-    """Takes one request of an app for a person's consent. `asked` is what it asks for, once the SDK has checked it;
-    `refused` says why the app itself is not known."""
+class ConsentProvider:
+    """The provider for one authorization request. `asked` is what the app asks the person for, once the SDK has checked
+    it; `refused` says why the app itself is not known."""
 
     def __init__(self, clients: Clients, public_url: str, said: Mapping[str, str]) -> None:
         self._clients = clients
         self._public_url = public_url
         self._said = said
         self.client: Client | None = None
-        self.asked: AppRequest | None = None
+        self.asked: AuthorizationRequest | None = None
         self.refused: NexusError | None = None
 
     async def get_client(self, client_id: str) -> SdkClient | None:
@@ -94,7 +94,7 @@ class Asking:
         if self.refused is not None:
             return None
         try:
-            self.client = self.client or await self._clients.to_be_asked_for(client_id)
+            self.client = self.client or await self._clients.find_for_consent(client_id)
         except NexusError as error:
             self.refused = error
             return None
@@ -107,13 +107,13 @@ class Asking:
         if len(params.state or "") > MAX_STATE_CHARS:
             raise AuthorizeError("invalid_request", f"The state has {MAX_STATE_CHARS:,} characters at most.")
         resource = resource_of(self._public_url)
-        if not is_ours(params.resource, resource):
+        if not is_for_us(params.resource, resource):
             raise AuthorizeError("invalid_target", f"Tokens are given for {resource} alone.")
         assert self.client is not None
         named = self._said.get("redirect_uri")
         registered = self.client.registered_redirect(named)
         assert registered is not None
-        self.asked = AppRequest(
+        self.asked = AuthorizationRequest(
             self.client.id,
             self.client.name,
             registered,
@@ -126,8 +126,8 @@ class Asking:
         return "/"  # nobody is led there: the person is asked first
 
 
-class TokenGiver:
-    """Gives and renews tokens, for one request of an app."""
+class TokenProvider:
+    """The provider for one request of an app for tokens: issues and renews them."""
 
     def __init__(self, database: Database, clients: Clients, clock: Clock, redirect_uri: str | None) -> None:
         self._database = database
@@ -192,8 +192,8 @@ class TokenGiver:
         )
 
 
-class Registering:
-    """Stores the app that one request registers."""
+class RegistrationProvider:
+    """The provider for one request to register an app."""
 
     def __init__(self, clients: Clients, sent: bytes, now: datetime) -> None:
         self._clients = clients

@@ -25,7 +25,7 @@ from bot.web.router import Router
 from bot.web.routes.login import OPENID_PATH
 from bot.web.state import WebState
 from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AppRequest
+from composer.credentials.connected_apps import AuthorizationRequest
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.principal import Principal
 from composer.credentials.redirects import leads_to_loopback
@@ -123,7 +123,7 @@ async def _asked(
     """The answer to a request of an app: the page, or what leads back. `sent` is the form of that page, with what the
     person has chosen; None before."""
     handlers = await oauth.handlers()
-    found = await handlers.asked(request, said)
+    found = await handlers.authorize(request, said)
     if isinstance(found, str):
         return pages.page(found, status=400)
     if isinstance(found, Mistake):
@@ -135,15 +135,15 @@ async def _asked(
     elif sent is not None:
         wrong = SOMEBODY_ELSE
     if vendor is not None and (sent or {}).get("decision") != "allow":
-        return _leading_back(handlers.back(asked.redirect_uri, said, error="access_denied"), client)
+        return _leading_back(handlers.redirect_url(asked.redirect_uri, said, error="access_denied"), client)
     try:
         person, before = await _person(nexus, principal, asked)
         if vendor is None and not wrong and before and _is_remembered(request, asked):
             code = await _connected(nexus, oauth, principal, asked, before[0])
-            return handlers.led_back(asked.redirect_uri, said, code=code)
+            return handlers.redirect(asked.redirect_uri, said, code=code)
         if vendor is not None:
             code = await _connected(nexus, oauth, principal, asked, vendor.strip().lower())
-            return _leading_back(handlers.back(asked.redirect_uri, said, code=code), client)
+            return _leading_back(handlers.redirect_url(asked.redirect_uri, said, code=code), client)
     except BadInput as error:
         wrong = str(error)
     except NexusError as error:
@@ -152,17 +152,19 @@ async def _asked(
     return consent_page(client, asked, person, shown, token, said, wrong)
 
 
-async def _person(nexus: WebState, principal: Principal, asked: AppRequest) -> tuple[str, list[str]]:
+async def _person(nexus: WebState, principal: Principal, asked: AuthorizationRequest) -> tuple[str, list[str]]:
     """Whose memory it is about, and as which tools they have allowed the same before. Raises Refused for who may
     connect no app."""
     async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
         await connected_apps.require_may_connect(tx, principal)
         name = (await tx.people.names([principal.user])).get(principal.user, "")
-        before = await connected_apps.connected(tx, principal, asked, nexus.app.clock.now())
+        before = await connected_apps.find_connected(tx, principal, asked, nexus.app.clock.now())
     return f"{name} of {principal.tenant}", [each.vendor for each in before if each.vendor is not None]
 
 
-async def _connected(nexus: WebState, oauth: OAuthServer, principal: Principal, asked: AppRequest, vendor: str) -> str:
+async def _connected(
+    nexus: WebState, oauth: OAuthServer, principal: Principal, asked: AuthorizationRequest, vendor: str
+) -> str:
     secret = secrets.token_bytes(SECRET_BYTES)
     async with nexus.app.database.transaction(principal.tenant_id) as tx:
         code = await connected_apps.connect(tx, principal, asked, vendor, secret, nexus.app.clock.now())
@@ -170,7 +172,7 @@ async def _connected(nexus: WebState, oauth: OAuthServer, principal: Principal, 
     return code
 
 
-def _is_remembered(request: Request, asked: AppRequest) -> bool:
+def _is_remembered(request: Request, asked: AuthorizationRequest) -> bool:
     """Whether who has allowed this before is not asked again. They are where any program on their machine may ask, and
     where the app wants them to be."""
     return not leads_to_loopback(asked.redirect_uri) and request.query_params.get("prompt") != "consent"
@@ -193,7 +195,9 @@ def _leading_back(address: str, client: Client) -> Response:
     return answer
 
 
-def _token(request: Request, oauth: OAuthServer, said: Mapping[str, str], client: Client, asked: AppRequest) -> str:
+def _token(
+    request: Request, oauth: OAuthServer, said: Mapping[str, str], client: Client, asked: AuthorizationRequest
+) -> str:
     cookie = only_cookie(request, cookie_name(oauth.public_url)[0])
     assert cookie is not None  # of the web session that asks
     return token_of(cookie, said, client, asked)
