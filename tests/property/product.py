@@ -263,7 +263,9 @@ class Product:
     async def _(self, event: Link, world: str, batch: Trace) -> None:
         """Get a code with one account, see whose it is with the other, and enter it."""
         before = replace(event, user=event.other, at=event.at - (3_600 if event.late else 0))
+        self.harness.clock.set(START + timedelta(seconds=before.at))
         given = await self._command(world, before, Spot("dm", "nexus"), f"{PREFIX} link")
+        self.harness.clock.set(START + timedelta(seconds=event.at))
         entered = f"{given.partition(f'{PREFIX} link ')[2].split()[0]}"
         await self._command(world, event, event.spot, f"{PREFIX} link {entered}{' --yes' if event.confirmed else ''}")
 
