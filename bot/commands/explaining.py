@@ -43,7 +43,13 @@ async def _why(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         own = visibility.readable_conversation(access)
-        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
+        message = call.arguments.get(_MESSAGE)
+        found = await tx.turns.last_prompt(own, access.conversation, call.user, message)
+        if found is None and message is not None:
+            raise NotFound(
+                f"The message '{message}' got no answer here that I can explain to you. For your last one leave out "
+                "the id."
+            )
         if found is None:
             raise NotFound(
                 "There is no answer to you here that I can explain. Ask something first, or name the id of a message."

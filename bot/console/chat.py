@@ -307,7 +307,7 @@ class Chat:
         self._resolved = await resolve_position(self._app, position.workspace, position.place, position.user)
         several = len(self._app.directory.agents(position.workspace.tenant_id)) > 1
         self._delivery.show(self._resolved.conversation_id, names_agents=several and position.place.kind in ROOMS)
-        self._position = position
+        self._position, self._hint = position, ""
 
     async def _switch_user(self, user: str) -> None:
         """Continue as another user: here if they may be here, else in a DM with the first agent. In a script, only

@@ -94,6 +94,16 @@ async def test_answers_of_several_agents_say_whose_they_are(
     assert not [line for line in shown if "earlier question" in line], "both answer the question that was just asked"
 
 
+async def test_what_becomes_of_a_line_is_said_anew_for_another_user_and_place(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chat_of(harness).run(
+        typed("we ship", "/as bob", "so do we", "/opt-out", "not me", "/as alice", "/room lab", "we test")
+    )
+    said = " ".join(capsys.readouterr().out.split())
+    assert (said.count(f"(stored{HINT}"), said.count(NOT_STORED)) == (3, 1)
+
+
 async def test_a_room_that_holds_nothing_is_called_new(harness: AppHarness, capsys: pytest.CaptureFixture[str]) -> None:
     new = "is new in the workspace acme: it holds nothing yet)"
     await chat_of(harness).run(typed("hello", "/room lab", "/room lab t1", "/room general", "/dm"))

@@ -190,6 +190,14 @@ async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing
     assert "I found nothing" in (await harness.command("alice", "/nexus recall x Friday", **ROOM)).text
 
 
+async def test_why_of_a_message_that_got_no_answer_names_it(harness: AppHarness) -> None:
+    with pytest.raises(NotFound, match="There is no answer to you here that I can explain"):
+        await harness.command("alice", "/nexus why", **ROOM)
+    named = "The message 'm77' got no answer here that I can explain to you. For your last one leave out the id."
+    with pytest.raises(NotFound, match=re.escape(named)):
+        await harness.command("alice", "/nexus why m77", **ROOM)
+
+
 async def test_an_unknown_user_is_answered_with_how_people_are_named(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
     named = "There is no user 'zed' here. People are known once they have written where I read; name them by a mention."
