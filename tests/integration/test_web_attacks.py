@@ -178,6 +178,7 @@ WRITES: list[tuple[str | None, str, dict[str, Any], dict[str, str]]] = [
     ("claude", "/mcp", CALLED, ACCEPT),
     (None, "/v1/entries", LATE, {}),
     (None, "/v1/entries/import", IMPORTED, {}),
+    (None, "/v1/chat", {"content": "zqlate"}, {}),
 ]
 
 
@@ -214,6 +215,8 @@ async def test_nothing_is_stored_by_a_key_behind_the_erasure_that_ended_it(
     assert "has ended since" in answer.text, answer.text
     assert answer.status_code == (200 if path == "/mcp" else 401)
     assert await hub.find("alice") == []
+    said = await http.get("/v1/episodes", headers=bearer(await key_of(harness, "alice")))
+    assert said.json()["items"] == []
 
 
 @pytest.fixture

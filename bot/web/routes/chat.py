@@ -11,7 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
-from bot.web.credentials import credential_check
+from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
 from bot.web.metering import metered_of
@@ -23,8 +23,10 @@ from bot.web.shapes.entries import Named
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
 from bot.web.state import WebState
+from composer.credentials.issuing import require_valid
 from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
+from composer.errors import Refused
 from composer.model import TurnState
 from composer.repositories.sessions import Exchange, SessionName
 from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
@@ -159,6 +161,7 @@ async def chat(
     owner = await _owner(nexus, principal)
     id = message.id or idempotency_key or uuid.uuid4().hex
     said = Said(message.content, message.agent, message.session, message.project, id)
+    await _outlast_erasure(nexus, principal)
     question = await nexus.sessions.ask(owner, said)
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new
@@ -232,6 +235,16 @@ async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
     """The person who asks. Raises Refused for a credential without the permission."""
     principal.require(Permission.CHAT)
     return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
+
+
+async def _outlast_erasure(nexus: WebState, principal: Principal) -> None:
+    """Wait for the end of an erasure that goes on: receiving a message would, and store it behind an erasure of all
+    that its person has, by a credential that is gone by then. Raises RequestRefused with 401."""
+    async with nexus.app.database.transaction(principal.tenant_id, blocks_erasure=True) as tx:
+        try:
+            await require_valid(tx, principal, nexus.app.clock.now())
+        except Refused as error:
+            raise RequestRefused(401, str(error), CHALLENGE) from error
 
 
 async def _stream(
