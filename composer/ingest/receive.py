@@ -162,13 +162,16 @@ async def _accept_part(
 
 def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incoming]]:
     """The messages in parts, each of which begins where a room is made private or public: what was sent before is filed
-    under the privacy of that time."""
+    under the privacy of that time. A private thread begins one too, if its room was made private or public in the part
+    before: which of the two the room is decides where the thread belongs."""
     parts: list[list[Incoming]] = []
     known: dict[str, bool | None] = {}  # of each room of this part, as it is stated there
     for message in messages:
         stated = _stated_privacy(message.place)
         changes = any(said is not None and known.get(room, said) != said for room, said in stated.items())
-        if not parts or changes:
+        place = message.place
+        depends = place.kind is ConversationKind.THREAD and place.private and known.get(place.name) is not None
+        if not parts or changes or depends:
             parts.append([])
             known = {}
         parts[-1].append(message)

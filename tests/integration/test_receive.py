@@ -270,6 +270,47 @@ async def test_a_public_thread_shares_the_namespace_of_its_room_and_a_private_th
     assert [m.external_id for m in await receiver.log(open_thread.id)] == ["m2"]
 
 
+@pytest.mark.parametrize("known_as_public", [False, True])
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_private_thread_of_a_private_room_is_part_of_it(
+    receiver: Receiver, together: bool, known_as_public: bool
+) -> None:
+    """Also where the message that makes the room private comes with it, as after an outage or from a file."""
+    if known_as_public:
+        await receiver(said("m0", place=replace(GENERAL, private=False)))
+    secret = Place(ConversationKind.THREAD, "general", "t1", True)
+    messages = (said("m1", place=replace(GENERAL, private=True), minute=1), said("m2", place=secret, minute=2))
+    for batch in [messages] if together else [(each,) for each in messages]:
+        await receiver(*batch)
+    room = room_id(HERE, "general")
+    assert (await receiver.conversation(thread_id(room, "t1"))).namespace == f"room:{room}"
+
+
+async def test_a_private_thread_of_a_public_room_is_a_room_where_a_message_is_repeated_that_said_it_was_private(
+    receiver: Receiver,
+) -> None:
+    before, secret = (
+        said("m1", place=replace(GENERAL, private=True)),
+        Place(ConversationKind.THREAD, "general", "t1", True),
+    )
+    await receiver(before)
+    await receiver(said("m2", place=replace(GENERAL, private=False), minute=1))
+    await receiver(before, said("m3", place=secret, minute=2))
+    own = await receiver.conversation(room_id(HERE, "general/t1"))
+    assert (own.kind, own.private) == (ConversationKind.ROOM, True)
+
+
+@pytest.mark.parametrize("privacy", [None, False])
+async def test_a_private_thread_is_a_room_if_its_room_becomes_private_later(
+    receiver: Receiver, privacy: bool | None
+) -> None:
+    secret = Place(ConversationKind.THREAD, "general", "t2", True)
+    await receiver(said("m1", place=replace(GENERAL, private=privacy)))
+    await receiver(said("m2", place=secret, minute=1), said("m3", place=replace(GENERAL, private=True), minute=2))
+    own = await receiver.conversation(room_id(HERE, "general/t2"))
+    assert (own.kind, own.private) == (ConversationKind.ROOM, True)
+
+
 async def test_threads_follow_their_room_into_its_next_namespace(receiver: Receiver) -> None:
     thread = Place(ConversationKind.THREAD, "general", "t1")
     await receiver(said("m1", place=replace(GENERAL, private=True)), said("m2", place=thread))
