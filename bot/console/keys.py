@@ -62,7 +62,7 @@ async def create(
         return replace(made, entry=replace(made.entry, user_name=user.name))
 
 
-async def everyones(app: App) -> AsyncIterator[tuple[str, Sequence[StoredCredential]]]:
+async def credentials_by_tenant(app: App) -> AsyncIterator[tuple[str, Sequence[StoredCredential]]]:
     """The slug of each tenant that has any, with its keys, web sessions and logins."""
     for tenant, slug in await app.database.tenants():
         async with app.database.transaction(tenant, snapshot=True) as tx:

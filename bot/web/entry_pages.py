@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query
 from fastapi.responses import Response
-from pydantic_core import to_json
 
+from bot.web.json_answer import json_answer
 from bot.web.problems import RequestRefused
 from bot.web.shapes.entries import Kind, Names, entry_values, owners
 from bot.web.shapes.values import Moment
@@ -108,7 +108,7 @@ async def entries_page(
             "tokens": sum(each.tokens for each in counts),
             "hit_rate": await _hit_rate(tx, access, now),
         }
-    return Response(to_json(body), media_type="application/json")
+    return json_answer(body)
 
 
 async def _hit_rate(tx: Transaction, access: EntryAccess, now: datetime) -> float | None:

@@ -169,7 +169,9 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
     assert found.vendor is None
     assert Permission.ADMIN not in found.permissions
     listed = [
-        json.dumps(operator.as_json(key, at)) async for at, keys in operator.everyones(harness.app) for key in keys
+        json.dumps(operator.as_json(key, at))
+        async for at, keys in operator.credentials_by_tenant(harness.app)
+        for key in keys
     ]
     assert len(listed) == 1
     assert made.text[-64:] not in listed[0]

@@ -66,7 +66,7 @@ def keys_list(json_lines: Json = False) -> None:
 
     async def run(app: App) -> None:
         empty = True
-        async for tenant, found in work.everyones(app):
+        async for tenant, found in work.credentials_by_tenant(app):
             empty = False
             if json_lines:
                 for each in found:

@@ -95,20 +95,20 @@ class Relay(Response):
 
     async def _pass(self, send: Send) -> None:
         async with self._metered:
-            answer = await self._asked()
+            answer = await self._ask()
             try:
-                await self._passed_back(answer, send)
+                await self._pass_back(answer, send)
             finally:
                 await answer.aclose()
         if not self._call.failed:
             self._count()
         await self._ended(self._call)
 
-    async def _asked(self) -> httpx2.Response:
+    async def _ask(self) -> httpx2.Response:
         """The upstream's answer, of which the head has come. Raises RequestRefused."""
         sent = self._outgoing
         with refused_when_away(self._upstream):
-            answer = await self._sent(sent.body)
+            answer = await self._post(sent.body)
             if answer.status_code in (400, 422) and sent.without_usage is not None:
                 try:
                     self._refusal = await _whole(answer)
@@ -116,12 +116,12 @@ class Relay(Response):
                     await answer.aclose()
                 if b"stream_options" in self._refusal or b"include_usage" in self._refusal:
                     self._refusal = None  # so we can't know what it uses
-                    answer = await self._sent(sent.without_usage)
+                    answer = await self._post(sent.without_usage)
         if answer.status_code in (401, 403):
             logger.warning("gateway.refused_key", upstream=str(self._upstream.url), status=answer.status_code)
         return answer
 
-    async def _sent(self, body: bytes) -> httpx2.Response:
+    async def _post(self, body: bytes) -> httpx2.Response:
         sent = self._outgoing
         headers = sent_on(sent.headers, sent.credential, sent.hidden)
         request = self._upstreams.request(self._upstream, "POST", sent.path, headers, body)
@@ -134,7 +134,7 @@ class Relay(Response):
         self._call.is_waiting = False
         return answer
 
-    async def _passed_back(self, answer: httpx2.Response, send: Send) -> None:
+    async def _pass_back(self, answer: httpx2.Response, send: Send) -> None:
         is_error = answer.status_code >= 400
         body = None
         if is_error:

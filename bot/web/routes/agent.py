@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Path, Query, Response
-from pydantic_core import to_json
 
 from bot.web.call import Calling, InProject
 from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import WRITTEN, answer, write
@@ -92,7 +92,7 @@ async def team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Sn
 async def list_teams(call: Calling) -> Response:
     """The teams whose entries the tool may read."""
     async with call.reading() as (tx, access):
-        return Response(to_json(team_list(await teams.teams(tx, access))), media_type="application/json")
+        return json_answer(team_list(await teams.teams(tx, access)))
 
 
 @router.get(
@@ -109,4 +109,4 @@ async def list_projects(call: Calling) -> Response:
             for each in access.projects
             if readable_project(access, each.id) is not None
         ]
-    return Response(to_json({"items": items}), media_type="application/json")
+    return json_answer({"items": items})

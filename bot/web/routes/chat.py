@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
+from bot.web.json_answer import json_answer
 from bot.web.metering import metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
@@ -171,14 +172,14 @@ async def chat(
     ended = [turn_event async for turn_event in nexus.sessions.follow(question, is_valid)][-1]
     if ended.kind is EventKind.REVOKED:
         raise RequestRefused(401, REVOKED, {"WWW-Authenticate": "Bearer"})
-    return _json(_ended(question, ended))
+    return json_answer(_ended(question, ended))
 
 
 @router.get("/chat/turns/{turn}", response_model=Answer, responses=documented(404))
 async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response:
     """A turn of one's own sessions: the answer, once it is there."""
     owner = await _owner(nexus, principal)
-    return _json(_answer(await nexus.sessions.view(owner, turn)))
+    return json_answer(_answer(await nexus.sessions.view(owner, turn)))
 
 
 @router.get("/chat/sessions", response_model=Sessions, responses=documented(422))
@@ -193,7 +194,7 @@ async def get_sessions(
         Session(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
         for s in page.sessions
     ]
-    return _json(Sessions(items=found, next=page.cursor))
+    return json_answer(Sessions(items=found, next=page.cursor))
 
 
 @router.get("/episodes", response_model=Episodes, responses=documented(404, 422))
@@ -212,7 +213,7 @@ async def get_episodes(
     async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
         only = None if project is None else project_id(await owner.access(tx), project)
         page = await list_exchanges(tx, owner, agent=agent, session=session, project=only, limit=limit, before=cursor)
-    return _json(Episodes(items=[_episode(each) for each in page.exchanges], next=page.cursor))
+    return json_answer(Episodes(items=[_episode(each) for each in page.exchanges], next=page.cursor))
 
 
 @router.delete("/chat/session/{session:path}", response_model=Forgotten, responses=documented(404))
@@ -228,7 +229,7 @@ async def forget(
             made_in = project_id(await owner.access(tx), project)
     receipt = await nexus.sessions.forget(owner, agent, session, made_in)
     erased = {kind: count for kind, count in sorted(receipt.counts.items()) if count}
-    return _json(Forgotten(receipt=receipt.id or None, erased=erased, text=str(receipt)))
+    return json_answer(Forgotten(receipt=receipt.id or None, erased=erased, text=str(receipt)))
 
 
 async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
@@ -355,7 +356,3 @@ def _status(state: TurnState, *, failed: bool) -> TurnStatus:
     if state is TurnState.QUEUED:
         return TurnStatus.QUEUED
     return TurnStatus.FAILED if failed else TurnStatus.ANSWERED
-
-
-def _json(model: BaseModel) -> Response:
-    return Response(model.model_dump_json(), media_type="application/json")

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
-from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.shapes.entries import (
@@ -187,7 +187,7 @@ async def answer(
     headers = {"ETag": etag(entry.version)}
     if status == 201:
         headers["Location"] = _location(access, entry)
-    return Response(to_json(values), status, headers, media_type="application/json")
+    return json_answer(values, status, headers)
 
 
 def _location(access: EntryAccess, entry: Entry) -> str:

@@ -12,6 +12,7 @@ from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.credentials import credential_check
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
+from bot.web.json_answer import json_answer
 from bot.web.principal import KeyedRoute
 from bot.web.problems import documented, header
 from bot.web.router import Router
@@ -113,7 +114,7 @@ async def import_document(
     found, repeated = await call.once(make, again)
     headers = {REPLAYED: "true"} if repeated else None
     values = import_values(found, dry_run=dry_run or repeated)
-    return Response(to_json(values), headers=headers, media_type="application/json")
+    return json_answer(values, headers=headers)
 
 
 @router.get(

@@ -5,9 +5,9 @@ import uuid
 from typing import Any, Final
 
 from fastapi import Response
-from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.forgetting import (
@@ -94,7 +94,7 @@ async def list_pending(call: Calling, project: InProject = None) -> Response:
     async with call.reading(project) as (tx, access):
         found = await listing.pending(tx, access)
         projects = {each.id: each.slug for each in access.projects}
-    return Response(to_json(pending_values(found, projects)), media_type="application/json")
+    return json_answer(pending_values(found, projects))
 
 
 @router.post(
@@ -133,7 +133,7 @@ async def _forget_many(
 
     receipt, repeated = await call.once(make, again, project)
     headers = {REPLAYED: "true"} if repeated else None
-    return Response(to_json(receipt_values(receipt)), headers=headers, media_type="application/json")
+    return json_answer(receipt_values(receipt), headers=headers)
 
 
 async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
@@ -141,4 +141,4 @@ async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Resp
     async with call.writing(project) as (tx, access):
         receipt = await erase_entry(tx, access, home, id, call.now, key=key)
         call.erased.append(receipt)
-    return Response(to_json(receipt_values(receipt)), media_type="application/json")
+    return json_answer(receipt_values(receipt))

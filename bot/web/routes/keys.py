@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import to_json
 
 from bot.web.call import Calling, Event
 from bot.web.dependencies import Nexus
+from bot.web.json_answer import json_answer
 from bot.web.principal import Bearer
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -167,7 +167,7 @@ async def make_key(call: Calling, sent: KeyToMake) -> Response:
 
     made, _ = await call.once(make, again)
     values = _values(made.entry, call.principal.id) | {"key": made.text}
-    return Response(to_json(values), 201, media_type="application/json")
+    return json_answer(values, 201)
 
 
 @router.delete("/keys/{id}", summary="Revoke a key", status_code=204, responses=documented(401, 403, 404))

@@ -5,9 +5,9 @@ import uuid
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Response
-from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Calling, Event
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.shapes.forgetting import ReceiptAnswer, receipt_values
@@ -46,7 +46,7 @@ async def list_projects(call: Calling) -> Response:
     """The projects that the person is in, with their role."""
     async with call.reading() as (tx, access):
         found = await projects.own_projects(tx, access)
-    return _json({"items": [project_values(each) for each in found]})
+    return json_answer({"items": [project_values(each) for each in found]})
 
 
 @router.post("", summary="Make a project", response_class=Response, status_code=201, responses=_MADE)
@@ -62,14 +62,14 @@ async def create_project(call: Calling, sent: NewProject) -> Response:
 
     made, repeated = await call.once(make, again, managing=True)
     headers = {"Location": f"/v1/projects/{made.id}"} | ({REPLAYED: "true"} if repeated else {})
-    return _json(project_values(made), 201, headers)
+    return json_answer(project_values(made), 201, headers)
 
 
 @router.get("/{id}", summary="Get a project", response_class=Response, responses={200: {"model": OwnProject}, **_DONE})
 async def get_project(call: Calling, id: uuid.UUID) -> Response:
     """One of the person's projects."""
     async with call.reading() as (tx, access):
-        return _json(project_values(await projects.own_project(tx, access, id)))
+        return json_answer(project_values(await projects.own_project(tx, access, id)))
 
 
 @router.patch(
@@ -78,7 +78,7 @@ async def get_project(call: Calling, id: uuid.UUID) -> Response:
 async def rename_project(call: Calling, id: uuid.UUID, sent: ChangedProject) -> Response:
     """For its admins."""
     async with call.writing(managing=True) as (tx, access):
-        return _json(project_values(await projects.rename_over_api(tx, access, id, sent.name)))
+        return json_answer(project_values(await projects.rename_over_api(tx, access, id, sent.name)))
 
 
 @router.delete(
@@ -100,7 +100,7 @@ async def delete_project(
     async with call.writing(managing=True) as (tx, access):
         receipt = await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
         call.erased.append(receipt)
-    return _json(receipt_values(receipt))
+    return json_answer(receipt_values(receipt))
 
 
 @router.get(
@@ -112,7 +112,7 @@ async def delete_project(
 async def list_members(call: Calling, id: uuid.UUID) -> Response:
     """For its members."""
     async with call.reading() as (tx, access):
-        return _json(member_values(await members.list_members(tx, access, id)))
+        return json_answer(member_values(await members.list_members(tx, access, id)))
 
 
 @router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
@@ -127,7 +127,3 @@ async def remove_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the project's admins, and for oneself. The only admin can't leave."""
     async with call.writing(managing=True) as (tx, access):
         await members.remove_member_over_api(tx, access, id, user)
-
-
-def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(to_json(body), status, headers, media_type="application/json")

@@ -18,6 +18,7 @@ from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
+from bot.web.json_answer import json_answer
 from bot.web.metering import metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
@@ -164,7 +165,7 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
                 text += usage.add(part)
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
-    return Response(_result(asked, text, usage).model_dump_json(), media_type="application/json")
+    return json_answer(_result(asked, text, usage))
 
 
 @router.get("/agent/search", response_model=Result, tags=["agent"], responses=documented(403, 404, 422, 429))
@@ -193,7 +194,7 @@ async def search(
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
         metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
-    return Response(_result(asked, None, _Used()).model_dump_json(), media_type="application/json")
+    return json_answer(_result(asked, None, _Used()))
 
 
 async def _ask(nexus: WebState, principal: Principal, body: Question) -> _Asked:

@@ -4,10 +4,10 @@ import uuid
 from typing import Any, Final
 
 from fastapi import Response
-from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.conditions import VERSIONED
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import answer
@@ -45,7 +45,7 @@ _MADE: Final[dict[int | str, dict[str, Any]]] = {
 async def list_teams(call: Calling) -> Response:
     """The teams that the person is in, with their role."""
     async with call.reading() as (tx, access):
-        return _json(team_list(await teams.teams(tx, access)))
+        return json_answer(team_list(await teams.teams(tx, access)))
 
 
 @router.post("/v1/teams", summary="Create a team", response_class=Response, status_code=201, responses=_MADE)
@@ -57,7 +57,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
         return id, id
 
     id, repeated = await call.once(make, _still_there, managing=True)
-    return _json({"id": id}, 201, {REPLAYED: "true"} if repeated else {})
+    return json_answer({"id": id}, 201, {REPLAYED: "true"} if repeated else {})
 
 
 @router.get(
@@ -66,7 +66,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
 async def get_team(call: Calling, id: uuid.UUID) -> Response:
     """For its members."""
     async with call.reading() as (tx, access):
-        return _json(team_values(await teams.get(tx, access, id, call.now)))
+        return json_answer(team_values(await teams.get(tx, access, id, call.now)))
 
 
 @router.patch(
@@ -75,7 +75,7 @@ async def get_team(call: Calling, id: uuid.UUID) -> Response:
 async def rename_team(call: Calling, id: uuid.UUID, sent: ChangedTeam) -> Response:
     """For its admins."""
     async with call.writing(managing=True) as (tx, access):
-        return _json(team_values(await teams.rename(tx, access, id, sent.name, call.now)))
+        return json_answer(team_values(await teams.rename(tx, access, id, sent.name, call.now)))
 
 
 @router.delete("/v1/teams/{id}", summary="Delete a team", status_code=204, responses=_DONE)
@@ -97,7 +97,7 @@ async def list_members(call: Calling, id: uuid.UUID) -> Response:
     async with call.reading() as (tx, access):
         found = await teams.members(tx, access, id, call.now)
     items = [{"id": m.id, "names": list(m.names), "role": str(m.role), "joined_at": m.joined_at} for m in found]
-    return _json({"items": items})
+    return json_answer({"items": items})
 
 
 @router.patch("/v1/teams/{id}/members/{user}", summary="Set what a member may do", status_code=204, responses=_DONE)
@@ -149,7 +149,7 @@ async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
         return made
 
     made, repeated = await call.once(make, again, managing=True)
-    return _json({"id": made}, 201, {REPLAYED: "true"} if repeated else {})
+    return json_answer({"id": made}, 201, {REPLAYED: "true"} if repeated else {})
 
 
 @router.get(
@@ -162,7 +162,7 @@ async def list_invitees(call: Calling, id: uuid.UUID) -> Response:
     """Those that are open, for the team's admins."""
     async with call.reading() as (tx, access):
         found = await teams.invitees(tx, access, id, call.now)
-    return _json({"items": [invitee_values(each) for each in found]})
+    return json_answer({"items": [invitee_values(each) for each in found]})
 
 
 @router.delete("/v1/teams/{id}/invites/{invite}", summary="End an invitation", status_code=204, responses=_DONE)
@@ -190,7 +190,7 @@ async def list_invites(call: Calling) -> Response:
         }
         for i in found
     ]
-    return _json({"items": items})
+    return json_answer({"items": items})
 
 
 @router.post("/v1/teams/{id}/accept", summary="Accept an invitation", status_code=204, responses=_DONE)
@@ -211,7 +211,3 @@ async def _still_there(tx: Transaction, access: EntryAccess, event: Event, id: u
     if id not in access.teams:
         raise NotFound(UNKNOWN_TEAM)
     return id
-
-
-def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(to_json(body), status, headers, media_type="application/json")
