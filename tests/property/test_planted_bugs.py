@@ -433,7 +433,7 @@ BUGS: Final = (
     Bug("a history brings private words into a room", _nothing_in_a_history_is_private, {REFERENCE: 600_046}),
     Bug(
         "a history opens the rooms of which it says nothing",
-        lambda patch: patch.setattr(history, "closed", lambda lines, rooms: list(lines)),
+        lambda patch: patch.setattr(history, "with_private_rooms", lambda lines, rooms: list(lines)),
         {REFERENCE: 600_574, TWINS: 600_499},
     ),
     Bug(
