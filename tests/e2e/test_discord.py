@@ -13,7 +13,7 @@ from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, on_discord, up
-from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
+from tests.support.discord.model import Channel, Guild, Permission, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
@@ -394,24 +394,20 @@ async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
     keeper = await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS)
     await server.set_roles(guild, ada, keeper)
     bob = await server.add_member(guild, "Bob", keeper)
-
-    async def answered(interaction: Interaction) -> Posted:
-        await server.until(lambda: interaction.original and interaction.original.content)
-        assert interaction.original is not None
-        return interaction.original
-
-    await answered(await server.invoke("nexus project create", room, ada, name="apollo"))
-    refused = await answered(await server.invoke("nexus project assign", room, bob, name="apollo"))
+    await server.answer_to(await server.invoke("nexus project create", room, ada, name="apollo"))
+    refused = await server.answer_to(await server.invoke("nexus project assign", room, bob, name="apollo"))
     assert refused.content == "There is no project 'apollo' here."
-    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    shown = await server.answer_to(await server.invoke("nexus project assign", room, ada, name="apollo"))
     assert "can then recall what apollo remembers" in shown.content
     button = shown.components[0]["components"][0]["custom_id"]
-    listed = await answered(await server.invoke("nexus project list", room, ada))
+    listed = await server.answer_to(await server.invoke("nexus project list", room, ada))
     assert "rooms: none" in listed.content, "it was only shown"
-    assert "another person's" in (await answered(await server.click(shown, button, bob))).content
-    assert "To undo: /nexus project unassign" in (await answered(await server.click(shown, button, ada))).content
-    assert (await answered(await server.click(shown, button, ada))).content == USED
-    listed = await answered(await server.invoke("nexus project list", room, ada))
+    assert "another person's" in (await server.answer_to(await server.click(shown, button, bob))).content
+    assert (
+        "To undo: /nexus project unassign" in (await server.answer_to(await server.click(shown, button, ada))).content
+    )
+    assert (await server.answer_to(await server.click(shown, button, ada))).content == USED
+    listed = await server.answer_to(await server.invoke("nexus project list", room, ada))
     assert "rooms: none" not in listed.content
 
 
@@ -419,17 +415,11 @@ async def test_of_two_presses_at_once_one_counts(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
-
-    async def answered(interaction: Interaction) -> Posted:
-        await server.until(lambda: interaction.original and interaction.original.content)
-        assert interaction.original is not None
-        return interaction.original
-
-    await answered(await server.invoke("nexus project create", room, ada, name="apollo"))
-    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    await server.answer_to(await server.invoke("nexus project create", room, ada, name="apollo"))
+    shown = await server.answer_to(await server.invoke("nexus project assign", room, ada, name="apollo"))
     button = shown.components[0]["components"][0]["custom_id"]
     both = await asyncio.gather(*(server.click(shown, button, ada) for _ in range(2)))
-    texts = sorted([(await answered(interaction)).content for interaction in both], key=USED.__eq__)
+    texts = sorted([(await server.answer_to(interaction)).content for interaction in both], key=USED.__eq__)
     assert "To undo: /nexus project unassign" in texts[0]
     assert texts[1] == USED
 
@@ -439,40 +429,31 @@ async def test_pooling_a_private_channel_is_confirmed_as_it_was_asked(
 ) -> None:
     await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
     staff = await server.add_channel(guild, "staff", only=[ada])
-
-    async def answered(interaction: Interaction) -> str:
-        await server.until(lambda: interaction.original and interaction.original.content)
-        assert interaction.original is not None
-        return interaction.original.content
-
-    await answered(await server.invoke("nexus project create", staff, ada, name="apollo"))
+    await server.answer_to(await server.invoke("nexus project create", staff, ada, name="apollo"))
     asked = await server.invoke("nexus project assign", staff, ada, name="apollo", pool=True)
-    assert "recall all that is said in this private room" in await answered(asked)
+    assert "recall all that is said in this private room" in (await server.answer_to(asked)).content
     assert asked.original is not None
     button = asked.original.components[0]["components"][0]["custom_id"]
-    assert "and everyone in apollo what is said here" in await answered(await server.click(asked.original, button, ada))
-    await answered(await server.invoke("nexus project unassign", staff, ada, yes=True))
+    assert (
+        "and everyone in apollo what is said here"
+        in (await server.answer_to(await server.click(asked.original, button, ada))).content
+    )
+    await server.answer_to(await server.invoke("nexus project unassign", staff, ada, yes=True))
     both = await server.invoke("nexus project assign", staff, ada, name="apollo", pool=True, yes=True)
-    assert "and everyone in apollo what is said here" in await answered(both)
+    assert "and everyone in apollo what is said here" in (await server.answer_to(both)).content
 
 
 async def test_a_button_does_not_confirm_what_has_changed_since_it_was_shown(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
-
-    async def answered(interaction: Interaction) -> Posted:
-        await server.until(lambda: interaction.original and interaction.original.content)
-        assert interaction.original is not None
-        return interaction.original
-
     for name in ("apollo", "gemini"):
-        await answered(await server.invoke("nexus project create", room, ada, name=name))
-    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
-    await answered(await server.invoke("nexus project assign", room, ada, name="gemini", yes=True))
-    again = await answered(await server.click(shown, shown.components[0]["components"][0]["custom_id"], ada))
+        await server.answer_to(await server.invoke("nexus project create", room, ada, name=name))
+    shown = await server.answer_to(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    await server.answer_to(await server.invoke("nexus project assign", room, ada, name="gemini", yes=True))
+    again = await server.answer_to(await server.click(shown, shown.components[0]["components"][0]["custom_id"], ada))
     assert "nobody in gemini recalls" in again.content, "the room would now leave gemini, which was not shown"
-    listed = await answered(await server.invoke("nexus project list", room, ada))
+    listed = await server.answer_to(await server.invoke("nexus project list", room, ada))
     assert "apollo  your role: admin; 1 member; rooms: none" in listed.content
 
 

@@ -19,8 +19,7 @@ from composer.repositories.deliveries import Destination
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up
-from tests.support.discord.model import Channel, Event, Guild, Interaction, User
-from tests.support.discord.model import Message as Posted
+from tests.support.discord.model import Channel, Event, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
@@ -427,15 +426,10 @@ async def test_an_answer_is_seen_once_although_nexus_died_while_posting(
 async def test_a_button_that_an_earlier_process_showed_is_refused_with_a_sentence(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async def answered(interaction: Interaction) -> Posted:
-        await server.until(lambda: interaction.original and interaction.original.content)
-        assert interaction.original is not None
-        return interaction.original
-
     async with on_discord(settings, server, guild):
         await server.post(room, ada, "hello")
-        shown = await answered(await server.invoke("nexus forget", room, ada, what="everything"))
+        shown = await server.answer_to(await server.invoke("nexus forget", room, ada, what="everything"))
     async with on_discord(settings, server, guild):
         button = shown.components[0]["components"][0]["custom_id"]
-        pressed = await answered(await server.click(shown, button, ada))
+        pressed = await server.answer_to(await server.click(shown, button, ada))
     assert pressed.content == EXPIRED

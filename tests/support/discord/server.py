@@ -323,6 +323,12 @@ class DiscordServer:
         data = {"custom_id": custom_id, "component_type": 2}
         return self._interact(3, message.channel, user, data, message)
 
+    async def answer_to(self, interaction: Interaction) -> Message:
+        """The message that an interaction was answered with, once it has a text."""
+        await self.until(lambda: interaction.original and interaction.original.content)
+        assert interaction.original is not None
+        return interaction.original
+
     async def submit(self, asked: Interaction, **values: str) -> Interaction:
         """Fill in and send the modal that an interaction was answered with."""
         assert asked.modal
