@@ -41,6 +41,7 @@ BACKOFF: Final = Backoff(first_seconds=0.3)
 MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
 PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
+FORGOTTEN_TITLE: Final = "Forgotten"  # Slack takes no empty one
 _CANNOT_BE_EDITED: Final = frozenset(
     {"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"}
 )
@@ -66,7 +67,7 @@ class SlackOutbox:
         self._posted = posted
         self._backoff = backoff
         self._edit_interval = edit_interval
-        self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED)  # by question
+        self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED)  # by message
         self._fresh = FirstAttempts()
         self._incomplete: set[str] = set()  # turns whose answers are still coming in
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
@@ -170,16 +171,20 @@ class SlackOutbox:
         channel = await self._directory.dm(to.user or "")
         if not to.message:
             return Location(channel, None)
-        question = (channel, to.message)
-        if question not in self._threads:
+        return Location(channel, await self._thread_in_pane(channel, to.message))
+
+    async def _thread_in_pane(self, channel: str, ts: str) -> str | None:
+        """The conversation of the agent's pane, in a DM, that a message is in."""
+        message = (channel, ts)
+        if message not in self._threads:
             try:
-                page = await self._slack.call("conversations.replies", channel=channel, ts=to.message, limit=1)
-                threads = [m.get("thread_ts") for m in page["messages"] if m["ts"] == to.message]
+                page = await self._slack.call("conversations.replies", channel=channel, ts=ts, limit=1)
+                threads = [m.get("thread_ts") for m in page["messages"] if m["ts"] == ts]
             except SlackRefused:
                 threads = []
-            inside = [str(thread) for thread in threads if thread not in (None, to.message)]
-            self._threads[question] = inside[0] if inside else None
-        return Location(channel, self._threads[question])
+            inside = [str(thread) for thread in threads if thread not in (None, ts)]
+            self._threads[message] = inside[0] if inside else None
+        return self._threads[message]
 
     def _has_begun(self, key: str) -> bool:
         return key in self._posting or key in self._known
@@ -209,6 +214,21 @@ class SlackOutbox:
         elif not await self._streams.extend(message, new):
             key = await self._streams.stop(message)
             await self._update(location, message, new, metadata=message_metadata(key))
+        if text == RETRACTED and to.kind is ConversationKind.DM:
+            await self._forget_title(location, message)
+
+    async def _forget_title(self, location: Location, message: str) -> None:
+        """Take a question out of the title of its conversation in the agent's pane."""
+        thread = location.thread or await self._thread_in_pane(location.channel, message)
+        if thread is not None:
+            await self.set_title(location.channel, thread, FORGOTTEN_TITLE)
+
+    async def set_title(self, channel: str, thread: str, title: str) -> None:
+        """Set the title of a conversation in the agent's pane."""
+        try:
+            await self._slack.call("assistant.threads.setTitle", channel_id=channel, thread_ts=thread, title=title)
+        except NexusError as error:
+            logger.info("slack.title_not_set", error=str(error))
 
     async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:
         """Set the text of a message. Does nothing if it was deleted or cannot be edited any more."""

@@ -83,6 +83,27 @@ async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_statu
         assert office.slack.calls_of("assistant.threads.setStatus")
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(office: Office, restarted: bool) -> None:
+    titles = lambda: [call.args for call in office.slack.calls_of("assistant.threads.setTitle")]  # noqa: E731
+    async with office.socket() as running:
+        thread = await office.slack.start_assistant_thread(office.team, office.bob)
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.settled()
+        asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
+        await office.answered(1, im)
+        await running.settle()
+        if not restarted:
+            await office.slack.delete(im, asked)
+            await office.slack.wait_for(lambda: len(titles()) == 2)
+    if restarted:
+        await office.slack.delete(im, asked)
+        async with office.socket():
+            await office.slack.wait_for(lambda: len(titles()) == 2)
+    assert [title["title"] for title in titles()] == ["plan the offsite", "Forgotten"]
+    assert [title["thread_ts"] for title in titles()] == [thread, thread]
+
+
 async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.alice, "shall we use Rust?")
