@@ -85,7 +85,9 @@ async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_statu
 
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(office: Office, restarted: bool) -> None:
-    titles = lambda: [call.args for call in office.slack.calls_of("assistant.threads.setTitle")]  # noqa: E731
+    def titles() -> list[Any]:
+        return [call.args for call in office.slack.calls_of("assistant.threads.setTitle")]
+
     async with office.socket() as running:
         thread = await office.slack.start_assistant_thread(office.team, office.bob)
         im = await office.slack.add_im(office.team, office.bob)
