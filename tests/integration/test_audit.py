@@ -586,7 +586,7 @@ async def test_a_stored_prompt_expires_and_why_says_so(settings: Settings, owner
         for asked in ("/nexus why", "/nexus why later"):
             with pytest.raises(NotFound, match="its prompt has expired"):
                 await harness.command(ALICE, asked, room="general")
-        with pytest.raises(NotFound, match="no answer to you here"):
+        with pytest.raises(NotFound, match="got no answer here"):
             await harness.command(BOB, "/nexus why later", room="general")
     assert await owner.fetchval("SELECT count(*) FROM turns WHERE prompt IS NOT NULL") == 0
 
