@@ -108,7 +108,7 @@ async def test_no_cached_view_shows_what_was_erased_while_the_cache_did_not_answ
     async def fail(*_: object) -> None:
         raise Unavailable("The cache does not answer.")
 
-    monkeypatch.setattr(RedisWorkingCache, "drop", fail)
+    monkeypatch.setattr(RedisWorkingCache, "erase", fail)
     await harness.command("alice", "/nexus forget zqvault --yes", dm="nexus")
     assert await answers(harness, **attic) == [RETRACTED]
     shown = (await harness.compose("zoe", "hello", **ROOM)).prompt.as_text()

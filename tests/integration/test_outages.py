@@ -189,7 +189,7 @@ async def test_a_hanging_cache_times_out_and_serves_nothing_stale_afterwards(
     assert "said otherwise" in str(expected)
 
 
-@pytest.mark.parametrize("lost", ["append", "replace", "drop"])
+@pytest.mark.parametrize("lost", ["append", "replace", "drop", "erase"])
 async def test_a_lost_cache_write_never_shows_a_stale_view(
     harness: AppHarness, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
