@@ -432,8 +432,14 @@ class SlackAdapter:
         self.outbox.note_question(message.channel, message.ts, message.thread)
         thread = message.thread
         if is_question and thread is not None and self._untitled.pop((message.channel, thread), False):
-            title = " ".join(plain(message.text, {}).split())[:MAX_TITLE_CHARS]
-            self._tasks.start(self.outbox.set_title(message.channel, thread, title))
+            self._tasks.start(self._set_title(message.channel, thread, message.text))
+
+    async def _set_title(self, channel: str, thread: str, text: str) -> None:
+        title = " ".join(plain(text, {}).split())[:MAX_TITLE_CHARS]
+        try:
+            await self.outbox.set_title(channel, thread, title)
+        except NexusError as error:
+            logger.info("slack.title_not_set", error=str(error))
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

@@ -224,10 +224,11 @@ class SlackOutbox:
             await self.set_title(location.channel, thread, FORGOTTEN_TITLE)
 
     async def set_title(self, channel: str, thread: str, title: str) -> None:
-        """Set the title of a conversation in the agent's pane."""
+        """Set the title of a conversation in the agent's pane, if Slack takes one. Raises Unavailable: a title that is
+        to be forgotten is tried again with its answer."""
         try:
             await self._slack.call("assistant.threads.setTitle", channel_id=channel, thread_ts=thread, title=title)
-        except NexusError as error:
+        except SlackRefused as error:
             logger.info("slack.title_not_set", error=str(error))
 
     async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:

@@ -97,8 +97,8 @@ UPDATE turns SET state = 'sent', sent_at = :now WHERE tenant_id = :tenant_id AND
 -- name: turn_delivered
 -- Record that an answer was sent with this text (NULL: it is a failure), unless its reply has another text by now. Returns
 -- that other text, whether there is a reply, and whether it was recorded; no row when the turn is gone. The text that was
--- sent is not returned: the driver keeps what a connection received last. It sets its tenant itself, as api_key_find does. Only a plan that reads the turn to update first would find none to update: then
--- nothing is recorded.
+-- sent is not returned: the driver keeps what a connection received last. It sets its tenant itself, as api_key_find does. Only a
+-- plan that reads the turn to update first would find none to update: then nothing is recorded.
 WITH found AS MATERIALIZED (
     SELECT turn.*
     FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within

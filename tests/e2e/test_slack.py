@@ -106,6 +106,26 @@ async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(of
     assert [title["thread_ts"] for title in titles()] == [thread, thread]
 
 
+async def test_a_title_is_forgotten_once_slack_takes_it_again(office: Office) -> None:
+    def tried() -> list[int]:
+        calls = office.slack.calls_of("assistant.threads.setTitle")
+        return [call.status for call in calls if call.args["title"] == "Forgotten"]
+
+    async with office.socket() as running:
+        thread = await office.slack.start_assistant_thread(office.team, office.bob)
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.settled()
+        asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
+        await office.answered(1, im)
+        await running.settle()
+        office.slack.fail("assistant.threads.setTitle", times=50)
+        await office.slack.delete(im, asked)
+        await office.slack.wait_for(lambda: bool(tried()))
+    office.slack.routes.faults.clear()
+    async with office.socket():
+        await office.slack.wait_for(lambda: 200 in tried())
+
+
 async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.alice, "shall we use Rust?")
