@@ -15,24 +15,26 @@ the answer, or when the platform has refused it permanently. When the process en
 beside it, goes on from the state that the turn has reached.
 
 What an agent posts on its own initiative, such as a reminder, is a turn too. It is stored as ANSWERED, and only
-delivered here. One message, which is the text to post, stands for both its question and its reply.
+delivered here. It has no question: the text to post is a message by the agent, and the turn names that message as its
+question and as its reply.
 
 Between the question and the delivery, people may take back what the answer is made of:
 
-- What is *erased* is gone. If the question or the reply is erased before the turn is SENT, the turn is *withdrawn*:
-  nobody sees its answer any more; a QUEUED turn is deleted with its question. If the question is erased later, the
-  reply is retracted; if the reply is erased later, so is its post. But the reply to somebody who has opted out stays
-  when Nexus itself erases their question, which it does soon after the delivery.
+- What is *erased* is gone. Words that an edit takes out of a message are erased words, too.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
-  the log and where it was shown. This is done when a source of the reply is erased.
-- A private room may be *opened*: made public. The answer to what was asked before that would show what only the members
-  of the room may read. So the asker gets the sentence ROOM_OPENED, as a failure. If a reply is stored by then, it stays
-  in the log as a message of the private room, which nobody is shown in the opened one. What an agent posts on its own
-  initiative is withdrawn.
+  the log and where it was shown. This is done when its question, or a source that it drew on or repeats, is erased.
+- A turn is *withdrawn* if its question or its reply is erased before the turn is SENT: nobody is to see its answer any
+  more, and the turn becomes SENT without one. While the turn is QUEUED, it is deleted with its question instead.
+- If the reply is erased after the turn is SENT, its post is deleted. If the question is, the reply is retracted; but
+  not where Nexus itself erases the question of somebody who has opted out, which it does soon after the delivery.
+- A private room may be *opened*: made public. A reply to what was asked before that would show to everybody what only
+  the room's members may read. So the asker gets the sentence ROOM_OPENED, as a failure. A reply that is stored already
+  stays in the log, marked as said while the room was private: nobody is shown it any more. What an agent posts on its
+  own initiative is withdrawn.
 
 Until the answer is whole, people see the pieces of it that the model has written. These are hidden once anything that
 the answer is made of is erased or edited, or the room is opened (`Drafter.may_show`). The whole answer is judged when
-it is stored: it is retracted if it drew on words that are gone.
+it is stored: it is retracted if it drew on a source that was erased or edited meanwhile.
 """
 
 from dataclasses import replace
@@ -129,9 +131,10 @@ class Responder:
     async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
         """Deliver an answer and mark its turn as sent; returns how the turn ended.
 
-        A reply that is retracted while it is delivered is delivered once more, with the notice as its text. Once the
-        turn is SENT, whatever erases or retracts something also removes or replaces what was posted. An answer that the
-        platform is receiving while the room is opened is not stopped.
+        A reply that is retracted while it is delivered is delivered once more, with the notice as its text; until that
+        is done, the turn is not SENT. For a failure, such as ROOM_OPENED, the text of a stored reply does not matter.
+        Once the turn is SENT, whatever erases or retracts something also removes or replaces what was posted. An answer
+        that the platform is receiving just when the room is opened is not stopped, and stays posted.
         """
         turn = answer.turn
         while True:
@@ -140,13 +143,13 @@ class Responder:
             except Refused as error:  # the platform will never take it
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
-                    await tx.turns.mark_refused(turn.id, str(error))
+                    await tx.turns.mark_refused(turn.id, str(error))  # and as SENT
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
             found = await self._answers.mark_delivered(answer)
-            # Where ERASED is returned, the post is removed too: the adapter stores the post's id, which the erasure
+            # In both cases of ERASED the post is removed as well: the adapter stores the post's id, which the erasure
             # finds; if the erasure came first, the adapter sees that and removes the post itself.
-            if found is None:  # the conversation was erased
+            if found is None:  # the turn was erased, with its whole conversation
                 return TurnOutcome.ERASED
             if found.other_text is None:
                 if answer.failed:
