@@ -86,6 +86,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whatever a shell set in the background: programs would inherit it. With Python's own handler, asyncio would put
     # its own in its place for each test and each fixture, and describe it with its task to find out which it is.
     signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: the run goes on without a terminal, as it is to
+        signal.signal(signal.SIGHUP, _go_on)
     # The workers import the same hundreds of files. Without compiled ones, each takes five seconds to compile them all.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -122,6 +124,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
+
+
+def _go_on(number: int, frame: object) -> None:
+    """Ignore a signal. A program that is started does not inherit this, as it would SIG_IGN."""
 
 
 RUN = pytest.StashKey[Path]()
