@@ -15,7 +15,7 @@ from bot.slack.signed_http import SlackHttp
 from bot.web.connected import Connected
 from bot.web.metrics import Metrics
 from composer.app import App
-from composer.errors import BadInput
+from composer.errors import BadInput, Unavailable, for_operator
 from composer.settings import Settings
 
 logger = structlog.get_logger()
@@ -63,6 +63,7 @@ async def serve(
         running, port = await _open(app, adapters, stack, metrics)
         await app.turns.adopt()
         await app.voice_notes.adopt(app.turns.served)
+        await _check_cache(app, say)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
         beside: list[Run] = [lambda: due_posts.run(app)] if running or port else []
@@ -80,6 +81,14 @@ async def serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _check_cache(app: App, say: Callable[[str], None]) -> None:
+    """Say so when the cache is down, which stops nothing."""
+    try:
+        await app.cache.ping()
+    except Unavailable as error:
+        say(f"{for_operator(error)} Until then every view is read from PostgreSQL, which is slower; nothing is lost.")
 
 
 async def _open(

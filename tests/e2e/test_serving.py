@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,25 @@ def test_the_program_serves_until_a_signal_stops_it(tmp_path: Path, stop: signal
     assert program.wait(60) == 0
     assert "Stopping: waiting up to" in rest
     assert "{" not in rest
+
+
+def test_a_cache_that_does_not_answer_is_named_at_the_start_and_stops_nothing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # free once this is closed
+        port = taken.getsockname()[1]
+    program = Program(
+        tmp_path, {"NEXUS_HOME": str(tmp_path / "home"), "NEXUS_REDIS_URL": f"redis://user:hidden@127.0.0.1:{port}"}
+    )
+    with subprocess.Popen([*NEXUS, "run"], env=program.environment, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        output = [running.stderr.readline(), running.stderr.readline()]
+        running.send_signal(signal.SIGTERM)
+        rest = running.stderr.read()
+    assert running.returncode == 0
+    assert f"The working cache at 127.0.0.1:{port} does not answer" in output[0]
+    assert "nothing is lost" in output[0]
+    assert "Nexus is running" in output[1]
+    assert "hidden" not in "".join(output) + rest
 
 
 @pytest.fixture
