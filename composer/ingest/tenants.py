@@ -11,7 +11,7 @@ from composer.ports.models import WorkKind
 from composer.repositories.database import Database
 from composer.repositories.operations import Operation
 from composer.settings import AgentSettings, BudgetSettings, PlanSettings, Settings
-from composer.usage.budgets import Budget, Period
+from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.plans import Plan
 from composer.usage.prices import Price, Prices
 from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
@@ -103,7 +103,7 @@ class TenantDirectory:
         slug, plan = self._slugs.get(tenant), self.plan(tenant)
         found = tuple(configured_budget(each) for each in self._settings.budgets if each.tenant in (None, slug))
         of_plan = None if plan is None else plan.tokens
-        return found if of_plan is None else (*found, Budget(Period.MONTH, of_plan))
+        return found if of_plan is None else (*found, Budget(BudgetPeriod.MONTH, of_plan))
 
     def plan(self, tenant: uuid.UUID) -> Plan | None:
         """The plan of a tenant, as configured; None where nothing is limited."""
@@ -118,7 +118,7 @@ class TenantDirectory:
 def configured_budget(entry: BudgetSettings) -> Budget:
     """A budget of nexus.toml."""
     kind = WorkKind(entry.kind) if entry.kind else None
-    return Budget(Period(entry.per), entry.tokens, entry.money, kind, entry.agent)
+    return Budget(BudgetPeriod(entry.per), entry.tokens, entry.money, kind, entry.agent)
 
 
 def configured_plan(name: str, entry: PlanSettings) -> Plan:

@@ -14,8 +14,9 @@ from composer.repositories.reminders import Position
 from composer.repositories.scheduled import PostKind
 from composer.scheduled.due_posts import NotYet
 from composer.scheduled.posts import Post, store_post
-from composer.summaries.periods import Period, day_of, week_of
+from composer.summaries.periods import day_of, week_of
 from composer.text.dates.repeats import EVERY_DAY, MONDAY, Repeat
+from composer.text.dates.vocabulary import Period
 
 # For summaries that the jobs have not written, since the first look at a period; then what there is is posted.
 MAX_WAIT: Final = timedelta(hours=6)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
-SESSION_PAUSE: Final = timedelta(hours=1)  # without a message, after which a session is over
+from composer.text.dates.vocabulary import Period
 
-Period = tuple[datetime, datetime]
+SESSION_PAUSE: Final = timedelta(hours=1)  # without a message, after which a session is over
 
 
 def day_of(at: datetime, zone: tzinfo) -> Period:
@@ -25,9 +25,9 @@ def week_of(at: datetime, zone: tzinfo) -> Period:
     return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
 
 
-def activity_sessions(times: Sequence[datetime]) -> list[Period]:
+def activity_sessions(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
     """Split message times (oldest first) into sessions without a SESSION_PAUSE: the first and last time of each."""
-    found: list[Period] = []
+    found: list[tuple[datetime, datetime]] = []
     for at in times:
         if found and at - found[-1][1] < SESSION_PAUSE:
             found[-1] = (found[-1][0], at)

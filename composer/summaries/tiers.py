@@ -21,8 +21,9 @@ from composer.ports.models import Account, Tokenizer, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
-from composer.summaries.periods import SESSION_PAUSE, Period, activity_sessions, day_of, week_of
+from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
+from composer.text.dates.vocabulary import Period
 from composer.text.terms import terms
 from composer.text.work import COUNTED_PER_READ, off_loop
 

@@ -13,19 +13,20 @@ from composer.text.counts import counted
 from composer.usage.prices import Prices
 
 
-class Period(StrEnum):
-    """How long a budget is for. It begins anew at midnight, or on the first of the month, in the tenant's time zone."""
+class BudgetPeriod(StrEnum):
+    """How long a budget or a quota is for. It begins anew at midnight, or on the first of the month, in the time zone
+    of the tenant."""
 
     DAY = "day"
     MONTH = "month"
 
     def start(self, today: date) -> date:
         """The first day of the period that today is in."""
-        return today if self is Period.DAY else today.replace(day=1)
+        return today if self is BudgetPeriod.DAY else today.replace(day=1)
 
     def end(self, today: date) -> date:
         """The first day of the next period."""
-        if self is Period.DAY:
+        if self is BudgetPeriod.DAY:
             return today + timedelta(days=1)
         return (today.replace(day=1) + timedelta(days=31)).replace(day=1)
 
@@ -34,7 +35,7 @@ class Period(StrEnum):
 class Budget:
     """How much a tenant may use in each period: of a kind of work and by an agent (its slug), where these are set."""
 
-    period: Period
+    period: BudgetPeriod
     tokens: int | None = None
     money: Decimal | None = None
     kind: WorkKind | None = None
@@ -106,4 +107,4 @@ def first_exceeded(
 
 
 def _within(budget: Budget, spent: Spent) -> bool:
-    return budget.counts(spent.kind, spent.agent) and (spent.today or budget.period is Period.MONTH)
+    return budget.counts(spent.kind, spent.agent) and (spent.today or budget.period is BudgetPeriod.MONTH)

@@ -19,14 +19,17 @@ from composer.ports.models import Account, WorkKind
 from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
 from composer.repositories.usage import NOT_ERASED, Amount, ErasureCount, Figures, LedgerKey, Spent
-from composer.usage.budgets import Budget, Period, first_exceeded
+from composer.usage.budgets import Budget, BudgetPeriod, first_exceeded
 from composer.usage.prices import Prices
 
 logger = structlog.get_logger()
 
 RESERVATION_LIFETIME: Final = timedelta(hours=1)  # of a reservation, should its process die before the call ends
 
-_WHEN: Final = {Period.DAY: ("today", "tomorrow"), Period.MONTH: ("this month", "on the first of the next month")}
+_WHEN: Final = {
+    BudgetPeriod.DAY: ("today", "tomorrow"),
+    BudgetPeriod.MONTH: ("this month", "on the first of the next month"),
+}
 
 
 @dataclass(frozen=True, slots=True)

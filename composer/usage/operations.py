@@ -21,7 +21,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.operations import Operation, OperationCount
-from composer.usage.budgets import Period
+from composer.usage.budgets import BudgetPeriod
 from composer.usage.plans import Plan, QuotaState, states
 
 logger = structlog.get_logger()
@@ -97,7 +97,7 @@ class OperationMeter:
 
     def month(self, tenant: uuid.UUID) -> date:
         """The first day of the month that it is in a tenant's time zone."""
-        return Period.MONTH.start(self._clock.now().astimezone(self._zone(tenant)).date())
+        return BudgetPeriod.MONTH.start(self._clock.now().astimezone(self._zone(tenant)).date())
 
     async def state(self, tenant: uuid.UUID, operation: Operation) -> QuotaState | None:
         """How much of the quota for an operation is used, as far as this process knows: what others did within the last
@@ -113,12 +113,12 @@ class OperationMeter:
                 totals = self._totals[tenant] = _Totals(month, now, await tx.operations.used(month))
         waiting = (each for each in (self._waiting.get(tenant), self._storing.get(tenant)) if each is not None)
         used = totals.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
-        return QuotaState(operation.value, used, most, Period.MONTH.end(month))
+        return QuotaState(operation.value, used, most, BudgetPeriod.MONTH.end(month))
 
     def seconds_left(self, tenant: uuid.UUID) -> int:
         """The seconds until the tenant's next month."""
         zone = self._zone(tenant)
-        then = datetime.combine(Period.MONTH.end(self.month(tenant)), datetime.min.time(), zone)
+        then = datetime.combine(BudgetPeriod.MONTH.end(self.month(tenant)), datetime.min.time(), zone)
         return max(1, round((then - self._clock.now()).total_seconds()))
 
     async def admit(self, tenant: uuid.UUID, operation: Operation) -> QuotaState | None:
@@ -138,7 +138,7 @@ class OperationMeter:
         await tx.operations.lock()
         month = self.month(tenant)
         used = (await tx.operations.used(month)).get(operation, 0)
-        QuotaState(operation.value, used, most, Period.MONTH.end(month)).require_capacity(
+        QuotaState(operation.value, used, most, BudgetPeriod.MONTH.end(month)).require_capacity(
             times, self.seconds_left(tenant)
         )
 
@@ -157,7 +157,7 @@ class OperationMeter:
         entries = 0 if plan.entries is None else await tx.operations.entries()
         spent = [] if plan.tokens is None else await tx.usage.spent(today)
         tokens = sum(each.amount.tokens for each in spent if each.kind is not WorkKind.PROBE)
-        return states(plan, await tx.operations.used(month), entries, tokens, Period.MONTH.end(month))
+        return states(plan, await tx.operations.used(month), entries, tokens, BudgetPeriod.MONTH.end(month))
 
     async def note_nearly_used_up(self, tenant: uuid.UUID) -> int:
         """Note for each admin which quotas are nearly used up, once in a month; returns how many notices are new."""

@@ -25,7 +25,7 @@ from composer.repositories.usage import NOBODY, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.tokens import tokenizer_for
-from composer.usage.budgets import Budget, Period
+from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.prices import Prices
@@ -260,7 +260,7 @@ class Gate:
 
 async def test_a_call_that_is_running_counts_with_the_most_that_it_may_use(harness: AppHarness) -> None:
     tenant, gate = harness.workspace().tenant_id, Gate()
-    rules = UsageRules(Prices({}), lambda _: [Budget(Period.DAY, tokens=1_500)], lambda _: UTC)
+    rules = UsageRules(Prices({}), lambda _: [Budget(BudgetPeriod.DAY, tokens=1_500)], lambda _: UTC)
     calls = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
     meter = Meter(calls, gate, tokenizer_for, harness.clock)
     work = Work(tenant, WorkKind.ANSWER, replace(harness.app.directory.agents(tenant)[0], model="m"))

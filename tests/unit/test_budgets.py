@@ -9,7 +9,7 @@ import pytest
 from composer.model import Usage
 from composer.ports.models import WorkKind
 from composer.repositories.usage import Amount, Spent
-from composer.usage.budgets import Budget, Period, first_exceeded, states
+from composer.usage.budgets import Budget, BudgetPeriod, first_exceeded, states
 from composer.usage.circuit_breaker import MAX_FAILURES, PAUSE, CircuitBreaker
 from composer.usage.prices import Price, Prices
 from tests.support.harness import ManualClock
@@ -44,12 +44,12 @@ def test_a_small_amount_shows_its_first_two_digits(amount: str, words: str) -> N
 @pytest.mark.parametrize(
     ("budget", "kind", "agent", "fits"),
     [
-        (Budget(Period.DAY, tokens=150), ANSWER, "nexus", 40),  # of all work: 110 today
-        (Budget(Period.DAY, tokens=150, kind=ANSWER), ANSWER, "nexus", 50),
-        (Budget(Period.DAY, tokens=150, kind=EXTRACTION), EXTRACTION, "nexus", 140),
-        (Budget(Period.DAY, tokens=150, agent="scribe"), ANSWER, "scribe", 140),
-        (Budget(Period.DAY, tokens=150, kind=ANSWER, agent="scribe"), ANSWER, "scribe", 150),
-        (Budget(Period.MONTH, tokens=1_200), ANSWER, "nexus", 90),
+        (Budget(BudgetPeriod.DAY, tokens=150), ANSWER, "nexus", 40),  # of all work: 110 today
+        (Budget(BudgetPeriod.DAY, tokens=150, kind=ANSWER), ANSWER, "nexus", 50),
+        (Budget(BudgetPeriod.DAY, tokens=150, kind=EXTRACTION), EXTRACTION, "nexus", 140),
+        (Budget(BudgetPeriod.DAY, tokens=150, agent="scribe"), ANSWER, "scribe", 140),
+        (Budget(BudgetPeriod.DAY, tokens=150, kind=ANSWER, agent="scribe"), ANSWER, "scribe", 150),
+        (Budget(BudgetPeriod.MONTH, tokens=1_200), ANSWER, "nexus", 90),
     ],
 )
 def test_a_budget_counts_its_kind_its_agent_and_its_period(
@@ -60,19 +60,19 @@ def test_a_budget_counts_its_kind_its_agent_and_its_period(
 
 
 def test_a_budget_of_other_work_refuses_nothing() -> None:
-    used_up = [Budget(Period.DAY, tokens=0, kind=SUMMARY), Budget(Period.DAY, tokens=0, agent="scribe")]
+    used_up = [Budget(BudgetPeriod.DAY, tokens=0, kind=SUMMARY), Budget(BudgetPeriod.DAY, tokens=0, agent="scribe")]
     assert first_exceeded(used_up, SPENT, ANSWER, "nexus", Amount(10)) is None
-    assert first_exceeded([Budget(Period.DAY, tokens=0)], SPENT, WorkKind.PROBE, "nexus", Amount(10)) is None
+    assert first_exceeded([Budget(BudgetPeriod.DAY, tokens=0)], SPENT, WorkKind.PROBE, "nexus", Amount(10)) is None
 
 
 def test_a_budget_in_money_counts_money() -> None:
-    budget = Budget(Period.MONTH, money=Decimal("1.20"))
+    budget = Budget(BudgetPeriod.MONTH, money=Decimal("1.20"))
     assert first_exceeded([budget], SPENT, ANSWER, "nexus", Amount(10**9, Decimal("0.09"))) is None
     assert first_exceeded([budget], SPENT, ANSWER, "nexus", Amount(0, Decimal("0.10"))) == budget
 
 
 def test_the_state_of_a_budget_says_how_much_is_used_and_what_was_refused() -> None:
-    (state,) = states([Budget(Period.DAY, tokens=150, kind=EXTRACTION)], SPENT)
+    (state,) = states([Budget(BudgetPeriod.DAY, tokens=150, kind=EXTRACTION)], SPENT)
     assert state.describe(PRICES) == (
         "extraction: 150 tokens a day: 10 tokens used; 2 calls refused, which were extracted by patterns"
     )
@@ -82,9 +82,9 @@ def test_the_state_of_a_budget_says_how_much_is_used_and_what_was_refused() -> N
 
 def test_periods_begin_at_midnight_and_on_the_first() -> None:
     today = date(2026, 12, 31)
-    assert (Period.DAY.start(today), Period.DAY.end(today)) == (today, date(2027, 1, 1))
-    assert (Period.MONTH.start(today), Period.MONTH.end(today)) == (date(2026, 12, 1), date(2027, 1, 1))
-    assert Period.MONTH.end(date(2026, 1, 31)) == date(2026, 2, 1)
+    assert (BudgetPeriod.DAY.start(today), BudgetPeriod.DAY.end(today)) == (today, date(2027, 1, 1))
+    assert (BudgetPeriod.MONTH.start(today), BudgetPeriod.MONTH.end(today)) == (date(2026, 12, 1), date(2027, 1, 1))
+    assert BudgetPeriod.MONTH.end(date(2026, 1, 31)) == date(2026, 2, 1)
 
 
 def test_a_model_that_keeps_failing_is_skipped_for_a_while_and_again_at_once_when_it_still_fails() -> None:
