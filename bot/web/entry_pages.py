@@ -86,7 +86,7 @@ async def wanted(
 async def entries_page(
     tx: Transaction, access: EntryAccess, asked: Wanted, now: datetime, *, snippets: bool
 ) -> Response:
-    """The answer to a list: EntryList, or SnippetList."""
+    """The answer to a list: EntryList, or EntrySnippetList."""
     found = await listing.page(
         tx,
         access,
@@ -112,7 +112,7 @@ async def entries_page(
 
 
 async def _hit_rate(tx: Transaction, access: EntryAccess, now: datetime) -> float | None:
-    """The share of the person's searches that found something; see Stats."""
+    """The share of the person's searches that found something; see EntryStats."""
     if not access.is_person:
         return None
     last_month = (now.date().replace(day=1) - timedelta(days=1)).replace(day=1)
@@ -123,7 +123,7 @@ async def _hit_rate(tx: Transaction, access: EntryAccess, now: datetime) -> floa
 
 
 async def page_values(tx: Transaction, access: EntryAccess, found: Page, *, snippets: bool) -> dict[str, Any]:
-    """A page as EntryList or SnippetList shows it."""
+    """A page as EntryList or EntrySnippetList shows it."""
     names = await names_for(tx, access, found.entries)
     items = [entry_values(entry, names, snippet=snippets) for entry in found.entries]
     return {"items": items, "next": found.cursor}

@@ -5,6 +5,7 @@ from enum import Enum
 
 from fastapi import APIRouter
 from fastapi.params import Depends
+from fastapi.routing import APIRoute
 
 from bot.web.bodies import JsonRoute
 from bot.web.problems import documented
@@ -31,4 +32,10 @@ class Router(APIRouter):
             include_in_schema=include_in_schema,
             route_class=route_class,
             responses=documented(),
+            generate_unique_id_function=_operation_id,
         )
+
+
+def _operation_id(route: APIRoute) -> str:
+    """The name of the route's function, which is unique among all routes."""
+    return route.name

@@ -16,29 +16,29 @@ from composer.people.export_document import (
     FORMAT,
     VERSION,
     Account,
-    AnswerEntry,
-    ChatMessageEntry,
     DocumentPart,
     Export,
-    FactEntry,
-    FileEntry,
+    ExportedAnswer,
+    ExportedFact,
+    ExportedFile,
+    ExportedKey,
+    ExportedLandmark,
+    ExportedLogin,
+    ExportedMemory,
+    ExportedMessage,
+    ExportedOperation,
+    ExportedPendingItem,
+    ExportedPlace,
+    ExportedProject,
+    ExportedPromptMessage,
+    ExportedReminder,
+    ExportedRoom,
+    ExportedSettings,
+    ExportedSummary,
+    ExportedTeam,
+    ExportedUsage,
+    ExportedWebSession,
     Identity,
-    KeyPart,
-    LandmarkEntry,
-    LoginPart,
-    MemoryEntry,
-    MessageEntry,
-    OperationEntry,
-    PendingEntry,
-    PlaceEntry,
-    ProjectEntry,
-    ReminderEntry,
-    RoomEntry,
-    SettingsEntry,
-    SummaryEntry,
-    TeamEntry,
-    UsageEntry,
-    WebSessionPart,
 )
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
@@ -92,7 +92,7 @@ async def export_over_api(database: Database, access: EntryAccess, workspace: st
     return document
 
 
-def _written(message: MessageEntry) -> str:
+def _written(message: ExportedMessage) -> str:
     """An entry as `Export.as_text` writes it after another one."""
     return ",\n  " + message.model_dump_json(indent=1).replace("\n", "\n  ")
 
@@ -126,24 +126,27 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         ],
         places=_places([count.namespace for count in counts], places, projects, owned),
         rooms=_rooms(await tx.own_data.memberships(owned), places),
-        projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
-        teams=[_entry(TeamEntry, row) for row in await tx.own_data.teams(owned)],
-        keys=[_part(KeyPart, each) for each in await tx.api_keys.of(owned.users)],
-        web_sessions=[_part(WebSessionPart, each) for each in await tx.web_sessions.of(owned.users, now)],
-        logins=[_part(LoginPart, each) for each in await tx.openid_logins.of(owned.users)],
-        settings=[_entry(SettingsEntry, row) for row in await tx.own_data.settings(owned)],
+        projects=[ExportedProject(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
+        teams=[_entry(ExportedTeam, row) for row in await tx.own_data.teams(owned)],
+        keys=[_part(ExportedKey, each) for each in await tx.api_keys.of(owned.users)],
+        web_sessions=[_part(ExportedWebSession, each) for each in await tx.web_sessions.of(owned.users, now)],
+        logins=[_part(ExportedLogin, each) for each in await tx.openid_logins.of(owned.users)],
+        settings=[_entry(ExportedSettings, row) for row in await tx.own_data.settings(owned)],
         messages=[],
         answers=await _answers(tx, await tx.own_data.turns(owned), trust),
         memories=[
-            _entry(MemoryEntry, row, metadata=json.loads(row["metadata"])) for row in await tx.own_data.memories(owned)
+            _entry(ExportedMemory, row, metadata=json.loads(row["metadata"]))
+            for row in await tx.own_data.memories(owned)
         ],
-        facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.own_data.facts(owned)],
-        landmarks=[_entry(LandmarkEntry, row) for row in await tx.own_data.landmarks(owned)],
-        pending=[_entry(PendingEntry, row, entry=_parsed(row["entry"])) for row in await tx.own_data.pending(owned)],
-        summaries=[_entry(SummaryEntry, row) for row in await tx.own_data.summaries(owned)],
-        reminders=[_entry(ReminderEntry, row) for row in await tx.own_data.reminders(owned)],
-        usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
-        operations=[_entry(OperationEntry, row) for row in await tx.own_data.operations(owned)],
+        facts=[_entry(ExportedFact, row, value=_value(row["value"])) for row in await tx.own_data.facts(owned)],
+        landmarks=[_entry(ExportedLandmark, row) for row in await tx.own_data.landmarks(owned)],
+        pending=[
+            _entry(ExportedPendingItem, row, entry=_parsed(row["entry"])) for row in await tx.own_data.pending(owned)
+        ],
+        summaries=[_entry(ExportedSummary, row) for row in await tx.own_data.summaries(owned)],
+        reminders=[_entry(ExportedReminder, row) for row in await tx.own_data.reminders(owned)],
+        usage=[_entry(ExportedUsage, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
+        operations=[_entry(ExportedOperation, row) for row in await tx.own_data.operations(owned)],
     )
 
 
@@ -173,25 +176,27 @@ def _account(row: Row) -> Account:
 
 def _places(
     namespaces: Sequence[str], places: Sequence[OwnPlace], projects: Sequence[OwnProject], owned: Owned
-) -> list[PlaceEntry]:
+) -> list[ExportedPlace]:
     found = {namespace: named(namespace, places, projects, owned.users) for namespace in namespaces}
-    return [PlaceEntry(namespace=name, name=place.name, readers=place.readers) for name, place in found.items()]
+    return [ExportedPlace(namespace=name, name=place.name, readers=place.readers) for name, place in found.items()]
 
 
-def _rooms(memberships: Sequence[Row], places: Sequence[OwnPlace]) -> list[RoomEntry]:
+def _rooms(memberships: Sequence[Row], places: Sequence[OwnPlace]) -> list[ExportedRoom]:
     names = {place.id: place.name for place in places if place.readable}
-    return [_entry(RoomEntry, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships]
+    return [_entry(ExportedRoom, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships]
 
 
-def _message(row: Row) -> MessageEntry:
+def _message(row: Row) -> ExportedMessage:
     files = [
-        FileEntry(name=each["name"], type=each["type"], size=each.get("size") or 0, text=each.get("text") or "")
+        ExportedFile(name=each["name"], type=each["type"], size=each.get("size") or 0, text=each.get("text") or "")
         for each in json.loads(row["attachments"])
     ]
-    return _entry(MessageEntry, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files)
+    return _entry(
+        ExportedMessage, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files
+    )
 
 
-async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[AnswerEntry]:
+async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[ExportedAnswer]:
     """The answers, each judged as its asker may read its conversation now."""
     contexts: dict[tuple[uuid.UUID, uuid.UUID], AccessContext | None] = {}
     answers = []
@@ -204,10 +209,10 @@ async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[A
         prompt = None
         if may_read and access is not None and row["prompt"] is not None:
             explanation = await explain_stored(tx, access, row["prompt"])
-            prompt = [ChatMessageEntry(role=each.role, content=each.content) for each in explanation.messages]
+            prompt = [ExportedPromptMessage(role=each.role, content=each.content) for each in explanation.messages]
         hidden: Mapping[str, Any] = {} if may_read else {"text": None, "failure": None}
         values = {"question": row["question_id"], "conversation": row["conversation_id"], "at": row["answered_at"]}
-        answers.append(_entry(AnswerEntry, row, prompt=prompt, agent=row["agent"] or "", **values, **hidden))
+        answers.append(_entry(ExportedAnswer, row, prompt=prompt, agent=row["agent"] or "", **values, **hidden))
     return answers
 
 

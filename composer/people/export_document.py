@@ -38,15 +38,15 @@ class Account(DocumentPart):
     since: datetime
 
 
-class PlaceEntry(DocumentPart):
-    """Where entries are filed, in words, and who is answered from it. Entries name it by `namespace`."""
+class ExportedPlace(DocumentPart):
+    """Where items are filed, in words, and who is answered from it. Items name it by `namespace`."""
 
     namespace: str
     name: str
     readers: str
 
 
-class RoomEntry(DocumentPart):
+class ExportedRoom(DocumentPart):
     """A room that the person is or was in. A private one that they left has no name."""
 
     id: uuid.UUID
@@ -56,7 +56,7 @@ class RoomEntry(DocumentPart):
     left_at: datetime | None
 
 
-class ProjectEntry(DocumentPart):
+class ExportedProject(DocumentPart):
     """A project that the person is in, with their role."""
 
     id: uuid.UUID
@@ -65,7 +65,7 @@ class ProjectEntry(DocumentPart):
     role: Literal["read", "write", "admin"]
 
 
-class TeamEntry(DocumentPart):
+class ExportedTeam(DocumentPart):
     """A team that the person is in, with their role, or is invited to."""
 
     id: uuid.UUID
@@ -75,7 +75,7 @@ class TeamEntry(DocumentPart):
     invited_until: datetime | None
 
 
-class KeyPart(DocumentPart):
+class ExportedKey(DocumentPart):
     """A key to the person's memory, by its beginning: its text is stored nowhere. `vendor` null: their own. Of a
     connected app `client` is its id, and `redirect_uri` where it is led back to."""
 
@@ -92,7 +92,7 @@ class KeyPart(DocumentPart):
     redirect_uri: str | None = None
 
 
-class WebSessionPart(DocumentPart):
+class ExportedWebSession(DocumentPart):
     """A browser that is signed in as the person. `browser` is what it calls itself."""
 
     id: uuid.UUID
@@ -102,7 +102,7 @@ class WebSessionPart(DocumentPart):
     last_used_at: datetime | None
 
 
-class LoginPart(DocumentPart):
+class ExportedLogin(DocumentPart):
     """An account at the OpenID provider that signs the person in. `name` is what the provider called it."""
 
     id: uuid.UUID
@@ -112,7 +112,7 @@ class LoginPart(DocumentPart):
     last_used_at: datetime | None
 
 
-class FileEntry(DocumentPart):
+class ExportedFile(DocumentPart):
     """A file of a message: its size in bytes (0: unknown), and its text if it is a text file."""
 
     name: str
@@ -121,15 +121,15 @@ class FileEntry(DocumentPart):
     text: str
 
 
-class FiledEntry(DocumentPart):
-    """An entry that is filed under a namespace with a visibility."""
+class FiledPart(DocumentPart):
+    """Something that is filed under a namespace with a visibility."""
 
     id: uuid.UUID
     namespace: str
     visibility: Literal["public", "private", "shared"]
 
 
-class MessageEntry(FiledEntry):
+class ExportedMessage(FiledPart):
     """A message that the person wrote. `platform_id` and `reply_to` are ids on the platform."""
 
     platform_id: str
@@ -139,17 +139,17 @@ class MessageEntry(FiledEntry):
     author: str
     text: str
     reply_to: str | None
-    files: list[FileEntry]
+    files: list[ExportedFile]
 
 
-class ChatMessageEntry(DocumentPart):
+class ExportedPromptMessage(DocumentPart):
     """One message of a prompt as it was sent to the model."""
 
     role: str
     content: str
 
 
-class AnswerEntry(FiledEntry):
+class ExportedAnswer(FiledPart):
     """An answer to a question of the person: `id` is that of the turn. `text` and `prompt` are null where the person
     may not read them now, or where they are not stored any more; of a prompt, what they may not read is left out."""
 
@@ -160,10 +160,10 @@ class AnswerEntry(FiledEntry):
     model: str | None
     text: str | None
     failure: str | None
-    prompt: list[ChatMessageEntry] | None
+    prompt: list[ExportedPromptMessage] | None
 
 
-class MemoryEntry(FiledEntry):
+class ExportedMemory(FiledPart):
     """A remembered statement. It is current until `valid_to`, or until it expires; `superseded_by` and `merged_into`
     are memories. `messages` are the person's messages that it was made from. `content` is what was sent of an entry;
     null where that is its `text`. `allowed_vendors` are the tools that may read it; `*` means all."""
@@ -190,7 +190,7 @@ class MemoryEntry(FiledEntry):
     messages: list[uuid.UUID]
 
 
-class FactEntry(FiledEntry):
+class ExportedFact(FiledPart):
     """A value of a key, from `valid_from` until `valid_to` (null: it is current)."""
 
     key: str
@@ -201,7 +201,7 @@ class FactEntry(FiledEntry):
     valid_to: datetime | None
 
 
-class LandmarkEntry(FiledEntry):
+class ExportedLandmark(FiledPart):
     """A pinned, proposed or retired decision."""
 
     text: str
@@ -212,7 +212,7 @@ class LandmarkEntry(FiledEntry):
     replaces: uuid.UUID | None
 
 
-class PendingEntry(FiledEntry):
+class ExportedPendingItem(FiledPart):
     """A memory, fact or landmark that waits for approval: nobody is answered from it yet. `detail` is the kind of a
     memory or the key of a fact; `text` of a fact is its value as JSON. `messages` are the person's messages that it was
     found in. `entry` is what else an entry has: title, content, tags and the like."""
@@ -227,7 +227,7 @@ class PendingEntry(FiledEntry):
     messages: list[uuid.UUID]
 
 
-class SummaryEntry(FiledEntry):
+class ExportedSummary(FiledPart):
     """A summary of a DM or a session of the person."""
 
     tier: str
@@ -236,7 +236,7 @@ class SummaryEntry(FiledEntry):
     ends_at: datetime
 
 
-class ReminderEntry(FiledEntry):
+class ExportedReminder(FiledPart):
     """A reminder that the person asked for. `due_at` is when it is or was due; `repeats` are days of the week (0 is
     Monday) and a local time, null for once. One that has ended is not posted again."""
 
@@ -248,7 +248,7 @@ class ReminderEntry(FiledEntry):
     state: Literal["open", "ended"]
 
 
-class SettingsEntry(DocumentPart):
+class ExportedSettings(DocumentPart):
     """What the person has set for themselves over the API."""
 
     recall: bool
@@ -259,7 +259,7 @@ class SettingsEntry(DocumentPart):
     changed_at: datetime
 
 
-class UsageEntry(DocumentPart):
+class ExportedUsage(DocumentPart):
     """Calls of a model in the person's name on one day of the workspace's time zone: those for the answers to them, and
     for what was made of their DMs and sessions. `cost` is in the currency of the settings, as far as it is known."""
 
@@ -276,7 +276,7 @@ class UsageEntry(DocumentPart):
     cost: float
 
 
-class OperationEntry(DocumentPart):
+class ExportedOperation(DocumentPart):
     """What was done over the API in a month, by a tool for the person or, as `api`, by the person. `tokens`: an
     estimate of what was stored or handed out."""
 
@@ -296,28 +296,28 @@ class Export(DocumentPart):
     workspace: str
     accounts: list[Account]
     identities: list[Identity]
-    places: list[PlaceEntry]
-    rooms: list[RoomEntry]
-    projects: list[ProjectEntry]
-    teams: list[TeamEntry]
-    keys: list[KeyPart]
-    web_sessions: list[WebSessionPart]
-    logins: list[LoginPart]
-    settings: list[SettingsEntry]
-    messages: list[MessageEntry]
-    answers: list[AnswerEntry]
-    memories: list[MemoryEntry]
-    facts: list[FactEntry]
-    landmarks: list[LandmarkEntry]
-    pending: list[PendingEntry]
-    summaries: list[SummaryEntry]
-    reminders: list[ReminderEntry]
-    usage: list[UsageEntry]
-    operations: list[OperationEntry]
+    places: list[ExportedPlace]
+    rooms: list[ExportedRoom]
+    projects: list[ExportedProject]
+    teams: list[ExportedTeam]
+    keys: list[ExportedKey]
+    web_sessions: list[ExportedWebSession]
+    logins: list[ExportedLogin]
+    settings: list[ExportedSettings]
+    messages: list[ExportedMessage]
+    answers: list[ExportedAnswer]
+    memories: list[ExportedMemory]
+    facts: list[ExportedFact]
+    landmarks: list[ExportedLandmark]
+    pending: list[ExportedPendingItem]
+    summaries: list[ExportedSummary]
+    reminders: list[ExportedReminder]
+    usage: list[ExportedUsage]
+    operations: list[ExportedOperation]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many entries of each kind it has."""
+        """How many items of each kind it has."""
         return {kind: len(getattr(self, kind)) for kind in KINDS} | {"pending items": len(self.pending)}
 
     def as_text(self) -> str:

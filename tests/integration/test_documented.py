@@ -1,6 +1,7 @@
 """That no answer differs from the document of the API unnoticed (tests/support/documented.py)."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +100,8 @@ def test_the_document_says_of_every_route_what_opens_it_and_names_it_once() -> N
     }
     names = [operation["operationId"] for operation in operations.values()]
     assert len(names) == len(set(names))
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) and "v1" not in name for name in names), names
+    assert all(re.fullmatch("[A-Za-z]+", name) for name in told["components"]["schemas"]), "two of one name"
     assert told["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     for (method, path), operation in operations.items():
         assert ("security" in operation) == path.startswith("/v1/"), (method, path)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.web.bodies import MAX_NAMES
 from bot.web.mcp.tools import KindFilter, TagFilter
-from bot.web.routes.query import Question
+from bot.web.routes.query import QueryRequest
 from bot.web.shapes.entry_document import EntryDocument
 from composer.errors import BadInput
 from tests.support.api import bearer, key_of
@@ -34,8 +34,8 @@ def test_a_document_of_very_many_entries_is_refused_before_any_is_read() -> None
     ("model", "sent"),
     [
         (EntryDocument, document(*[{}] * 1_000)),
-        (Question, {"question": "x", "kinds": [1] * 100_000}),
-        (Question, {"question": "x", "tags": [1] * 100_000}),
+        (QueryRequest, {"question": "x", "kinds": [1] * 100_000}),
+        (QueryRequest, {"question": "x", "tags": [1] * 100_000}),
     ],
 )
 def test_of_many_errors_in_a_list_the_first_is_made(model: Any, sent: dict[str, Any]) -> None:

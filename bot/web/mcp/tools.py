@@ -19,7 +19,7 @@ from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_
 from bot.web.mcp.caller import Caller
 from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import write
-from bot.web.shapes.entries import Content, EntryToWrite, Kind, Metadata, Tags, Title, Vendors
+from bot.web.shapes.entries import Content, Kind, Metadata, NewEntry, Tags, Title, Vendors
 from bot.web.shapes.forgetting import receipt_values
 from bot.web.shapes.values import Moment
 from composer import visibility
@@ -136,7 +136,7 @@ class MemoryTools:
         per entry, so that it is understood without this conversation. Never write passwords or keys. For a project it
         may wait until one of its admins approves it."""
         async with self._caller.call(context, Operation.WRITES) as call:
-            sent = EntryToWrite(
+            sent = NewEntry(
                 content=content,
                 title=title,
                 kind=kind,

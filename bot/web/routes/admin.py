@@ -21,7 +21,7 @@ MAX_LIMIT: Final = 100
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 422, 429)
 
 
-class Quota(BaseModel):
+class QuotaUsage(BaseModel):
     """How much of a quota of the workspace's plan is used: in this month or, of entries, now."""
 
     quota: str
@@ -32,10 +32,10 @@ class Quota(BaseModel):
 class WorkspaceUsage(Usage):
     """What everyone used. `quotas` are those of the plan; none: nothing is limited."""
 
-    quotas: list[Quota]
+    quotas: list[QuotaUsage]
 
 
-class Person(BaseModel):
+class UserFigures(BaseModel):
     """A user, with figures: valid keys, entries, and operations over the API in this month. `person` is the same for
     all users that are one person; null where nothing is linked."""
 
@@ -52,15 +52,15 @@ class Person(BaseModel):
     last_used_at: datetime | None
 
 
-class People(BaseModel):
+class UserFiguresList(BaseModel):
     """People, those who were known first before the others. `next` is the cursor of the next page; null after the
     last."""
 
-    items: list[Person]
+    items: list[UserFigures]
     next: str | None
 
 
-class Figures(BaseModel):
+class WorkspaceFigures(BaseModel):
     """How much there is. `operations` are those over the API in this month, by kind."""
 
     people: int
@@ -79,11 +79,11 @@ class Figures(BaseModel):
     facts: int
     pending: int
     operations: dict[Operation, int]
-    quotas: list[Quota]
+    quotas: list[QuotaUsage]
 
 
 @router.get("/usage", summary="Show everyone's usage", response_model=WorkspaceUsage, responses=_ERRORS)
-async def show_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceUsage:
+async def admin_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceUsage:
     """What was done over the API and what models used in the workspace, by month, kind and tool."""
     since = months_since(call, months)
     await call.app.operations.settle()
@@ -93,13 +93,13 @@ async def show_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceUs
     return WorkspaceUsage(**usage_values(call, since, totals, models), quotas=quotas)
 
 
-@router.get("/users", summary="List people", response_model=People, responses=_ERRORS)
-async def list_people(
+@router.get("/users", summary="List people", response_model=UserFiguresList, responses=_ERRORS)
+async def admin_users(
     _: Admin,
     call: Calling,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
     cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
-) -> People:
+) -> UserFiguresList:
     """The workspace's people with figures; who was erased is not among them."""
     after = None if cursor is None else read_cursor(cursor)
     await call.app.operations.settle()
@@ -107,9 +107,9 @@ async def list_people(
         found = await tx.tenant_figures.people(_month(call), call.now, limit + 1, after)
     shown = found[:limit]
     last = shown[-1] if len(found) > limit else None
-    return People(
+    return UserFiguresList(
         items=[
-            Person(
+            UserFigures(
                 id=each.id,
                 name=each.name,
                 admin=each.admin,
@@ -128,20 +128,20 @@ async def list_people(
     )
 
 
-@router.get("/figures", summary="Show figures", response_model=Figures, responses=_ERRORS)
-async def show_figures(_: Admin, call: Calling) -> Figures:
+@router.get("/figures", summary="Show figures", response_model=WorkspaceFigures, responses=_ERRORS)
+async def admin_figures(_: Admin, call: Calling) -> WorkspaceFigures:
     """How much the workspace has of what."""
     await call.app.operations.settle()
     async with call.reading() as (tx, _access):
         counts = await tx.tenant_figures.counts(call.now)
         operations, entries = await tx.operations.used(_month(call)), await tx.operations.entries()
         quotas = await _quotas(call, tx)
-    return Figures(**counts, entries=entries, operations=operations, quotas=quotas)
+    return WorkspaceFigures(**counts, entries=entries, operations=operations, quotas=quotas)
 
 
-async def _quotas(call: Call, tx: Transaction) -> list[Quota]:
+async def _quotas(call: Call, tx: Transaction) -> list[QuotaUsage]:
     found = await call.app.operations.quotas(tx, call.principal.tenant_id)
-    return [Quota(quota=each.quota, used=each.used, most=each.most) for each in found]
+    return [QuotaUsage(quota=each.quota, used=each.used, most=each.most) for each in found]
 
 
 def _month(call: Call) -> date:

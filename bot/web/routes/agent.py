@@ -13,7 +13,7 @@ from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import WRITTEN, answer, write
-from bot.web.shapes.entries import EntryAnswer, EntryList, EntryToWrite, SnippetList
+from bot.web.shapes.entries import EntryList, EntryResponse, EntrySnippetList, NewEntry
 from bot.web.shapes.projects import ProjectList
 from bot.web.shapes.teams import TeamList, team_list
 from composer.entries import listing, teams
@@ -24,30 +24,30 @@ router = Router("/v1/agent", tags=["agent"])
 Listed = Annotated[Wanted, Depends(wanted)]
 Snippets = Annotated[bool, Query(description="Only the beginning of each text; the whole text by its id.")]
 _LISTS: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "A page of entries", "model": SnippetList | EntryList},
+    200: {"description": "A page of entries", "model": EntrySnippetList | EntryList},
     **documented(400, 401, 403, 404, 422),
 }
 _ONE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
+    200: {"description": "The entry", "model": EntryResponse, "headers": VERSIONED},
     **documented(401, 403, 404, 422),
 }
 
 
 @router.post("/entries", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
-async def append_entry(call: Calling, sent: EntryToWrite) -> Response:
+async def agent_write_entry(call: Calling, sent: NewEntry) -> Response:
     """Stored exactly as sent, with the tool as its origin. With a `key`, what that tool wrote with it is replaced."""
     return await write(call, sent, sent.project)
 
 
 @router.get("/entries", summary="List entries", response_class=Response, responses=_LISTS)
-async def list_entries(call: Calling, asked: Listed, snippets: Snippets = True) -> Response:
+async def agent_list_entries(call: Calling, asked: Listed, snippets: Snippets = True) -> Response:
     """The entries that the tool may read, newest first."""
     async with call.reading(asked.project) as (tx, access):
         return await entries_page(tx, access, asked, call.now, snippets=snippets)
 
 
 @router.get("/entries/latest", summary="Get the latest entry", response_class=Response, responses=_ONE)
-async def latest_entry(call: Calling, asked: Listed) -> Response:
+async def agent_latest_entry(call: Calling, asked: Listed) -> Response:
     """The newest of the entries that the tool may read and that fit."""
     async with call.reading(asked.project) as (tx, access):
         found = await listing.page(
@@ -59,7 +59,7 @@ async def latest_entry(call: Calling, asked: Listed) -> Response:
 
 
 @router.get("/entries/by-tag/{name:path}", summary="List entries by tag", response_class=Response, responses=_LISTS)
-async def entries_by_tag(
+async def agent_entries_by_tag(
     call: Calling,
     asked: Listed,
     name: Annotated[str, Path(min_length=1, max_length=64)],
@@ -73,14 +73,14 @@ async def entries_by_tag(
 
 
 @router.get("/entries/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
-async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
+async def agent_get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """One entry, whole."""
     async with call.reading(project) as (tx, access):
         return await answer(tx, access, await listing.get(tx, access, id, call.now))
 
 
 @router.get("/team/{id}/entries", summary="List a team's entries", response_class=Response, responses=_LISTS)
-async def team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Snippets = True) -> Response:
+async def agent_team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Snippets = True) -> Response:
     """What the members of a team share with it."""
     async with call.reading() as (tx, access):
         return await entries_page(tx, access, replace(asked, team=id, project=None), call.now, snippets=snippets)
@@ -89,7 +89,7 @@ async def team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Sn
 @router.get(
     "/teams", summary="List teams", response_class=Response, responses={200: {"model": TeamList}, **documented()}
 )
-async def list_teams(call: Calling) -> Response:
+async def agent_list_teams(call: Calling) -> Response:
     """The teams whose entries the tool may read."""
     async with call.reading() as (tx, access):
         return json_answer(team_list(await teams.teams(tx, access)))
@@ -101,7 +101,7 @@ async def list_teams(call: Calling) -> Response:
     response_class=Response,
     responses={200: {"model": ProjectList}, **documented()},
 )
-async def list_projects(call: Calling) -> Response:
+async def agent_list_projects(call: Calling) -> Response:
     """The projects whose entries the tool may read."""
     async with call.reading() as (_, access):
         items = [

@@ -20,7 +20,7 @@ from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
 from bot.web.sessions import REVOKED, Event, EventKind, StoredQuestion, TurnView
-from bot.web.shapes.entries import Named
+from bot.web.shapes.entries import TeamOrProject
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
 from bot.web.state import WebState
@@ -45,7 +45,7 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
 
 
-class Message(BaseModel):
+class ChatRequest(BaseModel):
     """Something to say to an agent. Without `agent` it is the first, without `session` the session `default`. A session
     made with a `project` (its id or name) belongs to it. `id` names the message: sent again, it changes nothing; the
     header Idempotency-Key does the same. `stream`: the answer comes as server-sent events."""
@@ -60,7 +60,7 @@ class Message(BaseModel):
     stream: Flag = False
 
 
-class Source(BaseModel):
+class AnswerSource(BaseModel):
     """Something that an answer was made from. `mark` stands for it in the answer (such as s1; empty: it has none),
     `came_from` says from where it is, unless from the session itself. `cited`: the answer cites or quotes it."""
 
@@ -74,7 +74,7 @@ class Source(BaseModel):
     cited: bool
 
 
-class Answer(BaseModel):
+class ChatAnswer(BaseModel):
     """A turn. `text` is the answer, or the sentence that says why there is none (failed); null while it is queued.
     `opens` says what is read by whom from now on, where a session was made in a project. `turn` finds it again."""
 
@@ -82,27 +82,27 @@ class Answer(BaseModel):
     state: TurnStatus
     session: str
     agent: str
-    project: Named | None
+    project: TeamOrProject | None
     opens: str = ""
     text: str | None
-    sources: list[Source]
+    sources: list[AnswerSource]
     usage: TokenUsage | None
     answered_at: datetime | None
 
 
-class Session(BaseModel):
+class ChatSession(BaseModel):
     """A session: its name, its agent, the project that it is in, and when the last message was sent."""
 
     session: str
     agent: str
-    project: Named | None
+    project: TeamOrProject | None
     last_at: datetime
 
 
-class Sessions(BaseModel):
+class ChatSessionList(BaseModel):
     """Sessions, the one with the latest message first. `next` is the cursor of the next page; null after the last."""
 
-    items: list[Session]
+    items: list[ChatSession]
     next: str | None
 
 
@@ -114,7 +114,7 @@ class Episode(BaseModel):
     said_at: datetime
     session: str
     agent: str
-    project: Named | None
+    project: TeamOrProject | None
     content: str
     posted: bool
     turn: uuid.UUID | None
@@ -124,14 +124,14 @@ class Episode(BaseModel):
     answered_at: datetime | None
 
 
-class Episodes(BaseModel):
+class EpisodeList(BaseModel):
     """What was said, newest first. `next` is the cursor of the next page; null after the last."""
 
     items: list[Episode]
     next: str | None
 
 
-class Forgotten(BaseModel):
+class ForgottenSession(BaseModel):
     """What was erased, by kind; `receipt` names the stored receipt (null: there was nothing to erase)."""
 
     receipt: str | None
@@ -142,17 +142,19 @@ class Forgotten(BaseModel):
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "model": Answer,
+        "model": ChatAnswer,
         "description": "The answer; as server-sent events start, chunk, delay, reply or failed, and done, if asked for",
         "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
 
 
-@router.post("/chat", response_model=Answer, responses={**_STREAM, **documented(404, 409, 422, 429)})
+@router.post(
+    "/chat", summary="Ask an agent", response_model=ChatAnswer, responses={**_STREAM, **documented(404, 409, 422, 429)}
+)
 async def chat(
     request: Request,
-    message: Message,
+    message: ChatRequest,
     nexus: Nexus,
     principal: Bearer,
     idempotency_key: Annotated[str | None, Header()] = None,
@@ -175,15 +177,15 @@ async def chat(
     return json_answer(_ended(question, ended))
 
 
-@router.get("/chat/turns/{turn}", response_model=Answer, responses=documented(404))
+@router.get("/chat/turns/{turn}", summary="Get a turn", response_model=ChatAnswer, responses=documented(404))
 async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response:
     """A turn of one's own sessions: the answer, once it is there."""
     owner = await _owner(nexus, principal)
     return json_answer(_answer(await nexus.sessions.view(owner, turn)))
 
 
-@router.get("/chat/sessions", response_model=Sessions, responses=documented(422))
-async def get_sessions(
+@router.get("/chat/sessions", summary="List sessions", response_model=ChatSessionList, responses=documented(422))
+async def list_chat_sessions(
     nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_LIMIT, cursor: str | None = None
 ) -> Response:
     """One's own sessions."""
@@ -191,14 +193,16 @@ async def get_sessions(
     async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
         page = await list_sessions(tx, owner, limit=limit, before=cursor)
     found = [
-        Session(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
+        ChatSession(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
         for s in page.sessions
     ]
-    return json_answer(Sessions(items=found, next=page.cursor))
+    return json_answer(ChatSessionList(items=found, next=page.cursor))
 
 
-@router.get("/episodes", response_model=Episodes, responses=documented(404, 422))
-async def get_episodes(
+@router.get(
+    "/episodes", summary="List what was said in sessions", response_model=EpisodeList, responses=documented(404, 422)
+)
+async def list_episodes(
     nexus: Nexus,
     principal: Bearer,
     project: str | None = None,
@@ -213,11 +217,16 @@ async def get_episodes(
     async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
         only = None if project is None else project_id(await owner.access(tx), project)
         page = await list_exchanges(tx, owner, agent=agent, session=session, project=only, limit=limit, before=cursor)
-    return json_answer(Episodes(items=[_episode(each) for each in page.exchanges], next=page.cursor))
+    return json_answer(EpisodeList(items=[_episode(each) for each in page.exchanges], next=page.cursor))
 
 
-@router.delete("/chat/session/{session:path}", response_model=Forgotten, responses=documented(404))
-async def forget(
+@router.delete(
+    "/chat/session/{session:path}",
+    summary="Forget a session",
+    response_model=ForgottenSession,
+    responses=documented(404),
+)
+async def forget_chat_session(
     session: str, nexus: Nexus, principal: Bearer, agent: str | None = None, project: str | None = None
 ) -> Response:
     """Forget a session with one agent, for good, and all that was made of it. Sessions of the same name with other
@@ -229,7 +238,7 @@ async def forget(
             made_in = project_id(await owner.access(tx), project)
     receipt = await nexus.sessions.forget(owner, agent, session, made_in)
     erased = {kind: count for kind, count in sorted(receipt.counts.items()) if count}
-    return json_answer(Forgotten(receipt=receipt.id or None, erased=erased, text=str(receipt)))
+    return json_answer(ForgottenSession(receipt=receipt.id or None, erased=erased, text=str(receipt)))
 
 
 async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
@@ -269,10 +278,10 @@ async def _stream(
     yield event("done", b"{}")
 
 
-def _begun(question: StoredQuestion) -> Answer:
+def _begun(question: StoredQuestion) -> ChatAnswer:
     session = question.session
-    project = None if session.project is None else Named(id=session.project.id, name=session.project.slug)
-    return Answer(
+    project = None if session.project is None else TeamOrProject(id=session.project.id, name=session.project.slug)
+    return ChatAnswer(
         turn=question.turn,
         state=TurnStatus.QUEUED,
         session=session.conversation.name,
@@ -286,7 +295,7 @@ def _begun(question: StoredQuestion) -> Answer:
     )
 
 
-def _ended(question: StoredQuestion, turn_event: Event) -> Answer:
+def _ended(question: StoredQuestion, turn_event: Event) -> ChatAnswer:
     """The last of a turn that was waited for. Without a view it is not stored any more."""
     if turn_event.view is not None and turn_event.view.text is not None:
         return _answer(turn_event.view).model_copy(update={"opens": question.session.opens})
@@ -294,10 +303,10 @@ def _ended(question: StoredQuestion, turn_event: Event) -> Answer:
     return _begun(question).model_copy(update={"state": state, "text": turn_event.text})
 
 
-def _answer(view: TurnView) -> Answer:
+def _answer(view: TurnView) -> ChatAnswer:
     turn, answered = view.turn, view.turn.state is not TurnState.QUEUED
     used = turn.usage
-    return Answer(
+    return ChatAnswer(
         turn=turn.id,
         state=_status(turn.state, failed=view.failed),
         session=turn.session.name,
@@ -305,7 +314,7 @@ def _answer(view: TurnView) -> Answer:
         project=_project(turn.session),
         text=view.text,
         sources=[
-            Source(
+            AnswerSource(
                 id=each.id,
                 mark=each.mark,
                 layer=each.layer,
@@ -346,10 +355,10 @@ def _episode(said: Exchange) -> Episode:
     )
 
 
-def _project(session: SessionName) -> Named | None:
+def _project(session: SessionName) -> TeamOrProject | None:
     if session.project_id is None or session.project is None:
         return None
-    return Named(id=session.project_id, name=session.project)
+    return TeamOrProject(id=session.project_id, name=session.project)
 
 
 def _status(state: TurnState, *, failed: bool) -> TurnStatus:

@@ -13,13 +13,13 @@ from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.shapes.entries import (
-    ChangedEntry,
-    EntryAnswer,
     EntryList,
-    EntryToWrite,
-    SnippetList,
-    Taken,
-    Written,
+    EntryResponse,
+    EntrySnippetList,
+    EntryUpdate,
+    NewEntry,
+    RequestBody,
+    WrittenEntry,
     entry_values,
 )
 from composer.entries import entries, listing
@@ -31,26 +31,26 @@ from composer.visibility import EntryAccess
 router = Router("/v1/entries", tags=["entries"])
 Listed = Annotated[Wanted, Depends(wanted)]
 _LISTS: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "A page of entries", "model": EntryList | SnippetList},
+    200: {"description": "A page of entries", "model": EntryList | EntrySnippetList},
     **documented(400, 401, 403, 404, 422),
 }
 _ONE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The entry", "model": EntryAnswer, "headers": VERSIONED},
+    200: {"description": "The entry", "model": EntryResponse, "headers": VERSIONED},
     **documented(400, 401, 402, 403, 404, 409, 412, 422, 429),
 }
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The entry", "model": EntryAnswer, "headers": {**VERSIONED, **ONCE}},
+    200: {"description": "The entry", "model": EntryResponse, "headers": {**VERSIONED, **ONCE}},
     **documented(400, 401, 402, 403, 404, 409, 410, 412, 422, 429),
 }
 WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "It replaces what was written with the same key",
-        "model": Written,
+        "model": WrittenEntry,
         "headers": {**VERSIONED, **ONCE},
     },
     201: {
         "description": "It is new",
-        "model": Written,
+        "model": WrittenEntry,
         "headers": {**VERSIONED, **ONCE, "Location": header("The address of the entry.")},
     },
     **documented(400, 401, 402, 403, 404, 409, 410, 413, 415, 422, 429),
@@ -69,7 +69,7 @@ async def list_entries(
 
 
 @router.post("", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
-async def write_entry(call: Calling, sent: EntryToWrite) -> Response:
+async def write_entry(call: Calling, sent: NewEntry) -> Response:
     """Stored exactly as sent; no model touches it. With a `key`, what the person wrote with it before is replaced, and
     the metadata merged."""
     return await write(call, sent, sent.project)
@@ -85,7 +85,7 @@ async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> 
 
 @router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_CHANGED)
 async def change_entry(
-    call: Calling, id: uuid.UUID, sent: ChangedEntry, version: IfMatch, project: InProject = None
+    call: Calling, id: uuid.UUID, sent: EntryUpdate, version: IfMatch, project: InProject = None
 ) -> Response:
     """Change some of an entry of one's own. What was made from words that it no longer has is erased."""
 
@@ -125,14 +125,14 @@ async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project:
     return await _changed(call, id, version, restore, project)
 
 
-class TeamToShareWith(Taken):
+class ShareRequest(RequestBody):
     """The team to share with."""
 
     team: uuid.UUID
 
 
 @router.put("/{id}/team", summary="Share an entry with a team", response_class=Response, responses=_CHANGED)
-async def share_entry(call: Calling, id: uuid.UUID, sent: TeamToShareWith, version: IfMatch) -> Response:
+async def share_entry(call: Calling, id: uuid.UUID, sent: ShareRequest, version: IfMatch) -> Response:
     """Its members and their tools read it then, as far as its list of vendors lets them."""
 
     async def share(tx: Transaction, access: EntryAccess) -> Entry:
@@ -151,7 +151,7 @@ async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Respo
     return await _changed(call, id, version, unshare)
 
 
-async def write(call: Call, sent: EntryToWrite, project: str | None) -> Response:
+async def write(call: Call, sent: NewEntry, project: str | None) -> Response:
     """Write an entry for the person, or for their tool, and answer with it."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
@@ -180,7 +180,7 @@ async def write(call: Call, sent: EntryToWrite, project: str | None) -> Response
 async def answer(
     tx: Transaction, access: EntryAccess, entry: Entry, status: int = 200, *, pending: bool | None = None
 ) -> Response:
-    """An entry as EntryAnswer shows it; as Written where it says whether it is `pending`."""
+    """An entry as EntryResponse shows it; as WrittenEntry where it says whether it is `pending`."""
     values = entry_values(entry, await names_for(tx, access, [entry]))
     if pending is not None:
         values["pending"] = pending

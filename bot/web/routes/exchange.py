@@ -19,7 +19,7 @@ from bot.web.router import Router
 from bot.web.routes.entries import writer_of
 from bot.web.shapes.entry_document import (
     EntryDocument,
-    ImportAnswer,
+    ImportResult,
     document_head,
     document_values,
     import_values,
@@ -48,7 +48,7 @@ _FILE: Final = {"Content-Disposition": header("The name of the file to save it a
 _ERRORS: Final = documented(400, 401, 402, 403, 404, 413, 422, 429)
 _EXPORT: Final[dict[int | str, dict[str, Any]]] = {200: {"model": EntryDocument, "headers": _FILE}, **_ERRORS}
 _IMPORTED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"model": ImportAnswer, "headers": ONCE},
+    200: {"model": ImportResult, "headers": ONCE},
     **_ERRORS,
     **documented(410),
 }
@@ -124,7 +124,7 @@ async def import_document(
     response_class=Response,
     responses={200: {"model": Export, "headers": _FILE}, **documented(401, 403, 409)},
 )
-async def export_all(call: Calling) -> Response:
+async def export_person(call: Calling) -> Response:
     """All that is stored of the person, as `/nexus export` gives it. It needs the permissions manage, chat,
     entries:read, teams:read and projects:read."""
     for permission in ALL_OF_A_PERSON:

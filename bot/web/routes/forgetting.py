@@ -11,10 +11,10 @@ from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.forgetting import (
-    OnesOwn,
-    PendingList,
-    ReceiptAnswer,
-    ToolsOwn,
+    ForgetReceipt,
+    ForgetRequest,
+    PendingEntryList,
+    ToolForgetRequest,
     pending_values,
     receipt_values,
 )
@@ -27,11 +27,11 @@ from composer.visibility import EntryAccess
 
 router = Router()
 _RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "What was forgotten", "model": ReceiptAnswer},
+    200: {"description": "What was forgotten", "model": ForgetReceipt},
     **documented(401, 403, 404, 409, 422, 503),
 }
 _MANY: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "What was forgotten", "model": ReceiptAnswer, "headers": ONCE},
+    200: {"description": "What was forgotten", "model": ForgetReceipt, "headers": ONCE},
     **documented(400, 401, 403, 404, 409, 410, 422, 503),
 }
 _DECIDED: Final = documented(401, 403, 404, 422)
@@ -40,7 +40,7 @@ _DECIDED: Final = documented(401, 403, 404, 422)
 @router.post(
     "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=_MANY
 )
-async def forget_entries(call: Calling, sent: OnesOwn) -> Response:
+async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
     wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _tuple(sent.vendor), sent.older_than)
@@ -63,7 +63,7 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     response_class=Response,
     responses=_MANY,
 )
-async def forget_of_tool(call: Calling, sent: ToolsOwn) -> Response:
+async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Response:
     """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
     everything. A person forgets many by /v1/entries/forget."""
     wanted = entries_of_tool(sent.kind, sent.older_than, everything=sent.everything)
@@ -77,7 +77,7 @@ async def forget_of_tool(call: Calling, sent: ToolsOwn) -> Response:
     response_class=Response,
     responses=_RECEIPT,
 )
-async def forget_entry_of_tool(call: Calling, id: uuid.UUID) -> Response:
+async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
     """Erase for good an entry that the tool itself wrote, while it is shared with nobody."""
     return await _forget(call, id)
 
@@ -87,9 +87,9 @@ async def forget_entry_of_tool(call: Calling, id: uuid.UUID) -> Response:
     tags=["entries"],
     summary="List what waits for approval",
     response_class=Response,
-    responses={200: {"description": "What waits", "model": PendingList}, **_DECIDED},
+    responses={200: {"description": "What waits", "model": PendingEntryList}, **_DECIDED},
 )
-async def list_pending(call: Calling, project: InProject = None) -> Response:
+async def list_pending_entries(call: Calling, project: InProject = None) -> Response:
     """What the person's tools wrote for a project, and is recalled nowhere until it is approved."""
     async with call.reading(project) as (tx, access):
         found = await listing.pending(tx, access)
@@ -100,14 +100,14 @@ async def list_pending(call: Calling, project: InProject = None) -> Response:
 @router.post(
     "/v1/entries/pending/{id}/approve", tags=["entries"], summary="Approve", status_code=204, responses=_DECIDED
 )
-async def approve_pending(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
+async def approve_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
     async with call.writing(project) as (tx, access):
         await listing.decide(tx, access, id, call.now, approved=True)
 
 
 @router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
-async def reject_pending(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
+async def reject_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """It is not stored."""
     async with call.writing(project) as (tx, access):
         call.erased.append(await listing.decide(tx, access, id, call.now, approved=False))

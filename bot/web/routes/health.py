@@ -45,13 +45,13 @@ _METRICS_DOCUMENT: Final[dict[int | str, dict[str, Any]]] = {
 router = Router(tags=["health"])
 
 
-@router.get(HEALTH)
+@router.get(HEALTH, summary="Say that the process runs")
 async def health() -> dict[str, str]:
     """200 while the process runs. Asks nobody."""
     return {"status": "running"}
 
 
-@router.get(READY, response_class=JSONResponse, responses=_READY_DOCUMENT)
+@router.get(READY, summary="Say whether everything is ready", response_class=JSONResponse, responses=_READY_DOCUMENT)
 async def ready(nexus: Nexus) -> Response:
     """200 when this process can serve, else 503 with what is missing, a sentence each."""
     found = await missing(nexus.app.database, nexus.app.cache)
@@ -59,7 +59,7 @@ async def ready(nexus: Nexus) -> Response:
     return JSONResponse({"ready": not found, "missing": found}, 503 if found else 200)
 
 
-@router.get(METRICS, response_class=Response, responses=_METRICS_DOCUMENT)
+@router.get(METRICS, summary="Show metrics", response_class=Response, responses=_METRICS_DOCUMENT)
 async def show_metrics(nexus: Nexus) -> Response:
     """The metrics in Prometheus's text format, also while the database is away."""
     nexus.metrics.set_open_turns(nexus.app.turns.open)
@@ -72,7 +72,7 @@ async def show_metrics(nexus: Nexus) -> Response:
     return Response(nexus.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-class Milliseconds(BaseModel):
+class ProbeTimes(BaseModel):
     """How long each step took."""
 
     create: float
@@ -80,21 +80,21 @@ class Milliseconds(BaseModel):
     delete: float
 
 
-class Working(BaseModel):
+class ProbeResult(BaseModel):
     """Entries can be stored, listed and erased."""
 
     working: bool
-    latency_ms: Milliseconds
+    latency_ms: ProbeTimes
 
 
-@router.get("/v1/health", summary="Check that entries work", response_model=Working, responses=documented(401, 503))
-async def probe(nexus: Nexus, principal: Bearer) -> Working:
+@router.get("/v1/health", summary="Check that entries work", response_model=ProbeResult, responses=documented(401, 503))
+async def probe(nexus: Nexus, principal: Bearer) -> ProbeResult:
     """Create an entry, list it and erase it, in a transaction that is taken back: nothing stays of it, and no quota
     counts it. For people and tools, whatever their permissions."""
     app = nexus.app
     name, now = uuid.uuid4().hex, app.clock.now()
     took = await probe_entries(app.database, principal.tenant_id, principal.user, name, now, time.perf_counter)
-    return Working(working=True, latency_ms=Milliseconds(create=took.create, list=took.list, delete=took.delete))
+    return ProbeResult(working=True, latency_ms=ProbeTimes(create=took.create, list=took.list, delete=took.delete))
 
 
 async def _read_installation(nexus: WebState) -> None:

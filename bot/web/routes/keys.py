@@ -44,7 +44,7 @@ class WhoAmI(BaseModel):
     expires_at: datetime | None
 
 
-class KeyToMake(BaseModel):
+class NewKeyRequest(BaseModel):
     """A key to be made: of a tool (`vendor`), or of the person. Without `permissions` it has the usual ones, without
     `expires_at` it is valid until it is revoked."""
 
@@ -74,7 +74,7 @@ class Key(BaseModel):
     current: bool
 
 
-class MadeKey(Key):
+class CreatedKey(Key):
     """A new key. `key` is its text, which is shown this once."""
 
     key: str
@@ -120,7 +120,7 @@ class LoginList(BaseModel):
 
 
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
-    201: {"description": "The key; its text is shown this once", "model": MadeKey},
+    201: {"description": "The key; its text is shown this once", "model": CreatedKey},
     **documented(400, 401, 403, 409, 422),
 }
 
@@ -152,7 +152,7 @@ async def list_keys(call: Calling) -> KeyList:
 
 
 @router.post("/keys", summary="Make a key", response_class=Response, status_code=201, responses=_MADE)
-async def make_key(call: Calling, sent: KeyToMake) -> Response:
+async def make_key(call: Calling, sent: NewKeyRequest) -> Response:
     """It may do at most what the credential may that asks, and is valid for no longer than a key that asks. It needs
     the permission manage."""
     request = KeyRequest(sent.vendor, sent.name, sent.permissions, sent.expires_at)
@@ -178,7 +178,7 @@ async def revoke_key(call: Calling, id: uuid.UUID) -> None:
 
 
 @router.get("/sessions", summary="List web sessions", response_model=WebSessionList, responses=documented(401, 403))
-async def list_sessions(call: Calling) -> WebSessionList:
+async def list_web_sessions(call: Calling) -> WebSessionList:
     """The browsers that are signed in as the person. It needs the permission manage."""
     async with call.reading() as (tx, access):
         found = await own_credentials.own_sessions(tx, call.principal, access, call.now)
@@ -197,7 +197,7 @@ async def list_sessions(call: Calling) -> WebSessionList:
 
 
 @router.delete("/sessions/{id}", summary="End a web session", status_code=204, responses=documented(401, 403, 404))
-async def end_session(call: Calling, id: uuid.UUID) -> None:
+async def end_web_session(call: Calling, id: uuid.UUID) -> None:
     """That browser is signed out from its next request on. It needs the permission manage."""
     async with call.writing() as (tx, access):
         await own_credentials.end_own_session(tx, call.principal, access, id, call.now)

@@ -10,14 +10,14 @@ from bot.web.call import ONCE, REPLAYED, Calling, Event
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
-from bot.web.shapes.forgetting import ReceiptAnswer, receipt_values
+from bot.web.shapes.forgetting import ForgetReceipt, receipt_values
 from bot.web.shapes.projects import (
-    ChangedProject,
     NewProject,
-    OwnProject,
-    OwnProjectList,
     ProjectMemberList,
-    ProjectMemberToSet,
+    ProjectRoleUpdate,
+    ProjectUpdate,
+    ProjectWithMembers,
+    ProjectWithMembersList,
     member_values,
     project_values,
 )
@@ -34,14 +34,16 @@ _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {
         "description": "The new project",
-        "model": OwnProject,
+        "model": ProjectWithMembers,
         "headers": {**ONCE, "Location": header("The address of the project.")},
     },
     **documented(400, 401, 403, 409, 410, 422),
 }
 
 
-@router.get("", summary="List projects", response_class=Response, responses={200: {"model": OwnProjectList}, **_DONE})
+@router.get(
+    "", summary="List projects", response_class=Response, responses={200: {"model": ProjectWithMembersList}, **_DONE}
+)
 async def list_projects(call: Calling) -> Response:
     """The projects that the person is in, with their role."""
     async with call.reading() as (tx, access):
@@ -65,7 +67,9 @@ async def create_project(call: Calling, sent: NewProject) -> Response:
     return json_answer(project_values(made), 201, headers)
 
 
-@router.get("/{id}", summary="Get a project", response_class=Response, responses={200: {"model": OwnProject}, **_DONE})
+@router.get(
+    "/{id}", summary="Get a project", response_class=Response, responses={200: {"model": ProjectWithMembers}, **_DONE}
+)
 async def get_project(call: Calling, id: uuid.UUID) -> Response:
     """One of the person's projects."""
     async with call.reading() as (tx, access):
@@ -73,9 +77,12 @@ async def get_project(call: Calling, id: uuid.UUID) -> Response:
 
 
 @router.patch(
-    "/{id}", summary="Rename a project", response_class=Response, responses={200: {"model": OwnProject}, **_DONE}
+    "/{id}",
+    summary="Rename a project",
+    response_class=Response,
+    responses={200: {"model": ProjectWithMembers}, **_DONE},
 )
-async def rename_project(call: Calling, id: uuid.UUID, sent: ChangedProject) -> Response:
+async def rename_project(call: Calling, id: uuid.UUID, sent: ProjectUpdate) -> Response:
     """For its admins."""
     async with call.writing(managing=True) as (tx, access):
         return json_answer(project_values(await projects.rename_over_api(tx, access, id, sent.name)))
@@ -85,7 +92,7 @@ async def rename_project(call: Calling, id: uuid.UUID, sent: ChangedProject) -> 
     "/{id}",
     summary="Delete a project",
     response_class=Response,
-    responses={200: {"description": "What was forgotten", "model": ReceiptAnswer}, **_DONE},
+    responses={200: {"description": "What was forgotten", "model": ForgetReceipt}, **_DONE},
 )
 async def delete_project(
     call: Calling,
@@ -109,21 +116,21 @@ async def delete_project(
     response_class=Response,
     responses={200: {"model": ProjectMemberList}, **_DONE},
 )
-async def list_members(call: Calling, id: uuid.UUID) -> Response:
+async def list_project_members(call: Calling, id: uuid.UUID) -> Response:
     """For its members."""
     async with call.reading() as (tx, access):
         return json_answer(member_values(await members.list_members(tx, access, id)))
 
 
 @router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
-async def set_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectMemberToSet) -> None:
+async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> None:
     """For the project's admins. From then on they recall what the project remembers. The only admin stays one."""
     async with call.writing(managing=True) as (tx, access):
         await members.set_member_over_api(tx, access, id, user, Role(sent.role))
 
 
 @router.delete("/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
-async def remove_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
+async def remove_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the project's admins, and for oneself. The only admin can't leave."""
     async with call.writing(managing=True) as (tx, access):
         await members.remove_member_over_api(tx, access, id, user)

@@ -51,7 +51,7 @@ router = Router("/v1", tags=["query"])
 TAKEN: Final = "What this answer was made from was changed or taken away meanwhile: ask again."
 
 
-class Strategy(StrEnum):
+class SearchStrategy(StrEnum):
     """How to search: by meaning and words, by meaning alone, or the latest of what fits first."""
 
     HYBRID = "hybrid"
@@ -59,7 +59,7 @@ class Strategy(StrEnum):
     RECENT = "recent"
 
 
-class Question(BaseModel):
+class QueryRequest(BaseModel):
     """What to search for: at most `limit` items of at most `budget` tokens together; only of `kinds`, and with all of
     `tags`. Without `budget` or `strategy` the person's own setting counts. `project` (its id or name): that project's
     entries besides one's own, or alone, if it is isolated. `answer`: a model answers from these items alone; `stream`:
@@ -71,14 +71,14 @@ class Question(BaseModel):
     project: str | None = None
     limit: Count = DEFAULT_LIMIT
     budget: Count | None = None
-    strategy: Strategy | None = None
+    strategy: SearchStrategy | None = None
     kinds: Annotated[list[str], FailFast()] = []
     tags: Annotated[list[str], FailFast()] = []
     answer: Flag = False
     stream: Flag = False
 
 
-class Sharing(StrEnum):
+class Audience(StrEnum):
     """Who may read an item besides the person: nobody, a team, a project, or everyone where the person takes part."""
 
     NOBODY = "nobody"
@@ -90,11 +90,11 @@ class Sharing(StrEnum):
 class SharedWith(BaseModel):
     """With whom an item is shared. `id` is that of the team or the project."""
 
-    who: Sharing
+    who: Audience
     id: uuid.UUID | None
 
 
-class Found(BaseModel):
+class QueryItem(BaseModel):
     """Something that fits. `text` is `cut` where it is a part of the whole; `tokens` are an estimate of it. `origin` is
     the tool that wrote it, or api. `mark` stands for it in the answer; `cited`: the answer names that."""
 
@@ -114,11 +114,11 @@ class Found(BaseModel):
     cited: bool = False
 
 
-class Result(BaseModel):
+class QueryResult(BaseModel):
     """What was found, facts and landmarks first, then entries, best first. `tokens` are those of all items. `answer` is
     null where none was asked for."""
 
-    items: list[Found]
+    items: list[QueryItem]
     tokens: int
     answer: str | None = None
     usage: TokenUsage | None = None
@@ -141,15 +141,20 @@ class _Asked:
 
 _RESULT: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "model": Result,
+        "model": QueryResult,
         "description": "What was found; as server-sent events start, chunk, reply or failed, and done, if asked for",
         "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
 
 
-@router.post("/query", response_model=Result, responses={**_RESULT, **documented(403, 404, 409, 422, 429)})
-async def query(request: Request, body: Question, nexus: Nexus, principal: Bearer) -> Response:
+@router.post(
+    "/query",
+    summary="Search by a question",
+    response_model=QueryResult,
+    responses={**_RESULT, **documented(403, 404, 409, 422, 429)},
+)
+async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: Bearer) -> Response:
     """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
     sessions. Nothing of the question is stored."""
     asked = await _ask(nexus, principal, body)
@@ -168,21 +173,27 @@ async def query(request: Request, body: Question, nexus: Nexus, principal: Beare
     return json_answer(_result(asked, text, usage))
 
 
-@router.get("/agent/search", response_model=Result, tags=["agent"], responses=documented(403, 404, 422, 429))
-async def search(
+@router.get(
+    "/agent/search",
+    summary="Search by a question",
+    response_model=QueryResult,
+    tags=["agent"],
+    responses=documented(403, 404, 422, 429),
+)
+async def agent_search(
     request: Request,
     nexus: Nexus,
     principal: Bearer,
     q: Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or words.")],
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
     budget: Annotated[int | None, Query(ge=0, le=MAX_TOKENS, description="Tokens of all items together.")] = None,
-    strategy: Strategy | None = None,
+    strategy: SearchStrategy | None = None,
     kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.", max_length=MAX_FILTERS)] = None,
     tag: Annotated[Words | None, Query(description="All of these tags.")] = None,
     project: InProject = None,
 ) -> Response:
     """The same search by an address alone, without an answer: what fits, best first."""
-    body = Question(
+    body = QueryRequest(
         question=q,
         project=project,
         limit=limit,
@@ -197,7 +208,7 @@ async def search(
     return json_answer(_result(asked, None, _Used()))
 
 
-async def _ask(nexus: WebState, principal: Principal, body: Question) -> _Asked:
+async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _Asked:
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
     project, name = None, ""
     if body.project is not None or body.answer:  # else the search gathers all that it needs
@@ -285,24 +296,24 @@ class _Used:
         return part.text
 
 
-def _result(asked: _Asked, answer: str | None, used: _Used) -> Result:
+def _result(asked: _Asked, answer: str | None, used: _Used) -> QueryResult:
     marks = {each.id: each.mark for each in asked.shown}
     cited = set(marks_in(answer or ""))
     items = [_found(hit, marks.get(hit.item.id, ""), cited) for hit in asked.found.hits]
     if asked.prompt is None or answer is None:
-        return Result(items=items, tokens=asked.found.tokens)
+        return QueryResult(items=items, tokens=asked.found.tokens)
     usage = TokenUsage(
         model=used.model,
         prompt_tokens=used.tokens.prompt_tokens,
         completion_tokens=used.tokens.completion_tokens,
         cached_tokens=used.tokens.cached_tokens,
     )
-    return Result(items=items, tokens=asked.found.tokens, answer=answer, usage=usage)
+    return QueryResult(items=items, tokens=asked.found.tokens, answer=answer, usage=usage)
 
 
-def _found(hit: Hit, mark: str, cited: set[str]) -> Found:
+def _found(hit: Hit, mark: str, cited: set[str]) -> QueryItem:
     item, entry = hit.item, hit.entry
-    return Found(
+    return QueryItem(
         id=uuid.UUID(item.id),
         kind=item.kind,
         title=hit.title,
@@ -322,6 +333,6 @@ def _found(hit: Hit, mark: str, cited: set[str]) -> Found:
 
 def _shared_with(namespace: str) -> SharedWith:
     kind, _, id = namespace.partition(":")
-    if kind in (Sharing.TEAM, Sharing.PROJECT):
-        return SharedWith(who=Sharing(kind), id=uuid.UUID(id))
-    return SharedWith(who=Sharing.EVERYONE if kind == "profile" else Sharing.NOBODY, id=None)
+    if kind in (Audience.TEAM, Audience.PROJECT):
+        return SharedWith(who=Audience(kind), id=uuid.UUID(id))
+    return SharedWith(who=Audience.EVERYONE if kind == "profile" else Audience.NOBODY, id=None)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.web.call import Calling
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.routes.query import Strategy
+from bot.web.routes.query import SearchStrategy
 from bot.web.shapes.values import Count, Flag
 from composer.entries.search import MAX_TOKENS
 from composer.model import PersonalSettings
@@ -20,51 +20,51 @@ Budget = Annotated[Count, Field(ge=0, le=MAX_TOKENS)]
 Days = Annotated[Count, Field(ge=1, le=MAX_DAYS)]
 
 
-class Settings(BaseModel):
+class SettingsResponse(BaseModel):
     """What a person has set. `recall`: whether tools, and questions over the API, are given anything. `strategy` (null:
     that of the workspace) and `budget` (tokens) are for searches that name none. `trash_days`: how long what was thrown
     away can be restored. `keep_days`: how many days after their last change entries are kept that tools wrote for the
     person alone; null: until somebody erases them. `changed_at` is null while all is as it is by default."""
 
     recall: bool
-    strategy: Strategy | None
+    strategy: SearchStrategy | None
     budget: int
     trash_days: int
     keep_days: int | None
     changed_at: datetime | None
 
 
-class SettingsToChange(BaseModel):
+class SettingsUpdate(BaseModel):
     """What to set; what is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid")
 
     recall: Flag = Field(default_factory=bool)  # no default is shown: what is left out is not changed
-    strategy: Strategy | None = Field(default_factory=lambda: None)
+    strategy: SearchStrategy | None = Field(default_factory=lambda: None)
     budget: Budget = Field(default_factory=int)
     trash_days: Days = Field(default_factory=lambda: MAX_DAYS)
     keep_days: Days | None = Field(default_factory=lambda: None)
 
 
-@router.get("", summary="Show one's settings", response_model=Settings, responses=documented(401, 403))
-async def show_settings(call: Calling) -> Settings:
+@router.get("", summary="Show one's settings", response_model=SettingsResponse, responses=documented(401, 403))
+async def show_settings(call: Calling) -> SettingsResponse:
     """What the person has set, by any of their accounts. It needs the permission manage."""
     async with call.reading() as (_, access):
         return _shown(own_settings(call.principal, access))
 
 
-@router.patch("", summary="Change one's settings", response_model=Settings, responses=documented(401, 403, 422))
-async def change_settings(call: Calling, sent: SettingsToChange) -> Settings:
+@router.patch("", summary="Change one's settings", response_model=SettingsResponse, responses=documented(401, 403, 422))
+async def change_settings(call: Calling, sent: SettingsUpdate) -> SettingsResponse:
     """It holds for the next request, in every process. It needs the permission manage."""
     changed = sent.model_dump(mode="json", exclude_unset=True)
     async with call.writing(managing=True) as (tx, access):
         return _shown(await change_own_settings(tx, call.principal, access, changed, call.now))
 
 
-def _shown(settings: PersonalSettings) -> Settings:
-    return Settings(
+def _shown(settings: PersonalSettings) -> SettingsResponse:
+    return SettingsResponse(
         recall=settings.recall,
-        strategy=None if settings.strategy is None else Strategy(settings.strategy),
+        strategy=None if settings.strategy is None else SearchStrategy(settings.strategy),
         budget=settings.budget,
         trash_days=settings.trash_days,
         keep_days=settings.keep_days,

@@ -11,18 +11,18 @@ from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import answer
-from bot.web.shapes.entries import EntryAnswer
+from bot.web.shapes.entries import EntryResponse
 from bot.web.shapes.teams import (
-    ChangedTeam,
-    Invitation,
-    InviteeList,
-    InviteList,
-    Made,
-    MemberList,
+    CreatedId,
+    NewInvitation,
     NewTeam,
-    TeamAnswer,
+    ReceivedInvitationList,
+    SentInvitationList,
     TeamList,
-    TeamRoleToSet,
+    TeamMemberList,
+    TeamResponse,
+    TeamRoleUpdate,
+    TeamUpdate,
     invitee_values,
     team_list,
     team_values,
@@ -36,7 +36,7 @@ from composer.visibility import UNKNOWN_TEAM, EntryAccess
 router = Router(tags=["teams"])
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
-    201: {"description": "The id of what was made", "model": Made, "headers": ONCE},
+    201: {"description": "The id of what was made", "model": CreatedId, "headers": ONCE},
     **documented(400, 401, 403, 404, 409, 410, 422),
 }
 
@@ -61,7 +61,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
 
 
 @router.get(
-    "/v1/teams/{id}", summary="Get a team", response_class=Response, responses={200: {"model": TeamAnswer}, **_DONE}
+    "/v1/teams/{id}", summary="Get a team", response_class=Response, responses={200: {"model": TeamResponse}, **_DONE}
 )
 async def get_team(call: Calling, id: uuid.UUID) -> Response:
     """For its members."""
@@ -70,9 +70,12 @@ async def get_team(call: Calling, id: uuid.UUID) -> Response:
 
 
 @router.patch(
-    "/v1/teams/{id}", summary="Rename a team", response_class=Response, responses={200: {"model": TeamAnswer}, **_DONE}
+    "/v1/teams/{id}",
+    summary="Rename a team",
+    response_class=Response,
+    responses={200: {"model": TeamResponse}, **_DONE},
 )
-async def rename_team(call: Calling, id: uuid.UUID, sent: ChangedTeam) -> Response:
+async def rename_team(call: Calling, id: uuid.UUID, sent: TeamUpdate) -> Response:
     """For its admins."""
     async with call.writing(managing=True) as (tx, access):
         return json_answer(team_values(await teams.rename(tx, access, id, sent.name, call.now)))
@@ -90,9 +93,9 @@ async def delete_team(call: Calling, id: uuid.UUID) -> None:
     "/v1/teams/{id}/members",
     summary="List the members of a team",
     response_class=Response,
-    responses={200: {"model": MemberList}, **_DONE},
+    responses={200: {"model": TeamMemberList}, **_DONE},
 )
-async def list_members(call: Calling, id: uuid.UUID) -> Response:
+async def list_team_members(call: Calling, id: uuid.UUID) -> Response:
     """For its members."""
     async with call.reading() as (tx, access):
         found = await teams.members(tx, access, id, call.now)
@@ -101,14 +104,14 @@ async def list_members(call: Calling, id: uuid.UUID) -> Response:
 
 
 @router.patch("/v1/teams/{id}/members/{user}", summary="Set what a member may do", status_code=204, responses=_DONE)
-async def set_role(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: TeamRoleToSet) -> None:
+async def set_team_role(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: TeamRoleUpdate) -> None:
     """For the team's admins. The only one of them stays one."""
     async with call.writing(managing=True) as (tx, access):
         await teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now)
 
 
 @router.delete("/v1/teams/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
-async def remove_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
+async def remove_team_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the team's admins, and for oneself. What they shared stays shared, marked as of a former member, until they
     or an admin of the team end that."""
     async with call.writing(managing=True) as (tx, access):
@@ -126,9 +129,9 @@ async def leave_team(call: Calling, id: uuid.UUID) -> None:
     "/v1/teams/{id}/entries/{entry}",
     summary="End what a former member shares",
     response_class=Response,
-    responses={200: {"model": EntryAnswer, "headers": VERSIONED}, **_DONE},
+    responses={200: {"model": EntryResponse, "headers": VERSIONED}, **_DONE},
 )
-async def unshare_of_former(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
+async def unshare_entry_of_former_member(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
     """For the team's admins. The entry stays its owner's."""
     async with call.writing() as (tx, access):
         found = await teams.unshare_of_former(tx, access, id, entry, call.now)
@@ -138,7 +141,7 @@ async def unshare_of_former(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> R
 @router.post(
     "/v1/teams/{id}/invites", summary="Invite a person", response_class=Response, status_code=201, responses=_MADE
 )
-async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
+async def invite_to_team(call: Calling, id: uuid.UUID, sent: NewInvitation) -> Response:
     """For the team's admins. It holds for 14 days, and the person is a member once they accept."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, uuid.UUID]:
@@ -156,9 +159,9 @@ async def invite(call: Calling, id: uuid.UUID, sent: Invitation) -> Response:
     "/v1/teams/{id}/invites",
     summary="List the invitations to a team",
     response_class=Response,
-    responses={200: {"model": InviteeList}, **_DONE},
+    responses={200: {"model": SentInvitationList}, **_DONE},
 )
-async def list_invitees(call: Calling, id: uuid.UUID) -> Response:
+async def list_team_invitations(call: Calling, id: uuid.UUID) -> Response:
     """Those that are open, for the team's admins."""
     async with call.reading() as (tx, access):
         found = await teams.invitees(tx, access, id, call.now)
@@ -166,16 +169,19 @@ async def list_invitees(call: Calling, id: uuid.UUID) -> Response:
 
 
 @router.delete("/v1/teams/{id}/invites/{invite}", summary="End an invitation", status_code=204, responses=_DONE)
-async def revoke_invite(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> None:
+async def revoke_invitation(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> None:
     """For the team's admins, while it is open."""
     async with call.writing(managing=True) as (tx, access):
         await teams.revoke_invite(tx, access, id, invite, call.now)
 
 
 @router.get(
-    "/v1/invites", summary="List invitations", response_class=Response, responses={200: {"model": InviteList}, **_DONE}
+    "/v1/invites",
+    summary="List invitations",
+    response_class=Response,
+    responses={200: {"model": ReceivedInvitationList}, **_DONE},
 )
-async def list_invites(call: Calling) -> Response:
+async def list_invitations(call: Calling) -> Response:
     """The person's own open invitations."""
     async with call.reading() as (tx, access):
         found = await teams.invites(tx, access, call.now)
@@ -194,14 +200,14 @@ async def list_invites(call: Calling) -> Response:
 
 
 @router.post("/v1/teams/{id}/accept", summary="Accept an invitation", status_code=204, responses=_DONE)
-async def accept(call: Calling, id: uuid.UUID) -> None:
+async def accept_invitation(call: Calling, id: uuid.UUID) -> None:
     """Join the team that one is invited to."""
     async with call.writing(managing=True) as (tx, access):
         await teams.accept(tx, access, id, call.now)
 
 
 @router.post("/v1/teams/{id}/decline", summary="Decline an invitation", status_code=204, responses=_DONE)
-async def decline(call: Calling, id: uuid.UUID) -> None:
+async def decline_invitation(call: Calling, id: uuid.UUID) -> None:
     """It is gone then."""
     async with call.writing(managing=True) as (tx, access):
         await teams.decline(tx, access, id, call.now)

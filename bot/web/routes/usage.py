@@ -20,7 +20,7 @@ MAX_MONTHS: Final = 36
 Months = Annotated[int, Query(ge=1, le=MAX_MONTHS, description="How many months, this one included.")]
 
 
-class OperationTotal(BaseModel):
+class OperationUsage(BaseModel):
     """What was done in a month (its first day) by a tool or, as `api`, by the person. `tokens`: an estimate of what was
     stored or handed out."""
 
@@ -31,7 +31,7 @@ class OperationTotal(BaseModel):
     tokens: int
 
 
-class ModelTotal(BaseModel):
+class ModelUsage(BaseModel):
     """What models used in a month for one kind of work. `cost` is in `currency`, as far as prices are set."""
 
     month: date
@@ -47,8 +47,8 @@ class Usage(BaseModel):
     """What was used since a month (its first day), the latest first. Months are those of the workspace's time zone."""
 
     since: date
-    operations: list[OperationTotal]
-    models: list[ModelTotal]
+    operations: list[OperationUsage]
+    models: list[ModelUsage]
     currency: str
 
 
@@ -79,13 +79,13 @@ def usage_values(
     return {
         "since": since,
         "operations": [
-            OperationTotal(
+            OperationUsage(
                 month=each.month, operation=each.operation, vendor=each.vendor, count=each.count, tokens=each.tokens
             )
             for each in totals
         ],
         "models": [
-            ModelTotal(
+            ModelUsage(
                 month=each.month,
                 kind=each.kind.value,
                 calls=each.figures.calls,

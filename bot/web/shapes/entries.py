@@ -46,13 +46,13 @@ Metadata = Annotated[dict[str, Any], Field(description="Any JSON: at most 10,000
 SNIPPET_CHARS: Final = 300
 
 
-class Taken(BaseModel):
+class RequestBody(BaseModel):
     """What a request may hold: nothing that is not named."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class NewEntry(Taken):
+class EntryFields(RequestBody):
     """An entry to be written."""
 
     content: Content
@@ -90,13 +90,13 @@ class NewEntry(Taken):
         )
 
 
-class EntryToWrite(NewEntry):
+class NewEntry(EntryFields):
     """An entry to be written, among one's own or for a project."""
 
     project: Annotated[str, Field(min_length=1, max_length=200, description="A project's id or name.")] | None = None
 
 
-class ChangedEntry(Taken):
+class EntryUpdate(RequestBody):
     """What to change of an entry. What is left out stays; `title` and `expires_at` are taken away by null."""
 
     content: Content | None = None
@@ -126,7 +126,7 @@ class ChangedEntry(Taken):
         )
 
 
-class Person(BaseModel):
+class EntryOwner(BaseModel):
     """Whose something is. `you`: the person who asks."""
 
     id: uuid.UUID
@@ -134,24 +134,24 @@ class Person(BaseModel):
     you: Flag
 
 
-class Named(BaseModel):
+class TeamOrProject(BaseModel):
     """A team or a project."""
 
     id: uuid.UUID
     name: str
 
 
-class Shared(BaseModel):
+class EntrySharing(BaseModel):
     """With whom an entry is shared. `everyone`: it is used in answers wherever its owner takes part. `former_member`:
     its owner has left the team."""
 
-    team: Named | None
-    project: Named | None
+    team: TeamOrProject | None
+    project: TeamOrProject | None
     everyone: Flag
     former_member: Flag
 
 
-class _EntryAnswer(BaseModel):
+class _EntryResponse(BaseModel):
     id: uuid.UUID
     title: str
     kind: str
@@ -161,8 +161,8 @@ class _EntryAnswer(BaseModel):
     session: str | None
     origin: str = Field(description="Who wrote it: the name of a tool, or `api` for the person themselves.")
     allowed_vendors: list[str]
-    owner: Person
-    shared: Shared
+    owner: EntryOwner
+    shared: EntrySharing
     tokens: int = Field(description="An estimate of the tokens of its content.")
     version: int
     created_at: datetime
@@ -171,25 +171,25 @@ class _EntryAnswer(BaseModel):
     trashed_at: datetime | None
 
 
-class EntryAnswer(_EntryAnswer):
+class EntryResponse(_EntryResponse):
     """An entry, whole."""
 
     content: str
 
 
-class Snippet(_EntryAnswer):
+class EntrySnippet(_EntryResponse):
     """An entry with the beginning of its text."""
 
     snippet: str
 
 
-class Written(EntryAnswer):
+class WrittenEntry(EntryResponse):
     """An entry that was written. `pending`: it waits for its person's approval, and is recalled nowhere until then."""
 
     pending: bool = False
 
 
-class Stats(BaseModel):
+class EntryStats(BaseModel):
     """All entries that fit: how many, by kind, and an estimate of their tokens. `hit_rate`: the share of the person's
     searches of this month and the last, by them and their tools, that found something; null without any, and for tools.
     """
@@ -203,17 +203,17 @@ class Stats(BaseModel):
 class EntryList(BaseModel):
     """Entries, newest first. `next` is the cursor of the next page; null after the last."""
 
-    items: list[EntryAnswer]
+    items: list[EntryResponse]
     next: str | None
-    stats: Stats | None = None
+    stats: EntryStats | None = None
 
 
-class SnippetList(BaseModel):
+class EntrySnippetList(BaseModel):
     """The beginnings of entries, newest first. `next` is the cursor of the next page; null after the last."""
 
-    items: list[Snippet]
+    items: list[EntrySnippet]
     next: str | None
-    stats: Stats | None = None
+    stats: EntryStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Names:
 
 
 def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[str, Any]:
-    """An entry as EntryAnswer, or as Snippet, shows it."""
+    """An entry as EntryResponse, or as EntrySnippet, shows it."""
     values = entry.values
     found: dict[str, Any] = {
         "id": entry.id,
@@ -256,7 +256,7 @@ def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[s
 
 
 def shared_values(entry: Entry, names: Names) -> dict[str, Any]:
-    """With whom an entry is shared, as Shared shows it."""
+    """With whom an entry is shared, as EntrySharing shows it."""
     kind, _, rest = entry.namespace.partition(":")
     shared_id = uuid.UUID(rest) if kind in ("team", "project") else None
     slugs = {each.id: each.slug for each in names.access.projects}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
-from bot.web.shapes.entries import Names, NewEntry, Shared, Taken, shared_values
+from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody, shared_values
 from bot.web.shapes.values import Moment
 from composer.entries.import_plan import ImportedEntry, Outcome
 from composer.entries.imports import MAX_ENTRIES, Imported, require_few
@@ -17,7 +17,7 @@ FORMAT: Final = "nexus-entries"
 VERSION: Final = 1
 
 
-class EntryInDocument(NewEntry):
+class ExportedEntry(EntryFields):
     """An entry, as it was written. `id` is the one that it was exported from. Who wrote it (`origin`) and when is kept
     by an import; `updated_at` and `shared` are for the reader alone: what is imported is shared with nobody."""
 
@@ -26,7 +26,7 @@ class EntryInDocument(NewEntry):
     created_at: Moment | None = None
     updated_at: Moment | None = None
     trashed_at: Annotated[Moment | None, Field(description="It is in the trash since then.")] = None
-    shared: Shared | None = None
+    shared: EntrySharing | None = None
 
     def imported(self) -> ImportedEntry:
         """The same for the use case."""
@@ -40,28 +40,28 @@ def _few(entries: Any) -> Any:
     return entries
 
 
-class EntryDocument(Taken):
+class EntryDocument(RequestBody):
     """Entries of one person, newest first: what GET /v1/entries/export gives, and POST /v1/entries/import takes."""
 
     format: Literal["nexus-entries"]
     version: Literal[1]
     made_at: Moment | None = None
     entries: Annotated[
-        list[EntryInDocument],
+        list[ExportedEntry],
         FailFast(),
         BeforeValidator(_few),
         Field(description=f"An import takes at most {MAX_ENTRIES:,}."),
     ]
 
 
-class ImportedAnswer(BaseModel):
+class ImportItem(BaseModel):
     """An entry that was imported, by the id that it has here."""
 
     id: uuid.UUID
     outcome: Literal["created", "replaced", "unchanged", "expired"]
 
 
-class ImportAnswer(BaseModel):
+class ImportResult(BaseModel):
     """What became of the entries of a document, in its order. `dry_run`: what would become of them. Expired ones, whose
     time is over, are left out."""
 
@@ -70,7 +70,7 @@ class ImportAnswer(BaseModel):
     replaced: int
     unchanged: int
     expired: int
-    items: list[ImportedAnswer]
+    items: list[ImportItem]
 
 
 def document_head(made_at: datetime) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def document_head(made_at: datetime) -> dict[str, Any]:
 
 
 def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, Any]]:
-    """Entries as EntryInDocument shows them."""
+    """Entries as ExportedEntry shows them."""
     return [
         {
             "id": entry.id,
@@ -103,10 +103,10 @@ def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, An
 
 
 def import_values(found: Imported, *, dry_run: bool) -> dict[str, Any]:
-    """What became of a document as ImportAnswer shows it."""
+    """What became of a document as ImportResult shows it."""
     counts = {str(outcome): count for outcome, count in found.counts.items()}
     items = [{"id": id, "outcome": str(outcome)} for id, outcome in found.entries]
     return {"dry_run": dry_run, **counts, "items": items}
 
 
-assert {str(outcome) for outcome in Outcome} <= set(ImportAnswer.model_fields)
+assert {str(outcome) for outcome in Outcome} <= set(ImportResult.model_fields)

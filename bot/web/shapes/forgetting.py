@@ -7,27 +7,27 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from bot.web.shapes.entries import Kind, Named, Tags, Taken
+from bot.web.shapes.entries import Kind, RequestBody, Tags, TeamOrProject
 from bot.web.shapes.values import Count, Flag, Moment
 from composer.memory.forget import Receipt
 from composer.repositories.entries import values_from_json
 from composer.repositories.quarantine import PendingItem
 
 
-class Fitting(Taken):
+class ForgetFilter(RequestBody):
     """Which entries to forget, by what they are: those that fit all of it."""
 
     kind: Kind | None = None
     older_than: Annotated[Moment, Field(description="Written before this time.")] | None = None
 
 
-class ToolsOwn(Fitting):
+class ToolForgetRequest(ForgetFilter):
     """Which of the entries that a tool wrote to forget: those that fit all of it, or everything."""
 
     everything: Annotated[Flag, Field(description="All of it. Needed where nothing narrows it down.")] = False
 
 
-class OnesOwn(Fitting):
+class ForgetRequest(ForgetFilter):
     """Which of one's own entries to forget, also in the trash and expired: those that fit all of it."""
 
     tag: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -44,7 +44,7 @@ class OnesOwn(Fitting):
     ) = None
 
 
-class ReceiptAnswer(BaseModel):
+class ForgetReceipt(BaseModel):
     """What was forgotten for good: how many items of each kind, with what was made from them. `id` is that of the
     stored receipt; null where there was nothing to forget."""
 
@@ -52,7 +52,7 @@ class ReceiptAnswer(BaseModel):
     counts: dict[str, int]
 
 
-class PendingAnswer(BaseModel):
+class PendingEntry(BaseModel):
     """An entry that waits for approval. `id` is the one to approve or reject it by; `project`: for which it was
     written."""
 
@@ -63,23 +63,23 @@ class PendingAnswer(BaseModel):
     tags: Tags
     content: str
     origin: str
-    project: Named | None
+    project: TeamOrProject | None
     created_at: datetime
 
 
-class PendingList(BaseModel):
+class PendingEntryList(BaseModel):
     """What waits for approval, oldest first."""
 
-    items: list[PendingAnswer]
+    items: list[PendingEntry]
 
 
 def receipt_values(receipt: Receipt) -> dict[str, Any]:
-    """A receipt as ReceiptAnswer shows it."""
+    """A receipt as ForgetReceipt shows it."""
     return {"id": receipt.id or None, "counts": {kind: count for kind, count in receipt.counts.items() if count}}
 
 
 def pending_values(items: Sequence[PendingItem], projects: Mapping[uuid.UUID, str]) -> dict[str, Any]:
-    """What waits as PendingList shows it. `projects` are names."""
+    """What waits as PendingEntryList shows it. `projects` are names."""
     return {"items": [_pending(item, projects) for item in items]}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from bot.web.shapes.entries import Taken
+from bot.web.shapes.entries import RequestBody
 from bot.web.shapes.values import Flag
 from composer.repositories.projects import Project, ProjectMember
 
@@ -14,7 +14,7 @@ ProjectRoleName = Literal["read", "write", "admin"]
 ProjectName = Annotated[str, Field(max_length=200, description="1 to 32 characters of a-z, 0-9, - and _.")]
 
 
-class NewProject(Taken):
+class NewProject(RequestBody):
     """A project to be made; who makes it is its admin. Of an `isolated` one nothing is used outside, and nothing from
     outside is used in it."""
 
@@ -22,19 +22,19 @@ class NewProject(Taken):
     isolated: Flag = False
 
 
-class ChangedProject(Taken):
+class ProjectUpdate(RequestBody):
     """Another name for a project. Whether it is isolated stays."""
 
     name: ProjectName
 
 
-class ProjectMemberToSet(Taken):
+class ProjectRoleUpdate(RequestBody):
     """What a member may do in a project: read it, add to it too, or manage its members too."""
 
     role: ProjectRoleName
 
 
-class ProjectAnswer(BaseModel):
+class ProjectResponse(BaseModel):
     """A project that the person is in, with their role. An `isolated` one is read by requests alone that name it."""
 
     id: uuid.UUID
@@ -46,22 +46,22 @@ class ProjectAnswer(BaseModel):
 class ProjectList(BaseModel):
     """Projects, by name."""
 
-    items: list[ProjectAnswer]
+    items: list[ProjectResponse]
 
 
-class OwnProject(ProjectAnswer):
+class ProjectWithMembers(ProjectResponse):
     """The same, with how many people are in it."""
 
     members: int
 
 
-class OwnProjectList(BaseModel):
+class ProjectWithMembersList(BaseModel):
     """Projects, by name."""
 
-    items: list[OwnProject]
+    items: list[ProjectWithMembers]
 
 
-class ProjectMemberAnswer(BaseModel):
+class ProjectMemberResponse(BaseModel):
     """A person in a project. `names`: those of their accounts that were made members."""
 
     id: uuid.UUID
@@ -72,11 +72,11 @@ class ProjectMemberAnswer(BaseModel):
 class ProjectMemberList(BaseModel):
     """The people of a project, by name."""
 
-    items: list[ProjectMemberAnswer]
+    items: list[ProjectMemberResponse]
 
 
 def project_values(project: Project) -> dict[str, Any]:
-    """A project as OwnProject shows it."""
+    """A project as ProjectWithMembers shows it."""
     return {
         "id": project.id,
         "name": project.slug,

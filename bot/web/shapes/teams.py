@@ -7,26 +7,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from bot.web.shapes.entries import Taken
+from bot.web.shapes.entries import RequestBody
 from composer.repositories.teams import Team, TeamInvitee
 
 TeamName = Annotated[str, Field(min_length=1, max_length=80)]
 TeamRoleName = Literal["member", "admin"]
 
 
-class NewTeam(Taken):
+class NewTeam(RequestBody):
     """A team to be created; who creates it is its admin."""
 
     name: TeamName
 
 
-class ChangedTeam(Taken):
+class TeamUpdate(RequestBody):
     """Another name for a team."""
 
     name: TeamName
 
 
-class TeamAnswer(BaseModel):
+class TeamResponse(BaseModel):
     """A team that the person is in, with their role in it."""
 
     id: uuid.UUID
@@ -39,10 +39,10 @@ class TeamAnswer(BaseModel):
 class TeamList(BaseModel):
     """Teams, by name."""
 
-    items: list[TeamAnswer]
+    items: list[TeamResponse]
 
 
-class MemberAnswer(BaseModel):
+class TeamMemberResponse(BaseModel):
     """A person in a team. `names`: those of their accounts that were made members."""
 
     id: uuid.UUID
@@ -51,25 +51,25 @@ class MemberAnswer(BaseModel):
     joined_at: datetime
 
 
-class MemberList(BaseModel):
+class TeamMemberList(BaseModel):
     """The people of a team."""
 
-    items: list[MemberAnswer]
+    items: list[TeamMemberResponse]
 
 
-class TeamRoleToSet(Taken):
+class TeamRoleUpdate(RequestBody):
     """What a member may do in a team."""
 
     role: TeamRoleName
 
 
-class Invitation(Taken):
+class NewInvitation(RequestBody):
     """Whom to invite: the id of a person of the workspace."""
 
     user: uuid.UUID
 
 
-class InviteeAnswer(BaseModel):
+class SentInvitation(BaseModel):
     """An open invitation to a team, as its admins see it. `by`: who invited."""
 
     id: uuid.UUID
@@ -80,13 +80,13 @@ class InviteeAnswer(BaseModel):
     expires_at: datetime
 
 
-class InviteeList(BaseModel):
+class SentInvitationList(BaseModel):
     """Open invitations to a team, oldest first."""
 
-    items: list[InviteeAnswer]
+    items: list[SentInvitation]
 
 
-class InviteAnswer(BaseModel):
+class ReceivedInvitation(BaseModel):
     """An open invitation to a team. `by`: who invited."""
 
     id: uuid.UUID
@@ -97,13 +97,13 @@ class InviteAnswer(BaseModel):
     expires_at: datetime
 
 
-class InviteList(BaseModel):
+class ReceivedInvitationList(BaseModel):
     """Open invitations."""
 
-    items: list[InviteAnswer]
+    items: list[ReceivedInvitation]
 
 
-class Made(BaseModel):
+class CreatedId(BaseModel):
     """The id of what was made."""
 
     id: uuid.UUID
@@ -115,7 +115,7 @@ def team_list(found: Sequence[Team]) -> dict[str, Any]:
 
 
 def team_values(team: Team) -> dict[str, Any]:
-    """A team as TeamAnswer shows it."""
+    """A team as TeamResponse shows it."""
     return {
         "id": team.id,
         "name": team.name,
@@ -126,7 +126,7 @@ def team_values(team: Team) -> dict[str, Any]:
 
 
 def invitee_values(invite: TeamInvitee) -> dict[str, Any]:
-    """An invitation as InviteeAnswer shows it."""
+    """An invitation as SentInvitation shows it."""
     return {
         "id": invite.id,
         "user": invite.user,
