@@ -26,7 +26,7 @@ import redis
 import structlog
 from execnet import XSpec
 
-from composer import app
+from composer import composition
 from composer.settings import Settings
 from composer.stores import minilm, postgres
 from composer.stores.embedded.servers import EmbeddedServers, Servers
@@ -270,7 +270,7 @@ def kept() -> Iterator[dict[str, KeptDatabase]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncpg, "create_pool", lending(lambda url: databases.get(str.__str__(url))))
         patch.setattr(asyncpg, "connect", connecting(lambda url: databases.get(str.__str__(url))))
-        patch.setattr(app, "prepare", preparing(lambda url: databases.get(str.__str__(url))))
+        patch.setattr(composition, "prepare", preparing(lambda url: databases.get(str.__str__(url))))
         yield databases
 
 
