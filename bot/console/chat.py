@@ -1,18 +1,9 @@
 """`nexus chat`: a conversation in the terminal, in any room and as any user, with the same rules as elsewhere."""
 
 import asyncio
-import json
 import shlex
-import sys
-import threading
-import time
-import uuid
 from collections.abc import AsyncIterator, Sequence
-from concurrent import futures
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from bot.commands import suggestions
@@ -25,21 +16,19 @@ from bot.console.conversations import is_new, resolve_position
 from bot.console.explained import explained, stacked
 from bot.console.files import write_private
 from bot.console.interrupts import interruptible
+from bot.console.terminal_delivery import ROOMS, TerminalDelivery
 from bot.delivery import due_posts
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
-from composer.model import ConversationKind, Place, Turn
+from composer.model import ConversationKind, Place
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
-from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
-ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
 NOT_STORED: Final = "Your message was not stored: send it again later."
-LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
 DELAY_SECONDS: Final = 30.0  # for which a script waits for an answer that is delayed
 DELAYED: Final = (
     "An answer is still delayed. Once what is wrong is mended, it is shown where nexus chat is started again."
@@ -67,100 +56,6 @@ class ChatPosition:
         sign = {ConversationKind.DM: "@", ConversationKind.SESSION: "~"}.get(self.place.kind, "#")
         thread = f"/{self.place.thread}" if self.place.thread else ""
         return f"{self.user} {sign}{self.place.name}{thread}"
-
-
-class TerminalDelivery:
-    """Prints answers as they stream in. Answers to other conversations are stored, and not printed; a reminder that was
-    posted to another one is printed with its place."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._open: Turn | None = None
-        self._expected: set[str] = set()
-        self._answered: set[str] = set()
-        self._conversation: uuid.UUID | None = None
-        self._names_agents = False
-        self._shows = True  # more of the open answer
-        self._looked = 0.0  # when it was looked whether that may be
-        self.delayed = asyncio.Event()  # set once an answer was delayed
-
-    def expect(self, message: str) -> None:
-        """Expect an answer to this message."""
-        self._expected.add(message)
-
-    def settled(self) -> None:
-        """Expect no more answers to what was answered: several agents may answer one message."""
-        self._expected -= self._answered
-        self._answered.clear()
-
-    def show(self, conversation: uuid.UUID | None, *, names_agents: bool) -> None:
-        """Print every answer of this conversation from now on, also those to earlier questions. `names_agents`: say
-        whose each one is."""
-        self._conversation, self._names_agents = conversation, names_agents
-
-    def on_start(self, turn: Turn) -> None:
-        """Do nothing: a terminal needs no sign that the answer has begun."""
-
-    async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Print a chunk at once, unless another answer is being printed, or something that this one is made from was
-        erased or edited: then it is printed when it is whole."""
-        if self._open is None and self._expected and turn.conversation_id == self._conversation:
-            self._open, self._shows, self._looked = turn, True, time.monotonic()
-            render.out.print(self._speaker(turn), end="")
-        if self._open is None or self._open.id != turn.id:
-            return
-        if self._shows and time.monotonic() - self._looked >= LOOK_SECONDS:
-            self._looked = time.monotonic()
-            with suppress(Unavailable):
-                self._shows = await self._app.drafter.may_show(turn.tenant_id, turn.id) is not False
-        if self._shows:
-            render.out.print(render.plain(text), end="")
-
-    async def deliver(self, answer: OutgoingAnswer) -> None:
-        """Print the whole answer, or end the line of a streamed one."""
-        if not answer.in_reply_to:
-            # What is due in one's DM is posted wherever one sits; without its place it would look like part of a room.
-            here = answer.turn.conversation_id == self._conversation
-            render.show(answer.text if here else f"({await self._place(answer.turn)}) {answer.text}", style="bold")
-            return
-        if answer.in_reply_to not in self._expected and answer.turn.conversation_id != self._conversation:
-            return
-        if answer.in_reply_to not in self._expected:
-            render.out.print("(the answer to an earlier question)", style="dim")
-        self._answered.add(answer.in_reply_to)
-        text = answer.failure_details or answer.text  # who sits here runs Nexus
-        if self._open is not None and self._open.id == answer.turn.id:
-            self._open = None
-            render.out.print(render.plain(f"\n{text}") if answer.failed or not self._shows else "")
-        else:
-            render.show(f"{self._speaker(answer.turn)}{text}", style="yellow" if answer.failed else "")
-
-    def _speaker(self, turn: Turn) -> str:
-        """Whose answer it is, where several agents answer."""
-        if not self._names_agents:
-            return ""
-        return f"@{self._app.directory.agents_by_id(turn.tenant_id)[turn.agent_id].slug}: "
-
-    async def _place(self, turn: Turn) -> str:
-        """Where something is posted that answers nothing."""
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
-            to = await tx.deliveries.destination(turn.id)
-        if to is None:
-            return "erased since"
-        if to.kind in ROOMS:
-            return f"in #{to.name}{f'/{to.thread}' if to.thread else ''}"
-        return f"in the DM of {to.user} with @{to.name}" if to.kind is ConversationKind.DM else f"in ~{to.name}"
-
-    async def abandon(self, turn: Turn) -> None:
-        """End the line of an answer whose question was erased."""
-        if self._open is not None and self._open.id == turn.id:
-            self._open = None
-            render.out.print("")
-
-    async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """Print that an answer is delayed, and why."""
-        render.warn(sentence)
-        self.delayed.set()
 
 
 class _StillDelayed(Unavailable):
@@ -402,46 +297,3 @@ def _required(text: str, what: str, example: str) -> str:
     if not text.strip():
         raise BadInput(f"Name {what}; for example: {example}")
     return text.strip()
-
-
-async def piped() -> AsyncIterator[str]:
-    """Yield the lines of standard input.
-
-    They are read in a thread of its own, which the end of the program does not wait for: standard input may stay open.
-    """
-    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str](1)
-    given = sys.stdin
-
-    def put(line: str) -> None:
-        with suppress(RuntimeError, futures.CancelledError):  # nobody reads any more
-            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-
-    def read() -> None:
-        with (
-            suppress(ValueError, OSError),  # standard input is closed
-            open(given.fileno(), encoding=given.encoding, errors=given.errors, closefd=False) as own,
-        ):
-            for line in own:
-                put(line)
-        put("")
-
-    threading.Thread(target=read, name="standard-input", daemon=True).start()
-    while line := await lines.get():
-        yield line
-
-
-async def load_sample(app: App, workspace: Workspace) -> None:
-    """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
-            return
-    for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        place = place_of(entry.get("room"), entry.get("dm"), None, private=entry.get("private"))
-        at = datetime.fromisoformat(entry["at"])
-        message = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
-        if entry["type"] == "command":
-            await run_command(app, workspace, message, recorded=False)
-        else:
-            await app.receive(workspace, [message], answer=False)
-    await app.indexer.catch_up(workspace.tenant_id)

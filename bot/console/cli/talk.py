@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bot.console import chat as chatting
 from bot.console import render
+from bot.console.chat import Chat, ChatPosition
 from bot.console.cli.failure import EXIT_FAILED, fail
 from bot.console.cli.invocation import (
     Dm,
@@ -25,7 +25,9 @@ from bot.console.cli.invocation import (
     run_in_app,
 )
 from bot.console.conversations import question
+from bot.console.piped_lines import piped
 from bot.console.play import Player, ScriptClock
+from bot.console.sample import load_sample
 from bot.console.workspaces import naming_workspaces
 from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_USER, DEFAULT_WORKSPACE, PLATFORM
@@ -67,9 +69,9 @@ def chat(
     async def converse(app: App) -> None:
         target = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
         if sample:
-            await chatting.load_sample(app, target)
+            await load_sample(app, target)
         typing = sys.stdin.isatty()
-        conversation = chatting.Chat(app, chatting.ChatPosition(target, user, place), scripted=not typing)
+        conversation = Chat(app, ChatPosition(target, user, place), scripted=not typing)
         if typing:
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
@@ -77,7 +79,7 @@ def chat(
             history = typed.open_history(settings.home / "chat_history")
             await conversation.run(typed.lines(conversation, history))
         else:
-            await conversation.run(chatting.piped())
+            await conversation.run(piped())
             if conversation.refused:
                 lines = "1 line was" if conversation.refused == 1 else f"{conversation.refused:,} lines were"
                 fail(NexusError(f"{lines} not done: see above."))

@@ -1,0 +1,27 @@
+"""The sample workspace: a few days of a small team's messages."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+from bot.commands.table import run_command
+from bot.script.places import PLATFORM, incoming, place_of
+from composer.app import App
+from composer.workspace import Workspace
+
+
+async def load_sample(app: App, workspace: Workspace) -> None:
+    """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
+            return
+    for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        place = place_of(entry.get("room"), entry.get("dm"), None, private=entry.get("private"))
+        at = datetime.fromisoformat(entry["at"])
+        message = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
+        if entry["type"] == "command":
+            await run_command(app, workspace, message, recorded=False)
+        else:
+            await app.receive(workspace, [message], answer=False)
+    await app.indexer.catch_up(workspace.tenant_id)
