@@ -12,21 +12,24 @@ there is no reply. A failure is stored with the turn, and is no message of the l
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
 the answer, or when the platform has refused it permanently. When the process ends, the next one, or another that runs
-beside it, goes on from the state that the turn has reached.
+beside it, goes on from the state that the turn has reached. While a process answers, it holds a lock on the
+conversation, which the database frees when the process dies. If a process loses that lock, because its connection
+broke, two may answer one turn: then the answer that is stored first counts.
 
 What an agent posts on its own initiative, such as a reminder, is a turn too. It is stored as ANSWERED, and only
-delivered here. It has no question: the text to post is a message by the agent, and the turn names that message as its
-question and as its reply.
+delivered here. Nobody asked: the only message of the turn is the text to post, which stands in the place of the
+question as well as in that of the reply.
 
 Between the question and the delivery, people may take back what the answer is made of:
 
-- What is *erased* is gone. Words that an edit takes out of a message are erased words, too.
+- What is *erased* is gone. An edit erases the words that it takes out of a message, and is judged as follows by them.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
-  the log and where it was shown. This is done when its question, or a source that it drew on or repeats, is erased.
-- A turn is *withdrawn* if its question or its reply is erased before the turn is SENT: nobody is to see its answer any
+  the log and where it was shown. This is done when its question is erased, or a source that it drew on, or one of whose
+  words it repeats; also while it is being delivered.
+- If the question or the reply is erased before the delivery begins, the turn is *withdrawn*: nobody sees an answer any
   more, and the turn becomes SENT without one. While the turn is QUEUED, it is deleted with its question instead.
-- If the reply is erased after the turn is SENT, its post is deleted. If the question is, the reply is retracted; but
-  not where Nexus itself erases the question of somebody who has opted out, which it does soon after the delivery.
+- If the reply is erased later, its post is deleted. One question's erasure leaves the reply as it is: Nexus itself
+  erases what somebody asks who has opted out, soon after the delivery.
 - A private room may be *opened*: made public. A reply to what was asked before that would show to everybody what only
   the room's members may read. So the asker gets the sentence ROOM_OPENED, as a failure. A reply that is stored already
   stays in the log, marked as said while the room was private: nobody is shown it any more. What an agent posts on its
@@ -147,8 +150,8 @@ class Responder:
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
             found = await self._answers.mark_delivered(answer)
-            # In both cases of ERASED the post is removed as well: the adapter stores the post's id, which the erasure
-            # finds; if the erasure came first, the adapter sees that and removes the post itself.
+            # Where ERASED is returned below, the post is removed too: the adapter stores the post's id, which the
+            # erasure finds; if the erasure came first, the adapter sees that and removes the post itself.
             if found is None:  # the turn was erased, with its whole conversation
                 return TurnOutcome.ERASED
             if found.other_text is None:
