@@ -1,17 +1,33 @@
-"""A running Nexus, as adapters and jobs use it (composer/composition.py builds it)."""
+"""The composition root: settings in, a running Nexus out. Its parts are built in composer/composition.py."""
 
+import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
 
 from composer.audit.log import AuditLog
+from composer.composition import (
+    Foundation,
+    LoadableEmbedder,
+    agent_tokenizer,
+    build_answering,
+    build_due_posts,
+    build_extraction_worker,
+    build_extractor,
+    build_models,
+    build_reading,
+    open_foundation,
+    restart_servers,
+)
+from composer.credentials.last_use import LastUse
 from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable
-from composer.gateway.learning import GatewayLearner
+from composer.gateway.learning import GatewayLearner, LearningRules
 from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
@@ -20,22 +36,31 @@ from composer.ingest.tenants import TenantDirectory
 from composer.ingest.voice_notes import VoiceNotes, untranscribed
 from composer.memory.extraction import ExtractionWorker
 from composer.memory.forget import Receipt
+from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.model import Incoming
 from composer.people.export_files import remove_exports
 from composer.ports.clock import Clock
-from composer.ports.models import Embedder
-from composer.ports.observer import Observer
+from composer.ports.models import ChatModel, Embedder
+from composer.ports.observer import NoObserver, Observer
 from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.due_posts import DuePosts
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
-from composer.signals import ErasureSignal
+from composer.signals import ErasureSignal, InteractivePriority, end_tasks
+from composer.stores.audit_keys import AuditHeadsFile
 from composer.stores.backup import DatabaseBackup
+from composer.stores.clock import SystemClock
+from composer.stores.configured import (
+    configured_embedder,
+    configured_extraction,
+    extraction_notice,
+)
+from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
-from composer.stores.tokens import clear_chunk_caches
+from composer.stores.tokens import clear_chunk_caches, tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.tiers import SummaryTiers
 from composer.turn.compose import Composer
@@ -133,3 +158,107 @@ class App:
             await self.cache.erase(sorted(receipt.conversations))
         except Unavailable:
             logger.warning("working.cache_unavailable", conversations=len(receipt.conversations))
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    model: ChatModel | None = None,
+    embedder: LoadableEmbedder | None = None,
+    observer: Observer | None = None,
+    index: bool = True,
+) -> AsyncIterator[App]:
+    """Start everything over a migrated database, and stop it at the end, in the opposite order.
+
+    `clock`, `model` and `embedder` replace the configured ones; `observer` is told what the process does. With `index`
+    False, call `indexer.catch_up` to index.
+    Raises Unavailable or Misconfigured with one sentence; then nothing is left running.
+    """
+    async with AsyncExitStack() as stack:
+        servers = EmbeddedServers(settings.home)
+        stack.push_async_callback(asyncio.to_thread, servers.stop)
+        base = await open_foundation(
+            stack,
+            settings,
+            servers,
+            embedder or configured_embedder(settings),
+            clock or SystemClock(),
+            observer or NoObserver(),
+        )
+        app = _build(stack, base, model)
+        stack.push_async_callback(app.voice_notes.stop)
+        stack.push_async_callback(app.turns.stop)
+        if index and app.extractions is not None:
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
+        if index:
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.gateway_learner.run()))
+        if settings.database_url is None or settings.redis_url is None:
+            stack.push_async_callback(_cancelled, asyncio.create_task(restart_servers(settings, servers)))
+        yield app
+
+
+def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> App:
+    """Build every part from those above it. Nothing runs yet."""
+    settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
+    models = build_models(base, model)
+    extraction = configured_extraction(settings)
+    reading = build_reading(base, models)
+    priority = InteractivePriority()
+    indexer = Indexer(
+        database,
+        models.embedder,
+        clock,
+        priority,
+        extraction,
+        quarantined=directory.quarantine,
+        erased=clear_chunk_caches,
+    )
+    answering = build_answering(stack, base, models, reading, indexer, priority)
+    extractor = build_extractor(stack, settings, models) if extraction is Extraction.MEM0 else None
+    operations = OperationMeter(database, clock, directory.zone, directory.plan)
+    stack.push_async_callback(operations.close)
+    last_use = LastUse(database, clock)
+    stack.push_async_callback(last_use.settle)
+    learning = LearningRules(extraction, extractor, directory.zone, directory.plan, indexer.due)
+    entry_search = EntrySearch(database, models.embedder, directory.retrieval, directory.zone, clock)
+    return App(
+        settings=settings,
+        clock=clock,
+        directory=directory,
+        database=database,
+        cache=base.cache,
+        redis_url=base.addresses.redis,
+        embedder=base.embedder,
+        composer=reading.composer,
+        drafter=answering.drafter,
+        responder=answering.responder,
+        turns=answering.turns,
+        voice_notes=answering.voice_notes,
+        tool_servers=answering.tool_servers,
+        due_posts=build_due_posts(base, answering.turns),
+        entry_search=entry_search,
+        entry_answerer=EntryAnswerer(models.chat, agent_tokenizer),
+        gateway_meter=GatewayMeter(models.calls, tokenizer_for),
+        gateway_memory=GatewayMemory(database, entry_search, clock),
+        gateway_learner=GatewayLearner(database, operations, clock, uuid.uuid4, learning),
+        operations=operations,
+        indexer=indexer,
+        locks=base.locks,
+        tiers=SummaryTiers(database, reading.summariser, lambda agent: tokenizer_for(agent.model if agent else "")),
+        ledger=JobLedger(database),
+        backup=DatabaseBackup(base.addresses.for_owner, base.keys),
+        may_back_up=base.owner_known,
+        erasures=ErasureSignal(),
+        audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
+        credentials=Resolver(database, directory, settings, clock, last_use),
+        observer=base.observer,
+        extractions=None if extractor is None else build_extraction_worker(base, extractor, indexer),
+        notice=extraction_notice(settings),
+    )
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    await end_tasks([task])

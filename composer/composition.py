@@ -1,57 +1,41 @@
-"""The composition root: builds a running Nexus from its settings."""
+"""The parts of a running Nexus, each built from those before it. composer/app.py puts them together."""
 
 import asyncio
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 import structlog
 
-from composer.app import App
-from composer.audit.log import AuditLog
-from composer.credentials.last_use import LastUse
-from composer.credentials.resolver import Resolver
-from composer.entries.answering import EntryAnswerer
-from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
-from composer.gateway.learning import GatewayLearner, LearningRules
-from composer.gateway.memory import GatewayMemory
-from composer.gateway.metering import GatewayMeter
 from composer.ingest.tenants import TenantDirectory, configured_prices
 from composer.ingest.voice_notes import VoiceNotes
 from composer.memory.extraction import BatchRules, ExtractionWorker
-from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.model import Agent
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
-from composer.ports.observer import NoObserver, Observer
+from composer.ports.observer import Observer
 from composer.repositories.audit import AuditSigner
-from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.digests import DueDigests
 from composer.scheduled.due_posts import DuePosts
 from composer.scheduled.quotas import QuotaNotices
 from composer.scheduled.refusals import RefusedReminders
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings
-from composer.signals import ErasureSignal, InteractivePriority, end_tasks
-from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
-from composer.stores.backup import DatabaseBackup
-from composer.stores.clock import SystemClock
+from composer.signals import InteractivePriority
+from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.configured import (
     Addresses,
     configured_chat_model,
-    configured_embedder,
-    configured_extraction,
     configured_extractor,
     configured_servers,
     configured_transcriber,
     extraction_model,
-    extraction_notice,
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
@@ -60,11 +44,10 @@ from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
 from composer.stores.schema import prepare
-from composer.stores.tokens import clear_chunk_caches, tokenizer_for
+from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
-from composer.summaries.tiers import SummaryTiers
 from composer.turn.answers import AnswerStore
 from composer.turn.asking import ModelAsker
 from composer.turn.compose import Composer
@@ -78,7 +61,6 @@ from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
-from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
 
 logger = structlog.get_logger()
@@ -94,48 +76,8 @@ class LoadableEmbedder(Embedder, Protocol):
         ...
 
 
-@asynccontextmanager
-async def open_app(
-    settings: Settings,
-    *,
-    clock: Clock | None = None,
-    model: ChatModel | None = None,
-    embedder: LoadableEmbedder | None = None,
-    observer: Observer | None = None,
-    index: bool = True,
-) -> AsyncIterator[App]:
-    """Start everything over a migrated database, and stop it at the end, in the opposite order.
-
-    `clock`, `model` and `embedder` replace the configured ones; `observer` is told what the process does. With `index`
-    False, call `indexer.catch_up` to index.
-    Raises Unavailable or Misconfigured with one sentence; then nothing is left running.
-    """
-    async with AsyncExitStack() as stack:
-        servers = EmbeddedServers(settings.home)
-        stack.push_async_callback(asyncio.to_thread, servers.stop)
-        base = await _opened(
-            stack,
-            settings,
-            servers,
-            embedder or configured_embedder(settings),
-            clock or SystemClock(),
-            observer or NoObserver(),
-        )
-        app = _built(stack, base, model)
-        stack.push_async_callback(app.voice_notes.stop)
-        stack.push_async_callback(app.turns.stop)
-        if index and app.extractions is not None:
-            stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
-        if index:
-            stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
-            stack.push_async_callback(_cancelled, asyncio.create_task(app.gateway_learner.run()))
-        if settings.database_url is None or settings.redis_url is None:
-            stack.push_async_callback(_cancelled, asyncio.create_task(_restart_servers(settings, servers)))
-        yield app
-
-
 @dataclass(frozen=True, slots=True)
-class _Foundation:
+class Foundation:
     """What every part stands on: the settings, what is open on the servers, the keys and the loaded embedder."""
 
     settings: Settings
@@ -151,15 +93,18 @@ class _Foundation:
     directory: TenantDirectory
 
 
-async def _opened(
+async def open_foundation(
     stack: AsyncExitStack,
     settings: Settings,
     servers: EmbeddedServers,
     embedder: LoadableEmbedder,
     clock: Clock,
     observer: Observer,
-) -> _Foundation:
-    """Start the servers, migrate the database and connect; the embedder is loaded meanwhile."""
+) -> Foundation:
+    """Start the servers, migrate the database and connect; the embedder is loaded meanwhile. `stack` closes all of it.
+
+    Raises Unavailable or Misconfigured.
+    """
     loading = asyncio.create_task(_load(embedder, settings))
     stack.callback(loading.cancel)
     addresses = await start_servers(settings, servers)
@@ -174,7 +119,7 @@ async def _opened(
     await locks.open()
     await loading
     await database.require_embedder(embedder.name, embedder.width)
-    return _Foundation(
+    return Foundation(
         settings=settings,
         clock=clock,
         observer=observer,
@@ -189,68 +134,8 @@ async def _opened(
     )
 
 
-def _built(stack: AsyncExitStack, base: _Foundation, model: ChatModel | None) -> App:
-    """Build every part from those above it. Nothing runs yet."""
-    settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
-    models = _metered_models(base, model)
-    extraction = configured_extraction(settings)
-    reading = _reading(base, models)
-    priority = InteractivePriority()
-    indexer = Indexer(
-        database,
-        models.embedder,
-        clock,
-        priority,
-        extraction,
-        quarantined=directory.quarantine,
-        erased=clear_chunk_caches,
-    )
-    answering = _answering(stack, base, models, reading, indexer, priority)
-    extractor = _extractor(stack, settings, models) if extraction is Extraction.MEM0 else None
-    operations = OperationMeter(database, clock, directory.zone, directory.plan)
-    stack.push_async_callback(operations.close)
-    last_use = LastUse(database, clock)
-    stack.push_async_callback(last_use.settle)
-    learning = LearningRules(extraction, extractor, directory.zone, directory.plan, indexer.due)
-    entry_search = EntrySearch(database, models.embedder, directory.retrieval, directory.zone, clock)
-    return App(
-        settings=settings,
-        clock=clock,
-        directory=directory,
-        database=database,
-        cache=base.cache,
-        redis_url=base.addresses.redis,
-        embedder=base.embedder,
-        composer=reading.composer,
-        drafter=answering.drafter,
-        responder=answering.responder,
-        turns=answering.turns,
-        voice_notes=answering.voice_notes,
-        tool_servers=answering.tool_servers,
-        due_posts=_due_posts(base, answering.turns),
-        entry_search=entry_search,
-        entry_answerer=EntryAnswerer(models.chat, _tokenizer),
-        gateway_meter=GatewayMeter(models.calls, tokenizer_for),
-        gateway_memory=GatewayMemory(database, entry_search, clock),
-        gateway_learner=GatewayLearner(database, operations, clock, uuid.uuid4, learning),
-        operations=operations,
-        indexer=indexer,
-        locks=base.locks,
-        tiers=SummaryTiers(database, reading.summariser, lambda agent: tokenizer_for(agent.model if agent else "")),
-        ledger=JobLedger(database),
-        backup=DatabaseBackup(base.addresses.for_owner, base.keys),
-        may_back_up=base.owner_known,
-        erasures=ErasureSignal(),
-        audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
-        credentials=Resolver(database, directory, settings, clock, last_use),
-        observer=base.observer,
-        extractions=None if extractor is None else _extraction_worker(base, extractor, indexer),
-        notice=extraction_notice(settings),
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _Models:
+class Models:
     """The models that are asked, behind the meters that record each call in one ledger."""
 
     calls: CallLedger
@@ -259,13 +144,14 @@ class _Models:
     takes_tools: Callable[[Agent], bool]
 
 
-def _metered_models(base: _Foundation, model: ChatModel | None) -> _Models:
+def build_models(base: Foundation, model: ChatModel | None) -> Models:
+    """Build the meters over the configured models, or over `model`."""
     settings, directory = base.settings, base.directory
     chat = model or configured_chat_model(settings)
     rules = UsageRules(configured_prices(settings), directory.budgets, directory.zone)
     calls = CallLedger(base.database, base.clock, uuid.uuid4, rules, base.observer)
     uses_models = model is not None or settings.has_model_api
-    return _Models(
+    return Models(
         calls=calls,
         chat=Meter(calls, chat, tokenizer_for, base.clock, uses_models=uses_models),
         embedder=EmbeddingMeter(base.embedder, calls, tokenizer_for),
@@ -274,7 +160,7 @@ def _metered_models(base: _Foundation, model: ChatModel | None) -> _Models:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class Reading:
     """What makes a prompt of what is stored."""
 
     reader: Reader
@@ -282,23 +168,24 @@ class _Reading:
     composer: Composer
 
 
-def _reading(base: _Foundation, models: _Models) -> _Reading:
+def build_reading(base: Foundation, models: Models) -> Reading:
+    """Build what reads the layers and composes prompts."""
     directory = base.directory
     summariser = Summariser(models.embedder, models.chat, directory.zone)
     reader = Reader(
         base.database,
         base.cache,
         models.embedder,
-        _tokenizer,
+        agent_tokenizer,
         directory.retrieval,
         directory.zone,
         directory.agents,
     )
-    return _Reading(reader, summariser, Composer(reader, Compactor(base.database, summariser)))
+    return Reading(reader, summariser, Composer(reader, Compactor(base.database, summariser)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Answering:
+class Answering:
     """What answers turns."""
 
     drafter: Drafter
@@ -308,19 +195,20 @@ class _Answering:
     tool_servers: ToolServers
 
 
-def _answering(
+def build_answering(
     stack: AsyncExitStack,
-    base: _Foundation,
-    models: _Models,
-    reading: _Reading,
+    base: Foundation,
+    models: Models,
+    reading: Reading,
     indexer: Indexer,
     priority: InteractivePriority,
-) -> _Answering:
+) -> Answering:
+    """Build what answers turns, from the tools that a model may call to the worker."""
     settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
     tool_servers = configured_servers(settings, directory, clock, base.observer)
     stack.push_async_callback(tool_servers.close)
     tools = MemoryTools(
-        database, reading.reader, _tokenizer, models.takes_tools, clock, directory.zone, tool_servers.tools
+        database, reading.reader, agent_tokenizer, models.takes_tools, clock, directory.zone, tool_servers.tools
     )
     speech = configured_transcriber(settings)
     if speech is not None:
@@ -329,7 +217,7 @@ def _answering(
     voice_notes = VoiceNotes(database, metered_speech, indexer.due, base.locks)
     asker = ModelAsker(models.chat, tools, priority)
     drafter = Drafter(database, reading.composer, asker, ImageLoader(), voice_notes)
-    responder = Responder(database, drafter, AnswerStore(database, base.cache, _tokenizer, clock), clock)
+    responder = Responder(database, drafter, AnswerStore(database, base.cache, agent_tokenizer, clock), clock)
     turns = TurnWorker(
         database,
         base.locks,
@@ -340,16 +228,18 @@ def _answering(
         base.observer,
         concurrent=settings.concurrent_answers,
     )
-    return _Answering(drafter, responder, turns, voice_notes, tool_servers.tools)
+    return Answering(drafter, responder, turns, voice_notes, tool_servers.tools)
 
 
-def _extractor(stack: AsyncExitStack, settings: Settings, models: _Models) -> Mem0Extractor:
+def build_extractor(stack: AsyncExitStack, settings: Settings, models: Models) -> Mem0Extractor:
+    """Build what asks a model for memories."""
     extractor = configured_extractor(settings, models.embedder, models.chat)
     stack.push_async_callback(extractor.close)
     return extractor
 
 
-def _extraction_worker(base: _Foundation, extractor: Mem0Extractor, indexer: Indexer) -> ExtractionWorker:
+def build_extraction_worker(base: Foundation, extractor: Mem0Extractor, indexer: Indexer) -> ExtractionWorker:
+    """Build what extracts memories in the background."""
     settings, directory = base.settings, base.directory
     batches = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
     return ExtractionWorker(
@@ -357,7 +247,8 @@ def _extraction_worker(base: _Foundation, extractor: Mem0Extractor, indexer: Ind
     )
 
 
-def _due_posts(base: _Foundation, turns: TurnWorker) -> DuePosts:
+def build_due_posts(base: Foundation, turns: TurnWorker) -> DuePosts:
+    """Build what posts reminders, digests and notices when they are due."""
     locks, directory = base.locks, base.directory
     return DuePosts(
         base.database,
@@ -386,15 +277,12 @@ def _takes_tools(model: ChatModel, agent: Agent) -> bool:
     return isinstance(model, ToolModel) and model.takes_tools(agent)
 
 
-def _tokenizer(agent: Agent) -> Tokenizer:
+def agent_tokenizer(agent: Agent) -> Tokenizer:
+    """The tokenizer of an agent's model."""
     return tokenizer_for(agent.model)
 
 
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    await end_tasks([task])
-
-
-async def _restart_servers(settings: Settings, servers: EmbeddedServers) -> None:
+async def restart_servers(settings: Settings, servers: EmbeddedServers) -> None:
     """Start embedded servers again that have stopped, so that Nexus need not be restarted."""
     while True:
         await asyncio.sleep(SERVER_CHECK_SECONDS)

@@ -25,8 +25,7 @@ from pydantic import SecretStr
 
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
 from composer.workspace import Workspace

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from bot.console.play import Player, ScriptClock
 from bot.script.events import CommandEvent, Line, MessageEvent
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
 from composer.ports.models import Account, ChatMessage, WorkKind

@@ -12,7 +12,7 @@ import bot.console.cli.service  # noqa: F401  (what the real program has loaded 
 from bot.console.conversations import question
 from bot.importers.history import import_history
 from bot.script.places import PLATFORM
-from composer.composition import open_app
+from composer.app import open_app
 from composer.settings import Settings
 from tests.bench.report import Report
 from tests.bench.start import ready

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from composer.composition import open_app
+from composer.app import open_app
 from composer.settings import Settings
 from tests.bench.report import Report
 from tests.bench.world import data_folder

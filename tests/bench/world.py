@@ -18,8 +18,7 @@ from bot.commands.table import run_command
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.model import Place
 from composer.ports.models import Vectors
 from composer.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 
 from bot.script.places import incoming, place_of
 from bot.web.sessions import ERASED, ApiSessions, Event, EventKind
-from composer.composition import open_app
+from composer.app import open_app
 from composer.errors import BadInput, Conflict, NotFound
 from composer.memory.forget import RETRACTED
 from composer.memory.reminding import _own_dm

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from bot.console import schedule
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.composition import open_app
+from composer.app import open_app
 from composer.memory.extraction import CLAIM_DURATION, BatchRules, ExtractionWorker
 from composer.model import derived_id
 from composer.ports.extraction import ExtractedStatement, MessageBatch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bot.console.play import ScriptClock
-from composer.composition import open_app
+from composer.app import open_app
 from composer.settings import AgentSettings, Settings
 from tests.support import month
 from tests.support.embedder import HashedWords

@@ -28,7 +28,8 @@ from bot.importers.history_privacy import unsaid_rooms
 from bot.script.changes import change_message
 from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM, incoming
-from composer.composition import LoadableEmbedder, open_app
+from composer.app import open_app
+from composer.composition import LoadableEmbedder
 from composer.errors import NexusError, NotFound
 from composer.ingest.members import begin_connection, confirm_members, end_connection
 from composer.ingest.rooms import record_membership

@@ -20,8 +20,7 @@ from pydantic import SecretStr
 from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.deliveries import Deliveries

@@ -18,8 +18,7 @@ from bot.console.play import Player, ScriptClock
 from bot.importers.history import import_history, read_history
 from bot.script.events import Line
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.errors import NexusError
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk

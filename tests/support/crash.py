@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.model import Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.messages import Messages

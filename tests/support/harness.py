@@ -13,8 +13,7 @@ from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.changes import change_message
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.ingest.receive import Received
 from composer.ingest.rooms import record_membership
 from composer.model import Place, Turn

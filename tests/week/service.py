@@ -13,8 +13,7 @@ from typing import Any
 
 from bot.console import schedule
 from bot.console.logs import configure_logs
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.settings import from_environment
 from tests.support.adapter_crash import is_up, make_adapter
 from tests.support.harness import ManualClock

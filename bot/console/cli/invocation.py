@@ -18,8 +18,7 @@ from bot.console.cli.signals import SignalHandling
 from bot.console.hardening import make_private, mask_output
 from bot.console.logs import announcer, configure_logs
 from bot.script.places import PLATFORM, place_of
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.errors import BadInput, NexusError
 from composer.model import Place
 from composer.settings import Settings, from_environment

@@ -15,8 +15,7 @@ from discord.http import Route
 from pydantic import SecretStr
 
 from bot.discord.adapter import DiscordAdapter
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports.models import ChatMessage, Chunk

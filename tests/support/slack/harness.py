@@ -14,8 +14,7 @@ from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import PATH
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.app import App
-from composer.composition import open_app
+from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports.models import ChatMessage, Chunk
