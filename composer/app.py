@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -43,6 +43,7 @@ from composer.people.export_files import remove_exports
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder
 from composer.ports.observer import NoObserver, Observer
+from composer.repositories.database import Transaction
 from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.due_posts import DuePosts
@@ -112,7 +113,13 @@ class App:
     notice: str = ""  # of what the background work does, for whoever starts it
 
     async def receive(
-        self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True, run: ImportRun | None = None
+        self,
+        workspace: Workspace,
+        batch: Sequence[Incoming],
+        *,
+        answer: bool = True,
+        run: ImportRun | None = None,
+        admit: Callable[[Transaction], Awaitable[None]] | None = None,
     ) -> Received:
         """Store a batch of messages, and start answering and indexing them (see composer.ingest.receive)."""
         received = await receiving.receive(
@@ -125,6 +132,7 @@ class App:
             answer=answer,
             transcribe=answer and self.voice_notes.are_transcribed,
             run=run,
+            admit=admit,
             now=self.clock.now(),
         )
         if answer:

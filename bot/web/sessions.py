@@ -20,7 +20,7 @@ from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import get_turn, sources_of
-from composer.sessions.opening import OpenSession, Said, agent_of, open_session
+from composer.sessions.opening import Admit, OpenSession, Said, agent_of, open_session
 from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import API, api_workspace, message_id
@@ -143,20 +143,21 @@ class ApiSessions:
             raise NotFound("There is no such organisation.")
         return SessionOwner(api_workspace(tenant, slug), user, grants)
 
-    async def ask(self, owner: SessionOwner, said: Said) -> StoredQuestion:
-        """Store what is said, and let it be answered. The same message again, by its id, changes nothing.
+    async def ask(self, owner: SessionOwner, said: Said, admit: Admit | None = None) -> StoredQuestion:
+        """Store what is said, and let it be answered. The same message again, by its id, changes nothing. `admit` raises
+        where nothing may be stored any more; erasure is blocked then, until what is stored is committed.
 
-        Raises as `open_session`, BadInput for the id of another message, Conflict for that of an erased one, and
+        Raises as `open_session` and `admit`, BadInput for the id of another message, Conflict for that of an erased one, and
         Unavailable.
         """
         tenant = owner.workspace.tenant_id
         agents = self._app.directory.agents(tenant)
         async with self._app.database.transaction(tenant) as tx:
-            session = await open_session(tx, owner, agents, said, self._app.clock.now())
+            session = await open_session(tx, owner, agents, said, self._app.clock.now(), admit)
         message = message_id(session.conversation.id, session.incoming.id)
         turn = turn_id(message, session.agent)
         listener = self._delivery.listen(turn)  # before it is received: its answer may come at once
-        received = await self._app.receive(owner.workspace, [session.incoming])
+        received = await self._app.receive(owner.workspace, [session.incoming], admit=admit)
         async with self._app.database.transaction(tenant, snapshot=True) as tx:
             stored = await tx.messages.get(message)
         if not received.new and stored is None:

@@ -5,7 +5,7 @@ message is a batch of one.
 """
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -83,10 +83,12 @@ async def receive(
     answer: bool = True,
     transcribe: bool = False,
     run: ImportRun | None = None,
+    admit: Callable[[Transaction], Awaitable[None]] | None = None,
     now: datetime,
 ) -> Received:
     """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`).
-    With `transcribe`, note that this process is to transcribe the voice notes in what is stored.
+    With `transcribe`, note that this process is to transcribe the voice notes in what is stored. `admit` raises where
+    nothing may be stored any more; it is called once erasure is blocked.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
@@ -96,7 +98,9 @@ async def receive(
     messages = await off_loop(chars // CLEANED_PER_READ, lambda: [validate_message(each, agents) for each in batch])
     if not messages:
         return Received()
-    async with database.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id, blocks_erasure=admit is not None) as tx:
+        if admit is not None:
+            await admit(tx)
         if run is not None:
             await begin_import(tx, workspace, agents, run, now)
         state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)

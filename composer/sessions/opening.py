@@ -1,7 +1,7 @@
 """Open a session: find it by its name, or make it, in the project that it is asked for in."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -20,6 +20,7 @@ from composer.visibility import ProjectFacts
 from composer.workspace import API, conversation_id
 
 DEFAULT_SESSION: Final = "default"
+Admit = Callable[[Transaction], Awaitable[None]]  # raises where nothing may be stored any more
 ID_PREFIX: Final = "api:"  # before what a client calls a message: our own ids begin otherwise
 
 
@@ -48,12 +49,17 @@ class OpenSession:
 
 
 async def open_session(
-    tx: Transaction, owner: SessionOwner, agents: Sequence[Agent], said: Said, now: datetime
+    tx: Transaction,
+    owner: SessionOwner,
+    agents: Sequence[Agent],
+    said: Said,
+    now: datetime,
+    admit: Admit | None = None,
 ) -> OpenSession:
     """Open the session that something is said in, and make the message of it, which is yet to be received.
 
     Whoever names a project is a member of it now, by a credential that may reach it; a session that is made so belongs
-    to it from its first message on. Raises NotFound for any other project, and for a session that was put into one
+    to it from its first message on. `admit` is asked before one is made. Raises as it does, NotFound for any other project, and for a session that was put into one
     that the credential may not reach; BadInput for what can't be stored and an unknown agent. Then nothing is made.
     """
     agent = agent_of(agents, said.agent)
@@ -65,7 +71,7 @@ async def open_session(
     opens = ""
     conversation = await tx.conversations.get(id)
     if conversation is None:
-        conversation, opens = await _create(tx, owner, said, NewSession(id, place, agent, project), now)
+        conversation, opens = await _create(tx, owner, said, NewSession(id, place, agent, project), now, admit)
     if not visibility.may_know_session(access, conversation):
         raise NotFound(visibility.unknown_conversation_sentence(ConversationKind.SESSION, said.session))
     if not conversation.name:  # it was forgotten, and is named again with what is said now
@@ -98,13 +104,16 @@ class NewSession:
 
 
 async def _create(
-    tx: Transaction, owner: SessionOwner, said: Said, new: NewSession, now: datetime
+    tx: Transaction, owner: SessionOwner, said: Said, new: NewSession, now: datetime, admit: Admit | None
 ) -> tuple[Conversation, str]:
     """Make a session, in its project. Returns what that opens to whom. Membership is judged once more, under the lock
     that whoever changes it takes."""
     if said.project is not None:
         await tx.people.lock()
         named_project(await owner.access(tx), said.project)
+    if admit is not None:
+        await tx.erasure.block()  # an erasure either goes before, or finds the name of the session
+        await admit(tx)
     namespace = session_namespace(owner.user, new.agent.id, new.id)
     session = NewConversation(
         new.id, ConversationKind.SESSION, new.place.name, namespace, user_id=owner.user, agent_id=new.agent.id

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Request
@@ -29,6 +30,7 @@ from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
 from composer.errors import Refused
 from composer.model import TurnState
+from composer.repositories.database import Transaction
 from composer.repositories.sessions import Exchange, SessionName
 from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
 from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said
@@ -164,8 +166,7 @@ async def chat(
     owner = await _owner(nexus, principal)
     id = message.id or idempotency_key or uuid.uuid4().hex
     said = Said(message.content, message.agent, message.session, message.project, id)
-    await _outlast_erasure(nexus, principal)
-    question = await nexus.sessions.ask(owner, said)
+    question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new
     is_valid = credential_check(request, nexus.app, principal, Permission.CHAT)
@@ -247,14 +248,13 @@ async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
     return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
 
 
-async def _outlast_erasure(nexus: WebState, principal: Principal) -> None:
-    """Wait for the end of an erasure that goes on: receiving a message would, and store it behind an erasure of all
-    that its person has, by a credential that is gone by then. Raises RequestRefused with 401."""
-    async with nexus.app.database.transaction(principal.tenant_id, blocks_erasure=True) as tx:
-        try:
-            await require_valid(tx, principal, nexus.app.clock.now())
-        except Refused as error:
-            raise RequestRefused(401, str(error), CHALLENGE) from error
+async def _require_valid(nexus: WebState, principal: Principal, tx: Transaction) -> None:
+    """Return if what a message was let in by has not ended while it waited for an erasure of all that its person has:
+    nothing is to be stored after that. Erasure is blocked by now. Raises RequestRefused with 401."""
+    try:
+        await require_valid(tx, principal, nexus.app.clock.now())
+    except Refused as error:
+        raise RequestRefused(401, str(error), CHALLENGE) from error
 
 
 async def _stream(
