@@ -194,7 +194,13 @@ class ApiSessions:
                     yield Event(EventKind.FAILED, ERASED)
                     return
                 with suppress(Unavailable):
-                    may_show = may_show and await self._app.drafter.may_show(tenant, question.turn) is not False
+                    shows = await self._app.drafter.may_show(tenant, question.turn)
+                    may_show = may_show and shows is not False
+                    if shows is None and event is not None and event.kind is EventKind.CHUNK:
+                        end = await self._end(question, event, sentence)
+                        if end is not None:  # whoever reads slowly has the whole as it is now
+                            yield end
+                            return
             if event is not None and event.kind is EventKind.CHUNK and not may_show:
                 yield Event(EventKind.WAIT)
                 continue

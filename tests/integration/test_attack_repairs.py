@@ -11,11 +11,15 @@ import pytest
 from bot.web import sessions as api_sessions
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from bot.web.sessions import EventKind
 from composer.app import App
-from composer.settings import Settings
+from composer.memory.forget import RETRACTED
+from composer.settings import AgentSettings, Settings
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
-from tests.support.harness import AppHarness
+from tests.support.api_sessions import serve_sessions, valid
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -69,3 +73,26 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     await harness.app.turns.settle()
     assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqlate%'") == []
     assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
+
+
+# DESIGN 8: forgetting reaches every layer. The pieces of an answer are judged while it is written; who read it slowly was
+# given the rest of them after it was whole, and retracted.
+@pytest.mark.parametrize("forgotten", [True, False])
+async def test_who_reads_slowly_is_given_no_piece_of_what_was_retracted_since(
+    settings: Settings, model: Model, forgotten: bool
+) -> None:
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
+    async with open_harness(plain, model=model) as harness:
+        await harness.say("alice", "hello", room="general")
+        sessions = serve_sessions(harness, look_seconds=0.0)
+        alice = await sessions.bearer("alice")
+        await sessions.answer(alice, "the vault is behind zqorchid")
+        answer = "As you told me a moment ago: it is behind zqorchid."
+        model.says = [answer]
+        asked = await sessions.ask(alice, "where is the vault?")
+        await harness.app.turns.settle()  # it is whole, and nothing of it was read
+        if forgotten:
+            await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
+        heard = [event async for event in sessions.served.follow(asked, valid)]
+    assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, RETRACTED if forgotten else answer)
+    assert any("zqorchid" in event.text for event in heard) is not forgotten
