@@ -6,7 +6,7 @@ the tokens that the person has set.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -119,6 +119,31 @@ class _Standing:
         return facts, landmarks[::-1], notes[::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is put into a request, in its order."""
+
+    facts: Sequence[_Line]
+    landmarks: Sequence[_Line]
+    notes: Sequence[_Line]
+    recalled: Sequence[_Line]
+
+    @property
+    def ids(self) -> list[uuid.UUID]:
+        return [line.id for line in (*self.facts, *self.landmarks, *self.notes, *self.recalled)]
+
+    @property
+    def memory(self) -> TurnMemory:
+        standing = standing_block(_texts(self.facts), _texts(self.landmarks), _texts(self.notes))
+        return TurnMemory(standing, recall_block(_texts(self.recalled)), len(self.ids))
+
+    def without(self, ids: Collection[uuid.UUID]) -> "_Parts":
+        return _Parts(
+            *([line for line in lines if line.id not in ids] for lines in (self.facts, self.landmarks, self.notes)),
+            [line for line in self.recalled if line.id not in ids],
+        )
+
+
 class GatewayMemory:
     """Reads memory for requests. It stores nothing but the ids of what a turn was given."""
 
@@ -135,7 +160,7 @@ class GatewayMemory:
         try:
             found = await self._standing(reader, None if turn.is_new else key)
             if found.injected is not None:
-                return await self._again(found, turn)
+                return await self._again(reader, turn, found)
             return await self._first(reader, turn, found, key if record else None, search=search)
         except Refused:
             return TurnMemory(refused=True)
@@ -161,34 +186,40 @@ class GatewayMemory:
             again,
         )
 
-    async def _again(self, found: _Standing, turn: GatewayTurn) -> TurnMemory:
+    async def _again(self, reader: EntryReader, turn: GatewayTurn, found: _Standing) -> TurnMemory:
         """What the turn's first request was given, without what may not be read any more."""
         assert found.injected is not None, "the turn is known"
-        facts, landmarks, notes = found.fitting(frozenset(found.injected.standing))
         wanted = query_terms(without_mentions(_question(turn.text)), ())
         chars = sum(len(entry.values.text) for entry in found.again)
-        lines = await off_loop(chars, lambda: [entry_line(each, _shown(each, wanted)) for each in found.again])
-        standing = standing_block(_texts(facts), _texts(landmarks), _texts(notes))
-        count = len(facts) + len(landmarks) + len(notes) + len(lines)
-        return TurnMemory(standing, recall_block(lines), count, begun_at=found.injected.at)
+        recalled = await off_loop(
+            chars, lambda: [_Line(each.id, entry_line(each, _shown(each, wanted))) for each in found.again]
+        )
+        parts = _Parts(*found.fitting(frozenset(found.injected.standing)), recalled)
+        return replace((await self._not_erased(reader, parts)).memory, begun_at=found.injected.at)
 
     async def _first(
         self, reader: EntryReader, turn: GatewayTurn, found: _Standing, keep: TurnKey | None, *, search: bool
     ) -> TurnMemory:
-        facts, landmarks, notes = found.fitting(None)
-        standing = standing_block(_texts(facts), _texts(landmarks), _texts(notes))
-        shown = [line.id for line in (*facts, *landmarks, *notes)]
-        recalled = await self._recalled(reader, turn, found, standing, shown) if search else []
-        if keep is not None:
-            injected = Injected(tuple(shown), tuple(line.id for line in recalled))
-            async with self._database.transaction(reader.tenant_id) as tx:
-                await tx.erasure.block()
-                is_whole = await tx.gateway_turns.put(keep, injected, self._clock.now())
-            if not is_whole:  # an erasure was waited for: what it erased does not leave after it
-                found = await self._standing(reader, keep)
-                left = TurnMemory() if found.injected is None else await self._again(found, turn)
-                return replace(left, searched=search, has_found=bool(recalled), begun_at=None)
-        return TurnMemory(standing, recall_block(_texts(recalled)), len(shown) + len(recalled), search, bool(recalled))
+        parts = _Parts(*found.fitting(None), [])
+        if search:
+            recalled = await self._recalled(reader, turn, found, parts.memory.standing, parts.ids)
+            parts = replace(parts, recalled=recalled)
+        left = await self._not_erased(reader, parts, keep)
+        return replace(left.memory, searched=search, has_found=bool(parts.recalled))
+
+    async def _not_erased(self, reader: EntryReader, parts: _Parts, keep: TurnKey | None = None) -> _Parts:
+        """The parts without what was erased since it was read, also by an erasure that goes on and is waited for: that
+        does not leave after it. `keep`: record what is left as given to a turn."""
+        if keep is None and not parts.ids:
+            return parts
+        async with self._database.transaction(reader.tenant_id) as tx:
+            await tx.erasure.block()
+            left = parts.without(await tx.erasure.erased_ids(parts.ids))
+            if keep is not None:
+                recalled = tuple(line.id for line in left.recalled)
+                standing = tuple(id for id in left.ids if id not in recalled)
+                await tx.gateway_turns.put(keep, Injected(standing, recalled), self._clock.now())
+        return left
 
     async def _recalled(
         self, reader: EntryReader, turn: GatewayTurn, found: _Standing, standing: str, shown: Sequence[uuid.UUID]

@@ -38,10 +38,9 @@ class GatewayTurns:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def put(self, key: TurnKey, injected: Injected, now: datetime) -> bool:
-        """Record what is put into a turn's request, in a transaction that blocks erasure; False where some of it was
-        erased since it was read, which is not recorded."""
-        row = await self._sql.fetch_one(
+    async def put(self, key: TurnKey, injected: Injected, now: datetime) -> None:
+        """Record what is put into a turn's request, in a transaction that blocks erasure."""
+        await self._sql.execute(
             "gateway_turn_put",
             user_id=key.user,
             vendor=key.vendor,
@@ -51,8 +50,6 @@ class GatewayTurns:
             now=now,
         )
         await self._sql.execute("gateway_turns_bound", user_id=key.user, most=MAX_TURNS)
-        given = (injected.standing, injected.recalled)
-        return row is not None and (tuple(row["standing"]), tuple(row["recalled"])) == given
 
     async def get(self, key: TurnKey, now: datetime) -> Injected | None:
         """What was put into a turn's request; None where that is not known any more."""

@@ -1,18 +1,10 @@
 -- name: gateway_turn_put
--- Record what is put into a request, in place of what an earlier one of the same turn got; without what was erased since
--- it was read. Returns what is left.
-INSERT INTO gateway_turns AS t (tenant_id, user_id, vendor, digest, standing, recalled, created_at)
-SELECT :tenant_id, u.id, :vendor, :digest,
-       ARRAY(SELECT s.id FROM unnest(:standing::uuid[]) WITH ORDINALITY AS s (id, place)
-             WHERE NOT EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = s.id) ORDER BY s.place),
-       ARRAY(SELECT r.id FROM unnest(:recalled::uuid[]) WITH ORDINALITY AS r (id, place)
-             WHERE NOT EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = r.id) ORDER BY r.place),
-       :now
-FROM users AS u
+-- Record what is put into a request, in place of what an earlier one of the same turn got.
+INSERT INTO gateway_turns (tenant_id, user_id, vendor, digest, standing, recalled, created_at)
+SELECT :tenant_id, u.id, :vendor, :digest, :standing::uuid[], :recalled::uuid[], :now FROM users AS u
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ON CONFLICT (tenant_id, user_id, vendor, digest) DO UPDATE
 SET standing = excluded.standing, recalled = excluded.recalled, created_at = excluded.created_at
-RETURNING standing, recalled
 
 -- name: gateway_turns_bound
 -- Delete all but the latest so many records of a user.

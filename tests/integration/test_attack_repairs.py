@@ -14,12 +14,15 @@ from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer.app import App
 from composer.memory.forget import RETRACTED
+from composer.repositories.erasure import Erasure
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.api_sessions import serve_sessions, valid
 from tests.support.discord.harness import Model
+from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import TIMEOUT_SECONDS
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -96,3 +99,54 @@ async def test_who_reads_slowly_is_given_no_piece_of_what_was_retracted_since(
         heard = [event async for event in sessions.served.follow(asked, valid)]
     assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, RETRACTED if forgotten else answer)
     assert any("zqorchid" in event.text for event in heard) is not forgotten
+
+
+FUNCTION = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+CALLS = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+FURTHER = [{"role": "assistant", "tool_calls": [CALLS]}, {"role": "tool", "tool_call_id": "c1", "content": "a wall"}]
+
+
+# docs/decisions/0030: what somebody is told is forgotten does not leave after that. The first request of a turn that
+# offers functions was looked at once more before it was sent; one without functions, and the further ones, were not.
+@pytest.mark.parametrize("further", [True, False])
+async def test_what_is_forgotten_while_a_request_is_read_for_does_not_leave_after_that(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, further: bool
+) -> None:
+    begun, go, waits = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    erase, block = Erasure.erase, Erasure.block
+
+    async def erased(erasure: Erasure, *args: Any, **options: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return await erase(erasure, *args, **options)
+
+    async def blocked(erasure: Erasure) -> None:
+        if begun.is_set():
+            waits.set()
+        await block(erasure)
+
+    asked: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
+    if further:
+        asked["tools"] = [FUNCTION]
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        headers = bearer(await key_of(stage.harness, "alice", "cursor"))
+        for text in ("orchid, as a note", "orchid, as a preference", "on a wall"):
+            kind = "preference" if "preference" in text else "note"
+            await stage.hub.write("alice", f"the vault code is {text}", kind=kind)
+        first = await http.post("/v1/chat/completions", json=asked, headers=headers)
+        assert first.headers["x-nexus-memory"].startswith("3 entries")
+        if further:
+            asked["messages"] += FURTHER
+        monkeypatch.setattr(Erasure, "erase", erased)
+        monkeypatch.setattr(Erasure, "block", blocked)
+        erasing = asyncio.create_task(stage.harness.command("alice", "/nexus forget orchid --yes", dm="nexus"))
+        await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
+        asking = asyncio.create_task(http.post("/v1/chat/completions", json=asked, headers=headers))
+        waiting = asyncio.create_task(waits.wait())
+        await asyncio.wait({asking, waiting}, timeout=TIMEOUT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        go.set()
+        assert "memor" in (await erasing).text
+        answer, told = await asking, str(stage.upstream.bodies[-1])
+    assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
+    assert answer.headers["x-nexus-memory"].startswith("1 entry")
