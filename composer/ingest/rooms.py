@@ -72,6 +72,7 @@ async def erase_room(
     async with database.transaction(workspace.tenant_id) as tx:
         if await tx.conversations.get(id) is None:
             return None
+        await tx.summaries.lock()  # what is being stored is either stored before, and found, or waits
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)

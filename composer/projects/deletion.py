@@ -32,8 +32,10 @@ async def delete_over_api(
     if not confirmed:
         raise Conflict(f"{_consequences(project)} To confirm, send it with confirm=true.")
     tx.audit.act_for(access.user)
+    # An erasure of the whole goes before, or finds what is filed anew here. Before a conversation is locked, as in every
+    # erasure: whoever stores an answer has locked in this order.
+    await tx.summaries.lock()
     await _empty(tx, project)
-    await tx.summaries.lock()  # an erasure of the whole goes before, or finds what is filed anew here
     items = await tx.projects.items(id, now)
     if project.isolated and any(item.kind == "memory" and item.current for item in items):
         raise Conflict(

@@ -13,16 +13,20 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer.app import App
+from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
+from composer.memory.remember import Author, set_fact
+from composer.model import Visibility
 from composer.repositories.erasure import Erasure
 from composer.settings import AgentSettings, Settings
+from composer.visibility import AccessTag
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.api_sessions import serve_sessions, valid
 from tests.support.discord.harness import Model
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, until
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -150,3 +154,61 @@ async def test_what_is_forgotten_while_a_request_is_read_for_does_not_leave_afte
         answer, told = await asking, str(stage.upstream.bodies[-1])
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
     assert answer.headers["x-nexus-memory"].startswith("1 entry")
+
+
+# DESIGN 8: forgetting reaches every layer. What an agent stores for somebody is stored before an erasure that waits for
+# it, and was left out where the erasure had listed beforehand what it takes.
+@pytest.mark.parametrize("how", ["a session is forgotten over the API", "a room is deleted on its platform"])
+async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
+    harness: AppHarness, settings: Settings, how: str
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    sessions, database = serve_sessions(harness), harness.app.database
+    alice, at = await sessions.bearer("alice"), harness.workspace()
+    asked = await sessions.ask(alice, "hello", session="s1")
+    await harness.app.turns.settle()
+    namespace, visibility = asked.session.conversation.namespace, Visibility.PRIVATE
+    if how == "a room is deleted on its platform":
+        [[namespace]] = await rows(settings, "SELECT namespace FROM conversations WHERE name = 'general'")
+        visibility = Visibility.PUBLIC
+
+    async def erase() -> object:
+        if how == "a room is deleted on its platform":
+            return await erase_room(database, at, "general", None, harness.clock.now())
+        return await sessions.served.forget(alice, None, "s1", None)
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async with database.transaction(at.tenant_id) as tx:
+        await tx.erasure.block()
+        tag, now = AccessTag(namespace, visibility, alice.user), harness.clock.now()
+        await set_fact(tx, tag, "vault", '"zqorchid"', Author("alice"), "console", "e", now)
+        erasing = asyncio.create_task(erase())
+        await until(waits)
+    await erasing
+    assert await rows(settings, "SELECT 1 FROM facts") == []
+
+
+# docs/architecture.md: whoever stores where an answer was posted, or an answer, shares the lock of an erasure, and locks the
+# conversation after it. Deleting a project took them the other way round, so each waited for the other.
+async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
+    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings
+) -> None:
+    await harness.command("alice", "/nexus project create apollo", room="general")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="general")
+    key = bearer(await key_of(harness, "alice"))
+    [project] = (await http.get("/v1/projects", headers=key)).json()["items"]
+    [[room]] = await rows(settings, "SELECT id FROM conversations WHERE name = 'general'")
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:  # as an answer is stored
+        await tx.erasure.block()
+        path = f"/v1/projects/{project['id']}?confirm=true"
+        deleting = asyncio.create_task(http.delete(path, headers=key))
+        await until(waits)
+        await tx.conversations.lock([room])
+    answer = await deleting
+    assert answer.status_code == 200, answer.text
