@@ -505,6 +505,7 @@ CREATE TABLE public.facts (
     valid_from timestamp with time zone NOT NULL,
     valid_to timestamp with time zone,
     trust text DEFAULT 'member'::text NOT NULL,
+    set_at timestamp with time zone,
     CONSTRAINT facts_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT facts_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 );

@@ -121,6 +121,7 @@ async def _undo(call: Call) -> CommandAnswer:
             "unless somebody has replaced it since. Their messages stay."
         )
     async with call.changing() as tx:
+        await tx.summaries.lock()  # what is being approved is either stored before, and found, or is not stored
         found = await _contributions(tx, call, since)
         counts = await review.undone(tx, found)
         receipt = await review.undo(tx, found, call.now, call.conversation.id)

@@ -91,6 +91,7 @@ def _fact(item: PendingItem, now: datetime) -> Fact:
         author=item.author,
         valid_from=now,
         trust=item.trust,
+        set_at=item.at,
     )
 
 

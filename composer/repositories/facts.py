@@ -14,7 +14,8 @@ from composer.visibility import AccessTag, Readable
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A typed value. `value` is JSON text; `valid_to` None means that it is current; `subject` is the name of the
-    person that it is about ("" when it is about a place)."""
+    person that it is about ("" when it is about a place); `set_at` is when its author set it, of one that is stored anew
+    (None: when it begins to hold)."""
 
     id: uuid.UUID
     namespace: str
@@ -27,6 +28,7 @@ class Fact:
     valid_to: datetime | None = None
     subject: str = ""
     trust: Trust = Trust.MEMBER
+    set_at: datetime | None = None
 
     @property
     def vendors(self) -> tuple[str, ...]:
@@ -79,6 +81,7 @@ class Facts:
             author=fact.author,
             origin=origin,
             trust=str(fact.trust),
+            set_at=fact.set_at or fact.valid_from,
             valid_from=fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"]),
         )
 

@@ -41,7 +41,7 @@ RETURNING id, value, valid_to
 -- name: fact_insert
 -- Store a value from a time on.
 INSERT INTO facts (tenant_id, id, namespace, user_id, agent_id, visibility, key, value, author, origin, valid_from,
-    trust)
+    set_at, trust)
 VALUES (:tenant_id, :id, :namespace, :user_id, :agent_id, :visibility, :key, :value, :author, :origin, :valid_from,
-    :trust)
+    :set_at, :trust)
 ON CONFLICT DO NOTHING RETURNING id

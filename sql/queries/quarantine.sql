@@ -66,7 +66,8 @@ FROM (
     FROM memories WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
                         AND trashed_at IS NULL
     UNION ALL
-    SELECT 'fact', id, namespace, visibility, user_id, NULL, key, value::text, author, trust, valid_from
+    SELECT 'fact', id, namespace, visibility, user_id, NULL, key, value::text, author, trust,
+           coalesce(set_at, valid_from)
     FROM facts WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
     UNION ALL
     SELECT 'landmark', id, namespace, visibility, user_id, NULL, state, text, author, trust, decided_at

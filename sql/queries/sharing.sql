@@ -55,9 +55,10 @@ WITH ended AS (
 SELECT max(valid_to) FROM ended
 
 -- name: sharing_file_fact
--- File a current fact under another tag. It holds there since its beginning, but not before `since` (NULL: no limit).
+-- File a current fact under another tag. It holds there since its beginning, but not before `since` (NULL: no limit); when it
+-- was set stays.
 UPDATE facts SET namespace = :namespace, visibility = :visibility, user_id = :user_id,
-    valid_from = greatest(valid_from, :since::timestamptz)
+    valid_from = greatest(valid_from, :since::timestamptz), set_at = coalesce(set_at, valid_from)
 WHERE tenant_id = :tenant_id AND id = :id AND valid_to IS NULL
 
 -- name: sharing_move_landmark

@@ -448,6 +448,33 @@ async def test_what_is_taken_back_late_is_what_there_was_when_it_was_asked_for(
     assert await execute(settings, "SELECT string_agg(text, ',') FROM memories") == "the code is zqnew"
 
 
+async def test_a_fact_is_forgotten_late_that_was_shared_over_another_one_since(
+    office: AppHarness, settings: Settings
+) -> None:
+    # It was dated by the sharing, so it counted as set after the command was given.
+    await office.command("alice", "/nexus fact set day zqsunday --everywhere --yes", **ROOM)
+    await office.command("alice", "/nexus fact set day zqfriday", **ROOM)
+    listed = (await office.command("alice", "/nexus share", **ROOM)).text
+    [id] = [line.split()[0] for line in listed.splitlines() if "zqfriday" in line]
+    await interrupt(office, "alice", "forget everything --yes", **ROOM)
+    office.clock.tick(60)
+    assert "now" in (await office.command("alice", f"/nexus share {id} everywhere --yes", **ROOM)).text
+    (given,) = await adopted(office, settings)
+    assert (await done_late(office, given)).startswith("Forgotten for good")
+    assert await rows(settings, "SELECT value FROM facts") == []
+
+
+async def test_a_guests_fact_is_taken_back_late_that_was_approved_since(office: AppHarness, settings: Settings) -> None:
+    await pending_fact(office)
+    listed = _ID.search((await office.command("alice", "/nexus memory pending", **ROOM)).text)
+    assert listed
+    await interrupt(office, "alice", "memory undo mallory --yes", **ROOM)
+    office.clock.tick(60)
+    await office.command("alice", f"/nexus memory approve {listed[0]}", **ROOM)
+    (given,) = await adopted(office, settings)
+    assert (await done_late(office, given)).startswith("Taken back: 1 fact by mallory")
+
+
 async def pending_fact(harness: AppHarness) -> None:
     """A fact that a guest has set, which waits for approval."""
     at, place = harness.workspace(), place_of("board", None, None)
