@@ -144,11 +144,11 @@ class ApiSessions:
         return SessionOwner(api_workspace(tenant, slug), user, grants)
 
     async def ask(self, owner: SessionOwner, said: Said, admit: Admit | None = None) -> StoredQuestion:
-        """Store what is said, and let it be answered. The same message again, by its id, changes nothing. `admit` raises
-        where nothing may be stored any more; erasure is blocked then, until what is stored is committed.
+        """Store what is said, and let it be answered. The same message again, by its id, changes nothing. `admit`
+        raises where nothing may be stored any more; it is called while erasure is blocked, where something is stored.
 
-        Raises as `open_session` and `admit`, BadInput for the id of another message, Conflict for that of an erased one, and
-        Unavailable.
+        Raises as `open_session` and `admit`, BadInput for the id of another message, Conflict for that of an erased
+        one, and Unavailable.
         """
         tenant = owner.workspace.tenant_id
         agents = self._app.directory.agents(tenant)

@@ -138,10 +138,10 @@ class _Parts:
         return TurnMemory(standing, recall_block(_texts(self.recalled)), len(self.ids))
 
     def without(self, ids: Collection[uuid.UUID]) -> "_Parts":
-        return _Parts(
-            *([line for line in lines if line.id not in ids] for lines in (self.facts, self.landmarks, self.notes)),
-            [line for line in self.recalled if line.id not in ids],
-        )
+        def left(lines: Sequence[_Line]) -> list[_Line]:
+            return [line for line in lines if line.id not in ids]
+
+        return _Parts(left(self.facts), left(self.landmarks), left(self.notes), left(self.recalled))
 
 
 class GatewayMemory:

@@ -32,8 +32,8 @@ async def delete_over_api(
     if not confirmed:
         raise Conflict(f"{_consequences(project)} To confirm, send it with confirm=true.")
     tx.audit.act_for(access.user)
-    # An erasure of the whole goes before, or finds what is filed anew here. Before a conversation is locked, as in every
-    # erasure: whoever stores an answer has locked in this order.
+    # An erasure of the whole goes before, or finds what is filed anew here. It is locked before a conversation is, as
+    # whoever stores an answer does.
     await tx.summaries.lock()
     await _empty(tx, project)
     items = await tx.projects.items(id, now)

@@ -14,8 +14,8 @@ from composer.visibility import AccessTag, Readable
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A typed value. `value` is JSON text; `valid_to` None means that it is current; `subject` is the name of the
-    person that it is about ("" when it is about a place); `set_at` is when its author set it, of one that is stored anew
-    (None: when it begins to hold)."""
+    person that it is about ("" when it is about a place); `set_at` is when its author set it, where it holds from a
+    later time on (None: it does not)."""
 
     id: uuid.UUID
     namespace: str

@@ -59,8 +59,9 @@ async def open_session(
     """Open the session that something is said in, and make the message of it, which is yet to be received.
 
     Whoever names a project is a member of it now, by a credential that may reach it; a session that is made so belongs
-    to it from its first message on. `admit` is asked before one is made. Raises as it does, NotFound for any other project, and for a session that was put into one
-    that the credential may not reach; BadInput for what can't be stored and an unknown agent. Then nothing is made.
+    to it from its first message on. `admit` is asked before one is made. Raises as it does, NotFound for any other
+    project, and for a session that was put into one that the credential may not reach; BadInput for what can't be
+    stored and an unknown agent. Then nothing is made.
     """
     agent = agent_of(agents, said.agent)
     access = await owner.access(tx)

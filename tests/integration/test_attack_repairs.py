@@ -1,5 +1,5 @@
-"""Attacks on what was repaired: the same race a little earlier or later, the sibling of what was mended, and what a repeat,
-a slow client or a linked account makes of it."""
+"""Attacks on what was repaired: the same race a little earlier or later, the sibling of what was mended, and what a
+repeat or a slow client makes of it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,6 @@ import pytest
 
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from bot.web import sessions as api_sessions
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
@@ -22,6 +21,7 @@ from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Trust, Visibility
 from composer.repositories.erasure import Erasure
+from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
 from composer.visibility import AccessTag
 from tests.integration.test_compaction import rows
@@ -38,9 +38,10 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    async with served_at(web_app(harness.app, Metrics([]), {}, None)) as url, httpx2.AsyncClient(
-        base_url=url, timeout=60
-    ) as http:
+    async with (
+        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+        httpx2.AsyncClient(base_url=url, timeout=60) as http,
+    ):
         yield http
 
 
@@ -60,7 +61,7 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     key = bearer(await key_of(harness, "alice"))
     if known:
         assert (await http.post("/v1/chat", json={"content": "hello", "session": "zqname"}, headers=key)).is_success
-    opened, receive, forgets = api_sessions.open_session, App.receive, [True]
+    receive, forgets = App.receive, [True]
 
     async def forget() -> None:
         if forgets:
@@ -70,14 +71,14 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     async def opens(*arguments: Any) -> Any:
         if before == "it is opened":
             await forget()
-        return await opened(*arguments)
+        return await open_session(*arguments)
 
     async def receives(app: App, *arguments: Any, **named: Any) -> Any:
         if "admit" in named or arguments[0].platform == "api":
             await forget()
         return await receive(app, *arguments, **named)
 
-    monkeypatch.setattr(api_sessions, "open_session", opens)
+    monkeypatch.setattr("bot.web.sessions.open_session", opens)
     monkeypatch.setattr(App, "receive", receives)
     answer = await http.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
     assert answer.status_code == 401, answer.text
@@ -86,8 +87,8 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
 
 
-# DESIGN 8: forgetting reaches every layer. The pieces of an answer are judged while it is written; who read it slowly was
-# given the rest of them after it was whole, and retracted.
+# DESIGN 8: forgetting reaches every layer. The pieces of an answer are judged while it is written; who read it slowly
+# was given the rest of them after it was whole, and retracted.
 @pytest.mark.parametrize("forgotten", [True, False])
 async def test_who_reads_slowly_is_given_no_piece_of_what_was_retracted_since(
     settings: Settings, model: Model, forgotten: bool
@@ -194,8 +195,8 @@ async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
     assert await rows(settings, "SELECT 1 FROM facts") == []
 
 
-# docs/architecture.md: whoever stores where an answer was posted, or an answer, shares the lock of an erasure, and locks the
-# conversation after it. Deleting a project took them the other way round, so each waited for the other.
+# docs/architecture.md: whoever stores an answer shares the lock of an erasure, and locks the conversation after it.
+# Deleting a project took them the other way round, so each waited for the other.
 async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
     harness: AppHarness, http: httpx2.AsyncClient, settings: Settings
 ) -> None:
@@ -218,8 +219,8 @@ async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
     assert answer.status_code == 200, answer.text
 
 
-# docs/architecture.md: admins take back what others wrote here. What another admin approved just then was listed as waiting,
-# and stayed.
+# docs/architecture.md: admins take back what others wrote here. What another admin approved just then was listed as
+# waiting, and stayed.
 async def test_what_is_approved_while_it_is_taken_back_does_not_stay(harness: AppHarness, settings: Settings) -> None:
     await harness.say("alice", "good morning all", room="board")
     at, place = harness.workspace(), place_of("board", None, None)
