@@ -799,7 +799,9 @@ CREATE TABLE public.posted_files (
     external_id text NOT NULL,
     user_id uuid NOT NULL,
     due boolean DEFAULT false NOT NULL,
-    sharing_until timestamp with time zone
+    sharing_until timestamp with time zone,
+    refused_since timestamp with time zone,
+    retry_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
 ALTER TABLE ONLY public.posted_files FORCE ROW LEVEL SECURITY;
@@ -952,7 +954,11 @@ CREATE TABLE public.retractions (
     thread text,
     private boolean CONSTRAINT withdrawals_private_not_null NOT NULL,
     message text CONSTRAINT withdrawals_message_not_null NOT NULL,
-    user_external_id text
+    user_external_id text,
+    part integer,
+    since timestamp with time zone,
+    refused_since timestamp with time zone,
+    retry_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
 ALTER TABLE ONLY public.retractions FORCE ROW LEVEL SECURITY;
@@ -2108,6 +2114,10 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.reembedded TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reminders TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.retractions TO nexus_service;
+
+GRANT UPDATE(refused_since) ON TABLE public.retractions TO nexus_service;
+
+GRANT UPDATE(retry_at) ON TABLE public.retractions TO nexus_service;
 
 GRANT SELECT ON TABLE public.schema_migrations TO nexus_service;
 

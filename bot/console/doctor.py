@@ -77,6 +77,8 @@ async def _database(probe: Doctor, settings: Settings) -> list[Check]:
     checks.append(await _check("tenant isolation", probe.tenant_isolation()))
     if unread := await probe.unread_memory():
         checks.append(Check("tenants", None, unread))
+    if unretracted := await probe.unretracted():
+        checks.append(Check("retractions", None, unretracted))
     checks.append(await _check("backlog", probe.backlog()))
     if skipped := await probe.skipped():
         checks.append(Check("skipped messages", None, skipped))

@@ -57,7 +57,12 @@ def turn_key(turn: Turn) -> str:
 
 def part_key(turn: Turn, part: int) -> str:
     """The key of one part of an answer, counted from 0."""
-    return f"{_owner(turn.id)}-{part}"
+    return part_key_of(turn.id, part)
+
+
+def part_key_of(turn: uuid.UUID, part: int) -> str:
+    """The same by the id of the turn, which may be gone."""
+    return f"{_owner(turn)}-{part}"
 
 
 def delay_key(turn: Turn) -> str:

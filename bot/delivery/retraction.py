@@ -1,17 +1,20 @@
 """Retracts answers on their platform:
 
 replaces each posted part by one sentence, deletes files for people who have forgotten something, and retries while the
-platform is down.
+platform is down. What the platform refuses (the bot was taken out of a room, or a room is archived) is tried again for
+30 days, and once more whenever Nexus starts or is let into a room.
 """
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
-from bot.delivery.outbox import Outbox
+from bot.delivery.outbox import Outbox, part_key_of
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
@@ -21,6 +24,16 @@ logger = structlog.get_logger()
 
 POLL_SECONDS: Final = 30.0  # between looks for what another process retracted, or what failed
 BATCH_SIZE: Final = 100
+MAX_FAILURES: Final = 3  # in one look, after which the platform counts as down
+MIN_WAIT: Final = timedelta(minutes=1)  # before what was refused is tried again; as long as it was refused already
+MAX_WAIT: Final = timedelta(days=1)
+MAX_REFUSED: Final = timedelta(days=30)
+MAX_LOOKED_FOR: Final = timedelta(minutes=5)  # after that, a part that may have been posted was not
+
+
+def retry_at(now: datetime, refused_since: datetime) -> datetime:
+    """When to try again what a platform refuses."""
+    return now + min(max(now - refused_since, MIN_WAIT), MAX_WAIT)
 
 
 class Retraction:
@@ -36,9 +49,11 @@ class Retraction:
         self._platform = platform
         self._outbox = outbox
         self._due = app.erasures.subscribe()
+        self._retries_refused = True
 
     def wake(self) -> None:
-        """Check the queue now: something was erased, or the platform is reachable again."""
+        """Check the queue now, also for what was refused: something was erased, or the platform may take it again."""
+        self._retries_refused = True
         self._due.set()
 
     async def run(self) -> None:
@@ -56,28 +71,78 @@ class Retraction:
 
     async def catch_up(self) -> None:
         """Retract all that is due now. Raises Unavailable if the database or the platform does not answer."""
-        for served in self._app.turns.served:
-            if served.partition(":")[0] == self._platform:
-                await self._catch_up(served)
+        failure: Unavailable | None = None
+        served = [each for each in self._app.turns.served if each.partition(":")[0] == self._platform]
+        if self._retries_refused and served:
+            await self._retry_refused(served)
+        for each in served:
+            for tenant, _ in await self._app.database.tenants():
+                failure = await self._catch_up(tenant, each) or failure
         if self._delete_files is not None:
             await self._delete_files()
+        if failure is not None:
+            raise failure
 
-    async def _catch_up(self, served: str) -> None:
-        for tenant, _ in await self._app.database.tenants():
-            while True:
-                async with self._app.database.transaction(tenant, snapshot=True) as tx:
-                    due = await tx.deliveries.pending_retractions(served, BATCH_SIZE)
-                for part in due:
-                    await self._retract(part)
-                    async with self._app.database.transaction(tenant) as tx:
-                        await tx.deliveries.complete_retraction(part)
-                if len(due) < BATCH_SIZE:
-                    break
-
-    async def _retract(self, part: Retractable) -> None:
+    async def _retry_refused(self, served: list[str]) -> None:
+        """Make what was refused due. Raises Unavailable; then the next look does it."""
+        self._retries_refused = False  # before anything is awaited: `wake` sets it again
         try:
-            await self._outbox.edit(part.to, part.external_id, RETRACTED)
+            for tenant, _ in await self._app.database.tenants():
+                async with self._app.database.transaction(tenant) as tx:
+                    for each in served:
+                        await tx.deliveries.retry_retractions(each)
+        except Unavailable:
+            self._retries_refused = True
+            raise
+
+    async def _catch_up(self, tenant: uuid.UUID, served: str) -> Unavailable | None:
+        """Retract what is due of a tenant. One post that fails does not stop the others; returns why the last did."""
+        failures: list[Unavailable] = []
+        while True:
+            async with self._app.database.transaction(tenant, snapshot=True) as tx:
+                due = await tx.deliveries.pending_retractions(served, BATCH_SIZE, self._app.clock.now())
+            for part in due:
+                try:
+                    await self._retract(tenant, part)
+                except Unavailable as error:
+                    failures.append(error)
+                    await self._postpone(tenant, part, self._app.clock.now(), part.refused_since)
+                if len(failures) == MAX_FAILURES:
+                    return failures[-1]
+            if len(due) < BATCH_SIZE:
+                return failures[-1] if failures else None
+
+    async def _retract(self, tenant: uuid.UUID, part: Retractable) -> None:
+        """Retract one post, or note that it is to be tried again. Raises Unavailable."""
+        try:
+            retracted = await self._replace(part)
         except Unavailable:
             raise
-        except NexusError as error:  # we have left the room, and can do nothing about it
-            logger.warning("retraction.refused", turn=str(part.turn_id), error=str(error))
+        except Exception as error:
+            refusal = str(error) if isinstance(error, NexusError) else type(error).__name__
+            logger.warning("retraction.refused", turn=str(part.turn_id), error=refusal)
+            retracted = False
+        now = self._app.clock.now()
+        since = part.refused_since or now
+        if retracted or now - since > (MAX_REFUSED if part.part is None else MAX_LOOKED_FOR):
+            if not retracted and part.part is None:
+                logger.error("retraction.given_up", turn=str(part.turn_id))
+            async with self._app.database.transaction(tenant) as tx:
+                await tx.deliveries.complete_retraction(part)
+        else:
+            await self._postpone(tenant, part, retry_at(now, since), since)
+
+    async def _replace(self, part: Retractable) -> bool:
+        """Replace the text of a post. False if none is found that may have been posted: it may be shown yet."""
+        posted: str | None = part.external_id
+        if part.part is not None:
+            posted = await self._outbox.find(part.to, part_key_of(part.turn_id, part.part))
+        if posted is not None:
+            await self._outbox.edit(part.to, posted, RETRACTED)
+        return posted is not None
+
+    async def _postpone(
+        self, tenant: uuid.UUID, part: Retractable, retry_at: datetime, refused_since: datetime | None
+    ) -> None:
+        async with self._app.database.transaction(tenant) as tx:
+            await tx.deliveries.postpone_retraction(part, retry_at, refused_since)

@@ -25,6 +25,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
+from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import OutgoingAnswer
 
 logger = structlog.get_logger()
@@ -35,7 +36,6 @@ Links = Callable[[Destination, Mapping[str, MessageAddress]], Awaitable[Mapping[
 DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
 EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
 MIN_FIRST_CHARS: Final = 24  # before the first part is posted, so that it does not open with half a word
-MAX_ABANDON_TRIES: Final = 12  # half an hour
 
 
 @dataclass(slots=True)
@@ -111,8 +111,10 @@ class StreamingDelivery:
                 await self._close_streams(answer.turn)
             stream.links = await self._links(stream.to, answer.cited)
             await self._update(answer.turn, stream, answer.text)
-        except Refused:
-            self._streams.pop(answer.turn.id, None)  # the platform refuses it for good
+        except Refused:  # the platform refuses it for good
+            if answer.text in (RETRACTED, ROOM_OPENED):
+                await self._queue_retractions(answer.turn, stream)
+            self._streams.pop(answer.turn.id, None)
             raise
         except _QuestionErased:
             await self.abandon(answer.turn)
@@ -122,7 +124,7 @@ class StreamingDelivery:
     async def abandon(self, turn: Turn) -> None:
         """Retract what was shown of an answer that will not be delivered, since its question was erased.
 
-        Does not fail: what the platform does not take now is tried again in the background.
+        Does not fail: what the platform does not take now is queued (bot/delivery/retraction.py).
         """
         loading = self._loading.get(turn.id)
         if loading is not None:
@@ -135,7 +137,7 @@ class StreamingDelivery:
             await self._close_streams(turn)
             await self._retract(turn, stream)
         except Unavailable:
-            self._tasks.start(self._retract_later(turn, stream))
+            self._tasks.start(self._queue_later(turn, stream))
         except Exception:
             logger.exception("delivery.retraction_failed", turn=str(turn.id))
 
@@ -152,30 +154,40 @@ class StreamingDelivery:
         Does nothing by default."""
 
     async def _retract(self, turn: Turn, stream: _Stream) -> None:
-        """Edit every part that is or may be posted."""
+        """Edit every part that is or may be posted, and queue those that the platform does not take now. Raises
+        Unavailable if they can't be queued."""
+        try:
+            await self._find_posting(turn, stream)
+            while stream.parts:
+                number = max(stream.parts)
+                await self._outbox.edit(stream.to, stream.parts[number], RETRACTED)
+                del stream.parts[number]
+        except NexusError as error:
+            logger.warning("delivery.retraction_queued", turn=str(turn.id), error=str(error))
+            await self._queue_retractions(turn, stream)
+
+    async def _find_posting(self, turn: Turn, stream: _Stream) -> None:
+        """Find the part whose post was interrupted, if it was posted."""
         if stream.posting is not None and stream.posting not in stream.parts:
             found = await self._outbox.find(stream.to, part_key(turn, stream.posting))
             if found is not None:
                 stream.parts[stream.posting] = found
-            stream.posting = None
-        while stream.parts:
-            number = max(stream.parts)
-            try:
-                await self._outbox.edit(stream.to, stream.parts[number], RETRACTED)
-            except Refused as error:  # we have left the room, and can do nothing about it
-                logger.warning("delivery.retraction_refused", turn=str(turn.id), error=str(error))
-            del stream.parts[number]
+        stream.posting = None
 
-    async def _retract_later(self, turn: Turn, stream: _Stream) -> None:
-        try:
-            await self._backoff.retry(
-                lambda: self._retract(turn, stream),
-                "delivery.retraction_retrying",
-                max_tries=MAX_ABANDON_TRIES,
-                turn=str(turn.id),
-            )
-        except NexusError as error:
-            logger.error("delivery.retraction_failed", turn=str(turn.id), error=str(error))
+    async def _queue_retractions(self, turn: Turn, stream: _Stream) -> None:
+        """Have every part that is or may be posted retracted as soon as the platform takes it, whatever becomes of this
+        process. Raises Unavailable."""
+        async with self._app.database.transaction(turn.tenant_id) as tx:
+            for posted in stream.parts.values():
+                await tx.deliveries.queue_retraction(turn.id, stream.to, posted)
+            if stream.posting is not None:
+                await tx.deliveries.queue_retraction(turn.id, stream.to, "", stream.posting)
+        self._app.erasures.emit()
+
+    async def _queue_later(self, turn: Turn, stream: _Stream) -> None:
+        await self._backoff.retry(
+            lambda: self._retract(turn, stream), "delivery.retraction_retrying", turn=str(turn.id)
+        )
 
     async def _post_delay(self, turn: Turn, sentence: str) -> None:
         stream = await self._stream(turn)

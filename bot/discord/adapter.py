@@ -265,6 +265,7 @@ class DiscordAdapter:
 
     def _on_guild(self, guild: discord.Guild) -> None:
         self._inbox(guild.id).hold()
+        self._retraction.wake()
         self._members_of(guild).reader.connected()
         self._catch_up(guild.id, partial(self._read_guild, guild))
 

@@ -359,6 +359,7 @@ class SlackAdapter:
                 await self._members.doubt(event.channel)
             case ChannelFound():
                 self._members.again(event.channel)
+                self._retraction.wake()
             case DirectoryChanged():
                 self.directory.forget_room(event.channel)
                 self.directory.forget_person(event.user)

@@ -7,6 +7,7 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.links import permalink
 from bot.slack.outbox import SlackOutbox
 from composer.app import App
+from composer.errors import Refused
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
@@ -35,7 +36,11 @@ class SlackDelivery(StreamingDelivery):
     async def deliver(self, answer: OutgoingAnswer) -> None:
         """Show the whole answer. Raises as StreamingDelivery."""
         self._slack_outbox.complete(answer.turn)
-        await super().deliver(answer)
+        try:
+            await super().deliver(answer)
+        except Refused:  # it is not delivered again
+            await self._slack_outbox.finish(answer.turn)
+            raise
         await self._slack_outbox.finish(answer.turn)
 
     async def abandon(self, turn: Turn) -> None:

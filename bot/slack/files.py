@@ -7,6 +7,7 @@ import aiohttp
 import structlog
 
 from bot.commands.command import OUTDATED, AnswerFile, require_current
+from bot.delivery.retraction import MAX_REFUSED, retry_at
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
@@ -74,7 +75,19 @@ class SlackFiles:
             is_gone = isinstance(error, SlackRefused) and error.code in _GONE
             if is_gone and file.sharing:
                 return
-            if not is_gone:
+            if not is_gone and await self._is_postponed(at, file):
                 logger.warning("retraction.file_refused", file=file.external_id, error=str(error))
+                return
         async with self._app.database.transaction(at.tenant_id) as tx:
             await tx.posted_files.deleted(at.platform, at.name, file.external_id)
+
+    async def _is_postponed(self, at: Workspace, file: DueFile) -> bool:
+        """Try to delete a file again later, unless Slack has refused that for too long."""
+        now = self._app.clock.now()
+        since = file.refused_since or now
+        if now - since > MAX_REFUSED:
+            logger.error("retraction.file_given_up", file=file.external_id)
+            return False
+        async with self._app.database.transaction(at.tenant_id) as tx:
+            await tx.posted_files.postpone(at.platform, at.name, file.external_id, retry_at(now, since), since)
+        return True

@@ -42,9 +42,8 @@ MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
 PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
 FORGOTTEN_TITLE: Final = "Forgotten"  # Slack takes no empty one
-_CANNOT_BE_EDITED: Final = frozenset(
-    {"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"}
-)
+_NO_MESSAGE: Final = "message_not_found"
+_CANNOT_BE_EDITED: Final = frozenset({_NO_MESSAGE, "thread_not_found", "cant_update_message", "edit_window_closed"})
 _CLOSED_TO_EDITS: Final = frozenset({"cant_update_message", "edit_window_closed"})
 _STREAMING: Final = "streaming_state_conflict"
 _NO_STREAMS: Final = frozenset({"unknown_method", "missing_scope", "not_allowed_token_type", "feature_not_enabled"})
@@ -253,11 +252,12 @@ class SlackOutbox:
         raise Unavailable("Slack does not close a stream.")
 
     async def _delete(self, location: Location, ts: str) -> None:
-        """Delete a message whose text must not stay."""
+        """Delete a message whose text must not stay. Raises SlackRefused."""
         try:
             await self._slack.call("chat.delete", channel=location.channel, ts=ts)
         except SlackRefused as error:
-            logger.warning("retraction.refused", message=ts, error=str(error))
+            if error.code != _NO_MESSAGE:
+                raise
 
     # Posting
 

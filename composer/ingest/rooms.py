@@ -77,6 +77,7 @@ async def erase_room(
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)
         receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
+        await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
         return await withdraw_exports(tx, people, receipt)
 

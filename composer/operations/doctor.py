@@ -384,6 +384,26 @@ class Doctor:
             f"only by their words: {listed}. Report this; they are tried again at each start of nexus run."
         )
 
+    async def unretracted(self) -> str:
+        """What was forgotten and stays where it was posted, since the platform refuses to change it; "" when nothing
+        does."""
+        found = []
+        async with self._open() as database:
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    posts = await tx.deliveries.refused_retractions()
+                    files = await tx.posted_files.refused()
+                for what, each in [*(("answer", post) for post in posts), *(("file", file) for file in files)]:
+                    where = f"{each.platform}:{each.workspace}"
+                    found.append(f"{counted(each.count, what)} in {where}, the first since {each.since:%Y-%m-%d}")
+        if not found:
+            return ""
+        return (
+            f"forgotten, but shown where it was posted, since the platform refuses to change that: {'; '.join(found)}. "
+            "Let Nexus into the rooms that it was taken out of, and unarchive or unlock those that are closed; or "
+            "delete these posts there. Nexus tries again at each start, and once a day for 30 days."
+        )
+
     async def backlog(self) -> str:
         """How much is still to be indexed and embedded."""
         async with self._open() as database:

@@ -29,11 +29,25 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Retractable:
-    """A posted part of an answer that has to be retracted, and where it is."""
+    """A posted part of an answer that has to be retracted, and where it is. One with a `part`, its number, may be
+    posted without its id being recorded: its `external_id` is "". `refused_since`: since when its platform refuses it.
+    """
 
     turn_id: uuid.UUID
     external_id: str
     to: Destination
+    part: int | None = None
+    refused_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRetractions:
+    """How many posts or files in a workspace the platform refuses to retract, and since when the first."""
+
+    platform: str
+    workspace: str
+    count: int
+    since: datetime
 
 
 class Deliveries:
@@ -95,8 +109,8 @@ class Deliveries:
         *,
         excluded_conversations: Collection[uuid.UUID] = (),
     ) -> None:
-        """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions; what is
-        posted in the `excluded_conversations` stays.
+        """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions, also
+        the one that may be posted and is not recorded; what is posted in the `excluded_conversations` stays.
 
         Call it before anything of them is erased.
         """
@@ -107,12 +121,60 @@ class Deliveries:
             excluded_conversations=list(excluded_conversations),
         )
 
-    async def pending_retractions(self, served: str, limit: int) -> list[Retractable]:
-        """Queued retractions of a platform, or of one workspace of it (`slack:T123`)."""
+    async def queue_retraction(
+        self, turn: uuid.UUID, to: Destination, external_id: str, part: int | None = None
+    ) -> None:
+        """Queue one post for retraction, by its id, or by its `part` if it may be posted without its id being known
+        (`external_id` is "" then). Its turn may be gone."""
+        await self._sql.execute(
+            "retraction_queue_post",
+            platform=to.platform,
+            workspace=to.workspace,
+            external_id=external_id,
+            turn_id=turn,
+            kind=to.kind.value,
+            name=to.name,
+            thread=to.thread,
+            private=to.private,
+            message=to.message,
+            user_external_id=to.user,
+            part=part,
+            since=to.since,
+        )
+
+    async def pending_retractions(self, served: str, limit: int, now: datetime) -> list[Retractable]:
+        """Queued retractions of a platform, or of one workspace of it (`slack:T123`), that are to be tried now; last
+        those that failed before."""
         return [
-            Retractable(row["turn_id"], row["external_id"], destination_from_row(row))
-            for row in await self._sql.fetch("retractions_pending", served=served, limit=limit)
+            Retractable(
+                row["turn_id"], row["external_id"], destination_from_row(row), row["part"], row["refused_since"]
+            )
+            for row in await self._sql.fetch("retractions_pending", served=served, limit=limit, now=now)
         ]
+
+    async def postpone_retraction(
+        self, retraction: Retractable, retry_at: datetime, refused_since: datetime | None
+    ) -> None:
+        """Try a retraction again from a time on. `refused_since`: since when the platform refuses it."""
+        await self._sql.execute(
+            "retraction_postpone",
+            turn_id=retraction.turn_id,
+            external_id=retraction.external_id,
+            retry_at=retry_at,
+            refused_since=refused_since,
+        )
+
+    async def retry_retractions(self, served: str) -> None:
+        """Try what a platform, or one workspace of it, has refused again now."""
+        await self._sql.execute("retractions_retry", served=served)
+
+    async def refused_retractions(self) -> list[RefusedRetractions]:
+        """The posts that their platform refuses to retract, by workspace."""
+        return [refused_from_row(row) for row in await self._sql.fetch("retractions_refused")]
+
+    async def drop_retractions(self, conversations: Collection[uuid.UUID]) -> None:
+        """Remove the retractions in rooms and threads that were deleted on their platform."""
+        await self._sql.execute("retractions_drop", conversation_ids=list(conversations))
 
     async def complete_retraction(self, retraction: Retractable) -> None:
         """Remove a retraction from the queue: the platform carried it out, or never will."""
@@ -132,3 +194,8 @@ def destination_from_row(row: Row) -> Destination:
         row["user_external_id"],
         row["since"],
     )
+
+
+def refused_from_row(row: Row) -> RefusedRetractions:
+    """What a platform refuses, from its row."""
+    return RefusedRetractions(row["platform"], row["workspace"], row["count"], row["since"])

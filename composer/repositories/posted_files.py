@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
+from composer.repositories.deliveries import RefusedRetractions, refused_from_row
 
 
 @dataclass(frozen=True, slots=True)
 class DueFile:
     """A file that is to be deleted on its platform. `sharing`: it may not be shared yet, so that the platform does not
-    find it, and be shared later."""
+    find it, and be shared later. `refused_since`: since when the platform refuses to delete it."""
 
     external_id: str
     sharing: bool
+    refused_since: datetime | None = None
 
 
 class PostedFiles:
@@ -52,9 +54,26 @@ class PostedFiles:
         return len(await self._sql.fetch("posted_files_withdraw", users=list(users)))
 
     async def due(self, platform: str, workspace: str, now: datetime, limit: int) -> list[DueFile]:
-        """The files that are to be deleted in a workspace, those last that may not be shared yet."""
+        """The files that are to be deleted in a workspace now, those last that may not be shared yet."""
         rows = await self._sql.fetch("posted_files_due", platform=platform, workspace=workspace, now=now, limit=limit)
-        return [DueFile(row["external_id"], row["sharing"]) for row in rows]
+        return [DueFile(row["external_id"], row["sharing"], row["refused_since"]) for row in rows]
+
+    async def postpone(
+        self, platform: str, workspace: str, external_id: str, retry_at: datetime, refused_since: datetime
+    ) -> None:
+        """Try to delete a file again from a time on, which the platform has refused to delete since a time."""
+        await self._sql.execute(
+            "posted_file_postpone",
+            platform=platform,
+            workspace=workspace,
+            external_id=external_id,
+            retry_at=retry_at,
+            refused_since=refused_since,
+        )
+
+    async def refused(self) -> list[RefusedRetractions]:
+        """The files that their platform refuses to delete, by workspace."""
+        return [refused_from_row(row) for row in await self._sql.fetch("posted_files_refused")]
 
     async def deleted(self, platform: str, workspace: str, external_id: str) -> None:
         """A file is deleted on its platform, or never will be."""

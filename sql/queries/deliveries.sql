@@ -1,28 +1,75 @@
 -- name: retractions_queue
 -- Queue the posted parts of answers for retraction on their platforms: of stored answers, and of answers to these
--- questions that are still being written, but for those in some conversations. Must run before the questions are
--- erased.
+-- questions that are still being written, but for those in some conversations. Of an answer that is not sent to the end,
+-- the next part may be posted without being recorded, by a process that ended in between: it is looked for. Must run
+-- before the questions are erased.
+WITH answers AS (
+    SELECT t.id, t.state, t.queued_at, c.platform, c.workspace, c.kind, c.name, c.thread, c.private,
+           CASE WHEN m.agent_id IS NULL THEN m.external_id ELSE '' END AS message, i.external_id AS user_external_id,
+           t.message_id = ANY (:question_ids::uuid[]) AS unasked
+    FROM turns AS t
+    JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+    JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+    LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
+                                 AND i.workspace = c.workspace
+    WHERE t.tenant_id = :tenant_id
+          AND (t.reply_id = ANY (:reply_ids::uuid[]) OR t.message_id = ANY (:question_ids::uuid[])
+               AND (t.reply_id IS NULL OR t.state <> 'sent'))
+          AND NOT t.conversation_id = ANY (:excluded_conversations::uuid[])
+), posts AS (
+    SELECT a.*, d.external_id, NULL::integer AS part
+    FROM answers AS a JOIN deliveries AS d ON d.tenant_id = :tenant_id AND d.turn_id = a.id AND d.part >= 0
+    UNION ALL
+    SELECT a.*, '', (SELECT count(*) FROM deliveries AS d
+                     WHERE d.tenant_id = :tenant_id AND d.turn_id = a.id AND d.part >= 0)
+    FROM answers AS a WHERE a.unasked AND a.state <> 'sent' AND a.platform NOT IN ('console', 'rest')
+)
 INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
-                         user_external_id)
-SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private,
-    CASE WHEN m.agent_id IS NULL THEN m.external_id ELSE '' END, i.external_id
-FROM turns AS t
-JOIN deliveries AS d ON d.tenant_id = t.tenant_id AND d.turn_id = t.id AND d.part >= 0
-JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
-JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
-LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
-                             AND i.workspace = c.workspace
-WHERE t.tenant_id = :tenant_id
-      AND (t.reply_id = ANY (:reply_ids::uuid[]) OR t.message_id = ANY (:question_ids::uuid[]) AND t.reply_id IS NULL)
-      AND NOT t.conversation_id = ANY (:excluded_conversations::uuid[])
+                         user_external_id, part, since)
+SELECT :tenant_id, platform, workspace, external_id, id, kind, name, thread, private, message, user_external_id, part,
+       queued_at
+FROM posts
+ON CONFLICT DO NOTHING
+
+-- name: retraction_queue_post
+-- Queue one post for retraction, whose turn may be gone already: by its id, or ('') as a part that is to be looked for.
+INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
+                         user_external_id, part, since)
+VALUES (:tenant_id, :platform, :workspace, :external_id, :turn_id, :kind, :name, :thread, :private, :message,
+        :user_external_id, :part, :since)
 ON CONFLICT DO NOTHING
 
 -- name: retractions_pending
--- List queued retractions of a platform, or of one workspace of it (`slack:T123`).
-SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id,
-    NULL::timestamptz AS since
-FROM retractions WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace)
-ORDER BY workspace, turn_id, external_id LIMIT :limit
+-- List queued retractions of a platform, or of one workspace of it (`slack:T123`), that are to be tried now: those first
+-- that were not tried yet.
+SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id, since, part,
+       refused_since
+FROM retractions
+WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace) AND retry_at <= :now
+ORDER BY retry_at, workspace, turn_id, external_id LIMIT :limit
+
+-- name: retraction_postpone
+-- Try a retraction again later; `refused_since`: since when the platform refuses it.
+UPDATE retractions SET retry_at = :retry_at, refused_since = :refused_since
+WHERE tenant_id = :tenant_id AND turn_id = :turn_id AND external_id = :external_id
+
+-- name: retractions_retry
+-- Try what was refused on a platform, or in one workspace of it, again now.
+UPDATE retractions SET retry_at = '-infinity'
+WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace) AND refused_since IS NOT NULL
+
+-- name: retractions_refused
+-- Count the posts that their platform refuses to retract, by workspace, with the first time that it did.
+SELECT platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM retractions
+WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL AND external_id <> ''
+GROUP BY platform, workspace ORDER BY platform, workspace
+
+-- name: retractions_drop
+-- Remove the retractions in some conversations, which were deleted on their platform.
+DELETE FROM retractions AS r USING conversations AS c
+WHERE r.tenant_id = :tenant_id AND c.tenant_id = :tenant_id AND c.id = ANY (:conversation_ids::uuid[])
+      AND r.platform = c.platform AND r.workspace = c.workspace AND r.kind = c.kind AND r.name = c.name
+      AND r.thread IS NOT DISTINCT FROM c.thread
 
 -- name: retraction_done
 -- Remove a retraction from the queue: the platform carried it out, or never will.

@@ -21,10 +21,21 @@ UPDATE posted_files SET due = true WHERE tenant_id = :tenant_id AND user_id = AN
 RETURNING external_id
 
 -- name: posted_files_due
--- List the files that are to be deleted in a workspace, those last that may not be shared yet.
-SELECT external_id, coalesce(sharing_until > :now, false) AS sharing FROM posted_files
-WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due
+-- List the files that are to be deleted in a workspace now, those last that may not be shared yet.
+SELECT external_id, coalesce(sharing_until > :now, false) AS sharing, refused_since FROM posted_files
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due AND retry_at <= :now
 ORDER BY sharing, external_id LIMIT :limit
+
+-- name: posted_file_postpone
+-- Try to delete a file again later, which the platform refuses to delete.
+UPDATE posted_files SET retry_at = :retry_at, refused_since = :refused_since
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
+
+-- name: posted_files_refused
+-- Count the files that their platform refuses to delete, by workspace, with the first time that it did.
+SELECT platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM posted_files
+WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL
+GROUP BY platform, workspace ORDER BY platform, workspace
 
 -- name: posted_file_delete
 -- A file is deleted on its platform, or never will be.

@@ -46,7 +46,9 @@ async def post_answer(harness: AppHarness, model: Model, raw: asyncpg.Connection
 async def retractions(harness: AppHarness) -> list[str]:
     """The ids of the posts that are to be retracted."""
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        return sorted(part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10))
+        return sorted(
+            part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10, harness.clock.now())
+        )
 
 
 async def test_an_answer_of_which_a_posted_part_is_deleted_is_erased(

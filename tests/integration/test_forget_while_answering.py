@@ -151,10 +151,14 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
     async with harness.app.database.transaction(tenant) as tx:
         assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"
     async with harness.app.database.transaction(tenant, snapshot=True) as tx:
-        assert [part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10)] == ["p0"]
+        assert [
+            part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10, harness.clock.now())
+        ] == ["p0"]
         own, another = f"{PLATFORM}:{harness.workspace().name}", f"{PLATFORM}:another"
-        assert len(await tx.deliveries.pending_retractions(own, 10)) == 1
-        assert not await tx.deliveries.pending_retractions(another, 10), "its token can't edit here"
+        assert len(await tx.deliveries.pending_retractions(own, 10, harness.clock.now())) == 1
+        assert not await tx.deliveries.pending_retractions(another, 10, harness.clock.now()), (
+            "its token can't edit here"
+        )
     assert model.gate is not None
     model.gate.set()
     await harness.app.turns.settle()

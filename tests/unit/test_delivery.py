@@ -13,11 +13,13 @@ import pytest
 from bot.delivery.citations import link_marks
 from bot.delivery.streaming import StreamingDelivery
 from bot.platform.retry import Backoff
-from composer.errors import Unavailable
+from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
+from composer.signals import ErasureSignal
+from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import OutgoingAnswer
 
 TEXT = "that is all that I know of it, and it is enough."
@@ -33,6 +35,7 @@ class Store:
         self.allowed = asyncio.Event()
         self.asked = asyncio.Event()
         self.deliveries = self
+        self.queued: list[tuple[str, int | None]] = []  # to be retracted: by id, or by number
 
     @asynccontextmanager
     async def transaction(
@@ -55,6 +58,11 @@ class Store:
         if not self.erased:
             self.noted[part] = external_id
         return not self.erased
+
+    async def queue_retraction(
+        self, turn: uuid.UUID, to: Destination, external_id: str, part: int | None = None
+    ) -> None:
+        self.queued.append((external_id, part))
 
 
 class Outbox:
@@ -141,7 +149,8 @@ def test_marks_in_parentheses_become_links_and_code_and_addresses_stay(text: str
 
 
 def delivery_with(store: Store, outbox: Outbox) -> StreamingDelivery:
-    app: Any = SimpleNamespace(database=store, drafter=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
+    clock = SimpleNamespace(now=lambda: datetime.now(UTC))
+    app: Any = SimpleNamespace(database=store, drafter=store, clock=clock, erasures=ErasureSignal())
     platform: Any = outbox
     return StreamingDelivery(app, platform, as_links, backoff=Backoff(first_seconds=0.0))
 
@@ -205,24 +214,72 @@ async def test_a_part_whose_post_was_interrupted_is_found_and_retracted() -> Non
     assert outbox.shown == {"p0": RETRACTED}
 
 
-async def test_a_retraction_that_the_platform_first_refuses_is_retried_later() -> None:
-    class UnavailableOutbox(Outbox):
-        failures = 3
-
+@pytest.mark.parametrize("error", [Unavailable("Discord can't be reached."), Refused("The channel is archived.")])
+@pytest.mark.parametrize("down", [False, True])
+async def test_a_retraction_that_the_platform_does_not_take_is_queued(error: NexusError, down: bool) -> None:
+    class FailingOutbox(Outbox):
         async def edit(self, to: Destination, message: str, text: str) -> None:
+            raise error
+
+    class FailingStore(Store):
+        failures = 3 if down else 0
+
+        async def queue_retraction(self, *arguments: Any) -> None:
             self.failures -= 1
             if self.failures >= 0:
-                raise Unavailable("Discord can't be reached at the moment.")
-            await super().edit(to, message, text)
+                raise Unavailable("The database does not answer.")
+            await super().queue_retraction(*arguments)
 
-    store, outbox = Store(), UnavailableOutbox()
+    store, outbox = FailingStore(), FailingOutbox()
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()
     await delivery.abandon(turn)
     await delivery._tasks.join()
-    assert outbox.shown == {"p0": RETRACTED}
+    assert store.queued == [("p0", None)]
+
+
+async def test_a_part_that_may_be_posted_is_queued_to_be_looked_for_while_the_platform_is_down() -> None:
+    class SilentOutbox(Outbox):
+        """A platform that posts, and then is down."""
+
+        posted = asyncio.Event()
+
+        async def find(self, to: Destination, key: str) -> str | None:
+            if self.posted.is_set():
+                raise Unavailable("Discord can't be reached.")
+            return None
+
+        async def post(self, to: Destination, text: str, key: str) -> str:
+            self.posted.set()
+            return await asyncio.Future()
+
+    store, outbox = Store(), SilentOutbox()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await outbox.posted.wait()
+    await delivery.abandon(turn)
+    assert store.queued == [("", 0)]
+
+
+@pytest.mark.parametrize("text", [RETRACTED, ROOM_OPENED, TEXT])
+async def test_what_is_shown_of_an_answer_whose_place_another_text_must_take_is_queued_if_that_is_refused(
+    text: str,
+) -> None:
+    # The turn ended as refused, and what was shown of it stayed.
+    class ClosedOutbox(Outbox):
+        async def edit(self, to: Destination, message: str, text: str) -> None:
+            raise Refused("The channel is archived.")
+
+    store, outbox = Store(), ClosedOutbox()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT[:30])
+    await store.asked.wait()
+    with pytest.raises(Refused):
+        await delivery.deliver(OutgoingAnswer(turn, text, "m1", None))
+    assert store.queued == ([] if text == TEXT else [("p0", None)])
 
 
 async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted() -> None:
