@@ -44,7 +44,7 @@ NEW_TOKEN_FACTOR: Final = 300  # times the first wait, where only a person with 
 FLUSH_SECONDS: Final = 5.0  # for storing received events when Nexus stops
 _CLOSED_BY_BAD_TOKEN: Final = 4004  # Discord's code for closing a connection
 
-Answer = Callable[[App, Callable[[], Awaitable[Workspace]], discord.Interaction], Coroutine[Any, Any, None]]
+Answer = Callable[[App, slash.Senders, discord.Interaction], Coroutine[Any, Any, None]]
 
 
 class DiscordAdapter:
@@ -190,7 +190,7 @@ class DiscordAdapter:
         id = guild or DMS
         if id not in self._inboxes:
             listeners = InboxListeners(on_turns=self._on_turns, on_stored=partial(self._on_stored, id))
-            inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners)
+            inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners, self._guilds.with_trust)
             self._inboxes[id] = inbox
             self._inbox_tasks.append(asyncio.create_task(inbox.run()))
         return self._inboxes[id]
@@ -288,11 +288,11 @@ class DiscordAdapter:
             self._start_command(interaction, slash.complete)
 
     def _confirmable(self, answer: Callable[..., Coroutine[Any, Any, None]]) -> Answer:
-        return lambda app, workspace, interaction: answer(app, workspace, self._confirmations, interaction)
+        return lambda app, senders, interaction: answer(app, senders, self._confirmations, interaction)
 
     def _start_command(self, interaction: discord.Interaction, answer: Answer) -> None:
         workspace = partial(self._guilds.workspace, interaction.guild_id or DMS, str(interaction.user.id))
-        self._tasks.start(answer(self._app, workspace, interaction))
+        self._tasks.start(answer(self._app, slash.Senders(workspace, self._guilds.with_trust), interaction))
 
     async def _resume(self) -> None:
         """Answer the commands and post the notices that an earlier process did not finish, however long the database is
@@ -337,6 +337,7 @@ class DiscordAdapter:
         await history.catch_up(guild)
         if any(is_private(channel) for channel in guild.channels):
             inbox.put(partial(self._events.viewers, guild))
+        inbox.put(self._members_of(guild).trusts)
         self._members_of(guild).reader.ready()
         inbox.release()
         await history.compare(guild)

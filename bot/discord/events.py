@@ -30,6 +30,7 @@ from bot.discord.reading import (
     place_of,
     read_files,
     text_of,
+    trust_of,
 )
 from bot.platform.events import (
     MembersChanged,
@@ -40,6 +41,7 @@ from bot.platform.events import (
     RoomDeleted,
     RoomPrivacyChanged,
     ThreadArchived,
+    TrustStated,
 )
 from composer.errors import Refused
 from composer.model import ConversationKind, Place
@@ -79,6 +81,7 @@ class DiscordEvents:
             "guild_channel_update": self._on_channel_update,
             "guild_channel_delete": lambda channel: self._put(channel.guild.id, RoomDeleted(str(channel.id))),
             "raw_thread_delete": self._on_thread_delete,
+            "guild_role_create": self._on_role_create,
             "guild_role_update": self._on_role_update,
             "guild_role_delete": self._on_role_delete,
             "guild_update": self._on_guild_update,
@@ -212,6 +215,11 @@ class DiscordEvents:
         if is_private(after):
             self._put(after.guild.id, partial(self.viewers, after.guild))
 
+    def _on_role_create(self, role: discord.Role) -> None:
+        """With the first role that people give each other, those without one become guests."""
+        if (members := self._members(role.guild.id)) is not None:
+            self._put(role.guild.id, members.trusts)
+
     def _on_role_update(self, before: discord.Role, after: discord.Role) -> None:
         if before.permissions == after.permissions:
             return
@@ -231,6 +239,7 @@ class DiscordEvents:
     def _on_rights_changed(self, guild: discord.Guild) -> None:
         if (members := self._members(guild.id)) is not None:
             members.doubt_all()
+            self._put(guild.id, members.trusts)
         self._put(guild.id, partial(self.viewers, guild))
 
     def _on_member(self, member: discord.Member) -> None:
@@ -241,6 +250,8 @@ class DiscordEvents:
         if members is not None:
             rooms |= {thread: {str(member.id): False} for thread in members.threads_closed_to(member)}
         self._put(member.guild.id, MembersChanged(rooms))
+        if not member.bot:
+            self._put(member.guild.id, TrustStated({str(member.id): trust_of(member, member.guild)}))
         if members is not None and member.id == member.guild.me.id:
             members.doubt_all()
 

@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import discord
+import structlog
 
 from bot.discord.outbox import translate_discord_errors
-from bot.discord.reading import DM_WORKSPACE, PLATFORM
+from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, trust_of
 from composer.app import App
+from composer.model import ConversationKind, Incoming, Trust
 from composer.workspace import Workspace
 
+logger = structlog.get_logger()
+
 DMS: Final = 0  # the guild id that DMs are filed under
+LOOKUP_SECONDS: Final = 5.0  # at most, for what somebody is to a server
 
 
 class Guilds:
@@ -60,6 +66,34 @@ class Guilds:
                     break
             self._dm_workspaces[user] = self._app.directory.workspace(PLATFORM, name)
         return self._dm_workspaces[user]
+
+    async def with_trust(self, incoming: Incoming) -> Incoming:
+        """What somebody wrote in a DM, with what they are now to the server that the DM belongs to: Discord says
+        nothing of that there. Who is in it no more, or of whom it does not tell, is a guest. Anything else stays as it
+        is."""
+        if incoming.place.kind is not ConversationKind.DM or incoming.sender_trust is Trust.TOOL:
+            return incoming
+        client, name = self._client(), incoming.workspace
+        guild = client.get_guild(int(name)) if client is not None and name.isdigit() else None
+        if guild is None:
+            return incoming
+        try:
+            member = await _find_member(guild, int(incoming.user))
+        except FAILURES as error:  # TimeoutError is an OSError
+            logger.warning("discord.trust_unknown", guild=guild.id, error=type(error).__name__)
+            return replace(incoming, sender_trust=Trust.GUEST)
+        trust = Trust.GUEST if member is None else trust_of(member, guild)
+        return replace(incoming, sender_trust=trust, trust_stated=True)
+
+
+async def _find_member(guild: discord.Guild, user: int) -> discord.Member | None:
+    """A member of a guild, as discord.py knows them from then on. Raises what a call to Discord may raise."""
+    known = guild.get_member(user)
+    if known is not None:
+        return known
+    async with asyncio.timeout(LOOKUP_SECONDS):
+        found = await guild.query_members(user_ids=[user], limit=1, cache=True)
+    return found[0] if found else None
 
 
 async def _is_member(guild: discord.Guild, user: int) -> bool:

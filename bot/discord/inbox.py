@@ -15,6 +15,7 @@ from bot.platform.events import MessageReceived, PlatformEvent
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.app import App
+from composer.model import Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -32,9 +33,11 @@ class DiscordInbox(PlatformInbox):
         app: App,
         workspace: Callable[[str], Awaitable[Workspace]],
         listeners: InboxListeners,
+        with_trust: Callable[[Incoming], Awaitable[Incoming]] | None = None,
         backoff: Backoff = BACKOFF,
     ) -> None:
-        """`workspace` is the workspace that the messages of a user belong to."""
+        """`workspace` is the workspace that the messages of a user belong to; `with_trust` adds to a message what
+        Discord says of its sender beside it."""
         super().__init__(
             app,
             PLATFORM,
@@ -43,6 +46,7 @@ class DiscordInbox(PlatformInbox):
             listeners=listeners,
             backoff=backoff,
         )
+        self._add_trust = with_trust
         self._queue: deque[QueuedEvent] = deque()
         self._arrived = asyncio.Event()
         self._released = asyncio.Event()
@@ -85,6 +89,9 @@ class DiscordInbox(PlatformInbox):
                 await self._store_next()
             except Exception:
                 logger.exception("discord.event_failed")
+
+    async def _with_trust(self, incoming: Incoming) -> Incoming:
+        return incoming if self._add_trust is None else await self._add_trust(incoming)
 
     async def _store_next(self) -> None:
         event = self._queue.popleft()

@@ -11,8 +11,8 @@ import structlog
 
 from bot.discord.inbox import DiscordInbox
 from bot.discord.outbox import translate_discord_errors
-from bot.discord.reading import PLATFORM, is_private, may_view
-from bot.platform.events import PlatformEvent
+from bot.discord.reading import PLATFORM, is_private, may_view, trust_of
+from bot.platform.events import PlatformEvent, TrustStated
 from bot.platform.members import MembershipReader, Moment
 from bot.platform.retry import Backoff
 from composer.app import App
@@ -62,6 +62,12 @@ class DiscordMembers:
         """Read the rooms that are not read; queued after an event that may have made one uncertain."""
         self.reader.check()
         return []
+
+    async def trusts(self) -> Sequence[PlatformEvent]:
+        """What those people are to the server whom both Nexus and discord.py know: roles make members of them."""
+        known = await known_people(self._app.database, await self._workspace())
+        members = [self.guild.get_member(int(id)) for id in known if id.isdigit()]
+        return [TrustStated({str(each.id): trust_of(each, self.guild) for each in members if each and not each.bot})]
 
     def doubt(self, ids: Iterable[str]) -> None:
         """Who is in some rooms is uncertain until they are read again."""

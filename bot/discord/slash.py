@@ -25,7 +25,7 @@ from bot.delivery.columns import fitted
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
-from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, with_rights
+from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, trust_of, with_rights
 from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.model import ConversationKind, Incoming
@@ -37,10 +37,18 @@ NAME: Final = PREFIX.removeprefix("/")
 MAX_CHOICES: Final = 25  # of an autocompletion
 MAX_CHOICE_CHARS: Final = 100
 MAX_DESCRIPTION_CHARS: Final = 100
-WorkspaceLookup = Callable[[], Awaitable[Workspace]]  # may have to ask Discord
 _SUBCOMMAND, _GROUP, _STRING, _BOOLEAN, _USER = 1, 2, 3, 5, 6  # Discord's numbers for types of options
 _TRUE: Final = str(True)  # a boolean option that is set, as the other options are: text
 _PLAIN: Final = "set"  # the subcommand for a command of one word that others begin with: Discord has no such command
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Looks up what an interaction does not say of its sender: the workspace, and in a DM what they are to that server.
+    Both may have to ask Discord."""
+
+    workspace: Callable[[], Awaitable[Workspace]]
+    with_trust: Callable[[Incoming], Awaitable[Incoming]]
 
 
 MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whole command with one more
@@ -196,14 +204,12 @@ def command_text(data: dict[str, Any]) -> str:
     return " ".join((*words, *filled.flags))
 
 
-async def answer(
-    app: App, find_workspace: WorkspaceLookup, confirmations: Confirmations, interaction: discord.Interaction
-) -> None:
+async def answer(app: App, senders: Senders, confirmations: Confirmations, interaction: discord.Interaction) -> None:
     """Run the command of an interaction, once, and show its answer to the caller alone."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
-        workspace = await find_workspace()
-        incoming = await _begin(app, workspace, interaction)
+        workspace = await senders.workspace()
+        incoming = await _begin(app, workspace, senders, interaction)
         if isinstance(incoming, str):
             await _show(interaction.followup, CommandAnswer(incoming))
         elif incoming is not None:
@@ -214,14 +220,12 @@ async def answer(
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def press(
-    app: App, find_workspace: WorkspaceLookup, confirmations: Confirmations, interaction: discord.Interaction
-) -> None:
+async def press(app: App, senders: Senders, confirmations: Confirmations, interaction: discord.Interaction) -> None:
     """Run the command that somebody confirms by a button, as them, and show its answer to them alone."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
-        workspace = await find_workspace()
-        pressed = _located(app, workspace, interaction, "")
+        workspace = await senders.workspace()
+        pressed = await _located(app, workspace, senders, interaction, "")
         if isinstance(pressed, str):
             await _show(interaction.followup, CommandAnswer(pressed))
             return
@@ -261,11 +265,13 @@ def _file(file: AnswerFile) -> discord.File:
     return discord.File(io.BytesIO(file.text.encode()), file.name)
 
 
-async def _begin(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
+async def _begin(
+    app: App, workspace: Workspace, senders: Senders, interaction: discord.Interaction
+) -> Incoming | str | None:
     """The command to run; a sentence if it can't be run; None if this interaction was received before."""
     try:
         text = command_text(dict(interaction.data or {}))
-        incoming = _located(app, workspace, interaction, text)
+        incoming = await _located(app, workspace, senders, interaction, text)
         if isinstance(incoming, str):
             return incoming
         return incoming if await begin_command(app, workspace, incoming, _address(interaction)) else None
@@ -278,13 +284,15 @@ def _address(interaction: discord.Interaction) -> dict[str, str]:
     return {"application": str(interaction.application_id), "token": interaction.token}
 
 
-def _located(app: App, workspace: Workspace, interaction: discord.Interaction, text: str) -> Incoming | str:
+async def _located(
+    app: App, workspace: Workspace, senders: Senders, interaction: discord.Interaction, text: str
+) -> Incoming | str:
     """A command in the place of an interaction. A sentence where the channel is unknown."""
     agents = app.directory.agents(workspace.tenant_id)
     place = place_of(interaction.channel, agents[0].slug)
     if place is None:
         return "I can't see this channel: add me to it, and try again."
-    return replace(command_of(interaction, place, text), workspace=workspace.name)
+    return await senders.with_trust(replace(command_of(interaction, place, text), workspace=workspace.name))
 
 
 async def _run(app: App, incoming: Incoming, *, preview: bool = False, late: bool = False) -> CommandAnswer:
@@ -321,7 +329,7 @@ async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None
     try:
         member = await guild.fetch_member(int(incoming.user))
         if channel is None:  # a DM of somebody who is still in the guild: there a command is given without rights
-            return incoming
+            return replace(incoming, sender_trust=trust_of(member, guild), trust_stated=True)
         if not await _is_inside(channel, member):
             return None
     except FAILURES as error:
@@ -357,17 +365,18 @@ async def _answer_late(client: discord.Client, command: InterruptedCommand, answ
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))
 
 
-async def complete(app: App, find_workspace: WorkspaceLookup, interaction: discord.Interaction) -> None:
+async def complete(app: App, senders: Senders, interaction: discord.Interaction) -> None:
     """Suggest values for the option that someone is typing, from what they may read there."""
     try:
-        workspace = await find_workspace()
+        workspace = await senders.workspace()
         filled = _read_input(dict(interaction.data or {}))
         place = place_of(interaction.channel, app.directory.agents(workspace.tenant_id)[0].slug)
         parameter = next((each for each in filled.parameters if each.name == filled.focused), None)
         found: list[Suggestion] = []
         if place is not None and parameter is not None:
             before = [filled.word(each) for each in filled.parameters if each.name in filled.options]
-            typing = command_of(interaction, place, PREFIX)
+            typing = replace(command_of(interaction, place, PREFIX), workspace=workspace.name)
+            typing = await senders.with_trust(typing)
             found = await suggest(app, workspace, typing, parameter, before, filled.options[parameter.name])
         choices = [
             discord.app_commands.Choice(name=_short(each.label), value=each.value)

@@ -98,10 +98,9 @@ class PersonLeft:
 
 @dataclass(frozen=True, slots=True)
 class TrustStated:
-    """What somebody is to the workspace, a member or a guest, since `at` (None: it is so now)."""
+    """What people are to the workspace, members or guests, by user id, since `at` (None: it is so now)."""
 
-    user: str
-    trust: Trust
+    people: Mapping[str, Trust]
     at: datetime | None = None
 
 

@@ -112,9 +112,13 @@ class PlatformInbox:
                 await self.receive(group[0], batch, answer=group[1])
                 batch = []
             group = (workspace, message.answer)
-            batch.append(replace(message.incoming, workspace=workspace.name))
+            batch.append(await self._with_trust(replace(message.incoming, workspace=workspace.name)))
         if group is not None:
             await self.receive(group[0], batch, answer=group[1])
+
+    async def _with_trust(self, incoming: Incoming) -> Incoming:
+        """A message, with what its platform says of its sender beside it. By default, it says it with the message."""
+        return incoming
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         """Store a batch; a message that is refused or fails does not affect the others.
@@ -272,10 +276,10 @@ class PlatformInbox:
                 left = await unread_rooms(store, workspace, NO_CONNECTION)
                 gone = {name: {user: False} for name in left}
                 await set_room_members(store, workspace, gone, at or self._app.clock.now())
-            case TrustStated(user, trust, at):
-                said = StatedTrust(trust, at or self._app.clock.now())
+            case TrustStated(people, at):
+                said = {user: StatedTrust(trust, at or self._app.clock.now()) for user, trust in people.items()}
                 async with store.transaction(workspace.tenant_id) as tx:
-                    await tx.people.set_trust(workspace.platform, workspace.name, {user: said})
+                    await tx.people.set_trust(workspace.platform, workspace.name, said)
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread):

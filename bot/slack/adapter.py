@@ -352,8 +352,12 @@ class SlackAdapter:
                 await self.inbox.apply(event)
             case MembersChanged():
                 await self._change_members(event)
-            case PersonLeft() | TrustStated():
+            case PersonLeft():
                 self.directory.forget_person(event.user)
+                await self.inbox.apply(event)
+            case TrustStated():
+                for user in event.people:
+                    self.directory.forget_person(user)
                 await self.inbox.apply(event)
             case ChannelLost():
                 await self._members.doubt(event.channel)

@@ -184,7 +184,7 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "user_change" if event["user"].get("deleted") is True:
             return PersonLeft(event["user"]["id"], _event_time(event))
         case "user_change":
-            return TrustStated(event["user"]["id"], trust_of(event["user"], me), _event_time(event))
+            return TrustStated({event["user"]["id"]: trust_of(event["user"], me)}, _event_time(event))
         case "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":

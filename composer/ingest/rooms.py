@@ -94,19 +94,20 @@ async def set_room_members(
 ) -> None:
     """Set who is a member of which rooms (True) and who is not (False), all by their ids on the platform.
 
-    Unknown rooms and people are ignored, and so is what contradicts a change that is later than `now`.
+    Unknown rooms and people are ignored, and so is what contradicts a change that is later than `now`. Of a public room
+    those are members who have written in it: being let into it makes nobody one.
     """
     async with database.transaction(workspace.tenant_id) as tx:
         named = sorted({user for members in rooms.values() for user in members})
         known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
         for room, members in sorted(rooms.items()) if known else ():
             id = room_id(workspace, room)
-            if await tx.conversations.get(id) is None:
+            found = await tx.conversations.get(id)
+            if found is None:
                 continue
+            join = tx.conversations.add_member if found.private else tx.conversations.return_member
             for name in sorted(members.keys() & known.keys()):
-                await (tx.conversations.add_member if members[name] else tx.conversations.remove_member)(
-                    id, known[name], now
-                )
+                await (join if members[name] else tx.conversations.remove_member)(id, known[name], now)
 
 
 async def record_membership(

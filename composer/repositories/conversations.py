@@ -315,6 +315,10 @@ class Conversations:
         if await self._sql.fetch_one("member_join", room_id=room, user_id=user, at=at) is not None:
             await self._audit.record(AuditAct.ROOM_JOINED, users=[user], conversation=room)
 
+    async def return_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
+        """Record that a person may view a public room, of which they become a member only if they were one before."""
+        await self._sql.execute("member_return", room_id=room, user_id=user, at=at)
+
     async def remove_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person left a room, unless they came back after `at`."""
         if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:

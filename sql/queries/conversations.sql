@@ -209,6 +209,12 @@ WITH changed AS (
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
 
+-- name: member_return
+-- Make somebody a member of a public room again who was one and left it, unless that was after `at`. Who was never in it
+-- is recorded by what they write there (a row of member_leave for such a person begins and ends at one time).
+UPDATE members SET left_at = NULL, joined_at = :at
+WHERE tenant_id = :tenant_id AND conversation_id = :room_id AND user_id = :user_id AND joined_at < left_at AND left_at <= :at
+
 -- name: member_leave
 -- Record that a person left a room, unless they came back after `at`. Someone never seen there is recorded as well.
 -- Returns a row when that changed who is in a private room.

@@ -224,3 +224,31 @@ async def test_what_was_read_of_a_server_ends_when_discord_tells_no_more_of_it(
     await server.end_outage(guild)
     await until(lambda: certain(here, board))
     assert not await sees(here, server, bob)
+
+
+async def test_who_may_view_a_public_channel_is_no_member_of_it_before_they_write(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    # README: the members of a public room are those who have written in it. Whoever got a role became one of all.
+    public = await server.add_channel(guild, "harbour")
+    await server.post(public, ada, CODE)
+    await here.stored(CODE)
+    await here.answer(await server.post(server.dm(bob), bob, "hello"))
+    given = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
+    await until(lambda: given.messages and given.messages[-1].content.startswith("From now on"))
+    crew = await server.add_role(guild, "crew")
+    await server.set_roles(guild, bob, crew)
+    await server.remove_member(guild, bob)
+    await server.add_member(guild, bob, crew)
+    await server.post(public, ada, "that is all")
+    await here.stored("that is all")
+    assert not await sees(here, server, bob)
+    await server.post(public, bob, "I see")
+    await here.stored("I see")
+    assert await sees(here, server, bob)
+    hidden = await server.add_role(guild, "hidden")
+    await server.make_private(public, [ada])
+    await until(lambda: here.has_left(public, bob))
+    await server.make_public(public)
+    await server.set_roles(guild, bob, hidden)
+    await until(lambda: here.is_back(public, bob))

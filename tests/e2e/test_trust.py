@@ -9,10 +9,11 @@ import pytest
 from bot.slack.reading import SlackMessage, read_event
 from composer.model import ConversationKind, Place
 from composer.settings import Settings
-from tests.support.discord.harness import Discord
-from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, Interaction, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -138,3 +139,72 @@ async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(
     assert (await trusted(here.app.settings.database_url))["is that a secret?"] == "member"
     found = await stated(here.app.settings.database_url)
     assert (found[ada.name], found["Bob"]) == ("guest", "member"), "a DM says nothing"
+
+
+async def test_who_loses_their_role_on_discord_is_a_guest_in_their_dm_at_once(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    # README: what is stored with --global, everybody gets but guests. A DM was answered as to a member for as long as
+    # nothing was written in the server.
+    staff = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", staff)
+    await server.post(room, bob, "the deploy is on Friday")
+    await here.stored("the deploy is on Friday")
+    given = await server.invoke(
+        "nexus remember", room, guild.owner, text="the code is walrus", **{"global": True, "yes": True}
+    )
+    await until(lambda: _answered(given))
+    assert await sees(here, server, bob)
+    await server.set_roles(guild, bob)
+    assert not await sees(here, server, bob)
+    assert (await stated(here.app.settings.database_url))["Bob"] == "guest"
+    await server.set_roles(guild, bob, staff)
+    assert await sees(here, server, bob)
+    await server.remove_role(guild, staff)
+    await server.add_role(guild, "crew")
+    assert not await sees(here, server, bob), "nobody tells it of each who had the role"
+
+
+async def test_who_lost_their_role_on_discord_while_nexus_was_away_is_a_guest_in_their_dm(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    staff = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", staff)
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, bob, "the deploy is on Friday")
+        await here.stored("the deploy is on Friday")
+        given = await server.invoke(
+            "nexus remember", room, guild.owner, text="the code is walrus", **{"global": True, "yes": True}
+        )
+        await until(lambda: _answered(given))
+        assert await sees(here, server, bob)
+    await server.set_roles(guild, bob)
+    async with on_discord(settings, server, guild) as here:
+        assert not await sees(here, server, bob)
+
+
+async def test_who_never_wrote_in_a_discord_server_is_in_their_dm_what_its_roles_make_of_them(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    staff = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", staff)
+    given = await server.invoke(
+        "nexus remember", room, guild.owner, text="the code is walrus", **{"global": True, "yes": True}
+    )
+    await until(lambda: _answered(given))
+    assert not await sees(here, server, ada)
+    assert await sees(here, server, bob)
+    listed = await server.invoke("nexus recall", server.dm(ada), ada, text="code walrus")
+    await until(lambda: _answered(listed))
+    assert "walrus" not in listed.messages[-1].content
+
+
+async def sees(here: Discord, server: DiscordServer, user: User) -> bool:
+    """Whether the prompt of somebody's question in their DM has the code."""
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    await here.answer(await server.post(server.dm(user), user, "what is the code?"))
+    return "walrus" in here.model.shown[-1]
+
+
+async def _answered(given: Interaction) -> bool:
+    return bool(given.messages and given.messages[-1].content)
