@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import structlog
-from cachetools import LRUCache
 from pydantic import SecretStr
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.app.async_app import AsyncApp
@@ -57,7 +56,8 @@ from bot.slack.reading import (
 )
 from bot.slack.requests import retries, teams
 from bot.slack.signed_http import SlackHttp
-from bot.slack.text import command, plain
+from bot.slack.text import command
+from bot.slack.titles import PaneTitles
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Incoming, Turn
@@ -67,8 +67,6 @@ logger = structlog.get_logger()
 
 PING_SECONDS: Final = 5.0
 MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is made
-MAX_TITLE_CHARS: Final = 60
-MAX_UNTITLED_THREADS: Final = 10_000
 BEGIN_SECONDS: Final = 2.0  # for storing that a connection began; an event must be acknowledged within three
 MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
 
@@ -118,13 +116,13 @@ class SlackAdapter:
         self._stopped = asyncio.Event()
         self._missed = asyncio.Event()
         self._tasks = BackgroundTasks()
-        self._untitled: LRUCache[tuple[str, str], bool] = LRUCache(MAX_UNTITLED_THREADS)
         self._slack = Slack(settings.slack_bot_token.get_secret_value(), base_url, report=report)
         app_token = settings.slack_app_token
         self._app_token = None if app_token is None else app_token.get_secret_value()
         self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
         self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
+        self._titles = PaneTitles(self.outbox.set_title, self._backoff)
         self._delivery = SlackDelivery(app, self.outbox, self.directory)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
@@ -179,6 +177,7 @@ class SlackAdapter:
         await self._tasks.cancel()
         await self._members.close()
         await self._privacy_notices.close()
+        await self._titles.close()
         await self._delivery.close()
         await self.commands.close()
         await self._slack.close()
@@ -343,6 +342,7 @@ class SlackAdapter:
                 await self._receive_message(event, retries)
             case SlackMessageChange():
                 await self.inbox.change_message(event, retries)
+                self._titles.on_change(event.channel, event.ts, event.text)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
                 self._members.check()
@@ -369,7 +369,7 @@ class SlackAdapter:
                 self.directory.forget_person(event.user)
             case AssistantThreadStarted():
                 self.directory.note_dm(event.user, event.channel)
-                self._untitled[event.channel, event.thread] = True
+                self._titles.begin(event.channel, event.thread)
             case StreamsStopped():
                 self.outbox.stop_streams(event.messages)
             case TokenRevoked():
@@ -435,16 +435,8 @@ class SlackAdapter:
     def _on_question(self, message: SlackMessage, is_question: bool) -> None:
         """Prepare the answer to a message: note its thread, and set the title of a new conversation in the pane."""
         self.outbox.note_question(message.channel, message.ts, message.thread)
-        thread = message.thread
-        if is_question and thread is not None and self._untitled.pop((message.channel, thread), False):
-            self._tasks.start(self._set_title(message.channel, thread, message.text))
-
-    async def _set_title(self, channel: str, thread: str, text: str) -> None:
-        title = " ".join(plain(text, {}).split())[:MAX_TITLE_CHARS]
-        try:
-            await self.outbox.set_title(channel, thread, title)
-        except NexusError as error:
-            logger.info("slack.title_not_set", error=str(error))
+        if is_question and message.thread is not None:
+            self._titles.on_question(message.channel, message.ts, message.thread, message.text)
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

@@ -106,6 +106,36 @@ async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(of
     assert [title["thread_ts"] for title in titles()] == [thread, thread]
 
 
+@pytest.mark.parametrize("text", [None, "plan the trip"])
+async def test_a_title_in_the_agents_pane_follows_its_question_before_that_is_answered(
+    office: Office, text: str | None
+) -> None:
+    # README, "Forgetting a message erases it": with no answer that could be retracted, its words stayed in the title.
+    office.model.gates[0] = asyncio.Event()
+    async with office.socket() as running:
+        thread = await office.slack.start_assistant_thread(office.team, office.bob)
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.settled()
+        office.slack.fail("assistant.threads.setTitle")
+        asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
+        await office.slack.wait_for(lambda: office.model.prompts)
+        if text is None:
+            await office.slack.delete(im, asked)
+        else:
+            await office.slack.edit(im, asked, text)
+        await office.slack.settled()
+        titles = office.slack.calls_of("assistant.threads.setTitle")
+        await office.slack.wait_for(lambda: titles_of(office)[-1:] == [text or "Forgotten"])
+        office.model.gates[0].set()
+        await running.settle()
+        assert titles_of(office)[-1] == (text or "Forgotten"), titles
+
+
+def titles_of(office: Office) -> list[str]:
+    """The titles that Slack was asked to set, and took."""
+    return [call.args["title"] for call in office.slack.calls_of("assistant.threads.setTitle") if call.status == 200]
+
+
 async def test_a_title_is_forgotten_once_slack_takes_it_again(office: Office) -> None:
     def tried() -> list[int]:
         calls = office.slack.calls_of("assistant.threads.setTitle")
