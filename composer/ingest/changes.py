@@ -52,18 +52,13 @@ async def change_message(
             await tx.summaries.lock()  # before a conversation is locked, as every erasure does
             await tx.conversations.lock([container])
             found = await tx.messages.get(id)
-        if found is None and text is not None:
+        if found is None:
+            if text is None:
+                return await _delete_unstored(tx, workspace, agents, place, container, external_id, now)
             answered = addressed or place.kind is ConversationKind.DM or bool(find_addressed_agents(text, agents))
             if awaits_message and await tx.messages.may_arrive(id, container, author, answered=answered):
                 raise Unavailable("This message was edited before it arrived.")
             return None
-        if found is None:
-            direct = place.kind is ConversationKind.DM
-            receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
-            if receipt is None:  # the message may still arrive: an event that was not acknowledged comes again
-                await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-                await tx.erasure.remember([id], now)
-            return receipt
         if text is not None and edited_at is not None:
             await tx.summaries.lock()  # as every edit does; of two at the same time the later one must win
             if not await tx.messages.note_edit(found.id, edited_at):
@@ -116,6 +111,25 @@ async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Messag
     addressed = find_addressed_agents(f"{message.text} {text}", agents)
     recording = decide_recording(policy, opted_out=opted_out, wants_answer=bool(addressed))
     return recording is Recording.STORE
+
+
+async def _delete_unstored(
+    tx: Transaction,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    place: Place,
+    container: uuid.UUID,
+    external_id: str,
+    now: datetime,
+) -> Receipt | None:
+    """Erase an agent's answer, or remember that a message was deleted that may still arrive: an event that was not
+    acknowledged comes again."""
+    direct = place.kind is ConversationKind.DM
+    receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
+    if receipt is None:
+        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+        await tx.erasure.remember([message_id(container, external_id)], now)
+    return receipt
 
 
 async def _erase_answer(

@@ -72,6 +72,17 @@ class _Stored:
     message: Message
 
 
+@dataclass(slots=True)
+class _StoredBatch:
+    """What was stored of a batch: also as the cache takes it, with the turns and when their questions were sent, and
+    how many messages were not recorded."""
+
+    messages: list[_Stored] = field(default_factory=list)
+    appended: list[Appended] = field(default_factory=list)
+    turns: list[tuple[Turn, datetime]] = field(default_factory=list)
+    not_recorded: int = 0
+
+
 async def receive(
     database: Database,
     cache: WorkingCache,
@@ -105,19 +116,8 @@ async def receive(
             await begin_import(tx, workspace, agents, run, now)
         state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
         messages = [as_known(state, each) for each in messages]
-        stored: list[_Stored] = []
-        appended: list[Appended] = []
-        not_recorded = 0
-        turns: list[tuple[Turn, datetime]] = []
-        parts = _split_at_privacy_changes(messages)
-        for part in parts:
-            entries, latest, declined = await _accept_part(tx, state, part, answer=answer, now=now)
-            stored, not_recorded = stored + entries, not_recorded + declined
-            appended += _appended(state, entries)
-            if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
-                turns = _turns(state, stored)
-            pairs = [(entry.conversation.id, entry.message) for entry in entries]
-            await tx.messages.append(pairs, latest, indexed=False, turns=turns, process=process)
+        batch_stored = await _store(tx, state, messages, process, answer=answer, now=now)
+        stored, turns = batch_stored.messages, batch_stored.turns
         if run is None:  # a platform has it too: undoing an import leaves it
             own = {entry.message.id for entry in stored}
             again = [id for id, is_known in state.known.items() if is_known and id not in own]
@@ -128,13 +128,13 @@ async def receive(
         spoken = [entry for entry in stored if untranscribed(entry.message.attachments)] if transcribe else []
         if spoken:
             await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
-    await _update_cache(cache, appended, answer=answer)
+    await _update_cache(cache, batch_stored.appended, answer=answer)
     return Received(
         new=tuple(entry.message.id for entry in stored),
         turns=tuple(turn for turn, _ in turns),
         questions={entry.message.id: entry.message for entry in stored} if turns else {},
         skipped=len(messages) - len(stored),
-        not_recorded=not_recorded,
+        not_recorded=batch_stored.not_recorded,
     )
 
 
@@ -148,6 +148,24 @@ def unnumbered_seq(message: uuid.UUID) -> int:
     room was opened: negative, outside its conversation's own numbers. The window of a view moves by those, so a gap
     would show how much was sent that nobody may read."""
     return -1 - (message.int >> 66)
+
+
+async def _store(
+    tx: Transaction, state: Batch, messages: Sequence[Incoming], process: int, *, answer: bool, now: datetime
+) -> _StoredBatch:
+    """Store what is new and to be recorded of the messages, and queue the turns."""
+    done = _StoredBatch()
+    parts = _split_at_privacy_changes(messages)
+    for part in parts:
+        entries, latest, declined = await _accept_part(tx, state, part, answer=answer, now=now)
+        done.messages += entries
+        done.not_recorded += declined
+        done.appended += _appended(state, entries)
+        if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
+            done.turns = _turns(state, done.messages)
+        pairs = [(entry.conversation.id, entry.message) for entry in entries]
+        await tx.messages.append(pairs, latest, indexed=False, turns=done.turns, process=process)
+    return done
 
 
 async def _accept_part(
