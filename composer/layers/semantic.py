@@ -88,6 +88,50 @@ async def read(
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []
+    most = MAX_CANDIDATES if candidates is None else candidates
+    found = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor, most=most)
+    ranked = rank(
+        found.candidates,
+        query.about,
+        now,
+        retrieval.strategy,
+        agents=query.agents,
+        all_agents=query.all_agents,
+        matching=found.in_periods,
+        rooms=query.rooms,
+    )
+    distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
+    seen = {(message.namespace, message.external_id) for message in shown.messages}
+    new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
+    best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
+    cut = floor if cut_noise is None else cut_noise
+    ordered_by_score = cut and retrieval.strategy != "recent" and not found.by_time_alone
+    chosen = list(_above_noise(best) if ordered_by_score else best)
+    return [await _with_excerpt(item, query.terms) for item in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a search found: all candidates, those of them in the periods that the question names, by their ids, and
+    whether these were asked for by their time alone."""
+
+    candidates: Sequence[Candidate]
+    in_periods: Collection[str]
+    by_time_alone: bool
+
+
+async def _candidates(
+    recall: Recall,
+    readable: Readable,
+    query: Query,
+    shown: Shown,
+    retrieval: Retrieval,
+    now: datetime,
+    *,
+    floor: bool,
+    most: int,
+) -> _Found:
+    """Search in each period that the question names, and at any time unless a time is all that is asked for."""
     periods = asked_periods(query.text, now) if floor else []
     only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
     in_rooms = readable.within(query.rooms) if query.rooms else readable
@@ -97,7 +141,6 @@ async def read(
     async def search(scope: Readable, start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
-        most = MAX_CANDIDATES if candidates is None else candidates
         found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end)
         found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
         if end is not None:
@@ -113,25 +156,7 @@ async def read(
         for scope in dict.fromkeys((in_rooms, in_rooms if only_time else readable)):
             found, fits = await search(scope, since, None)
             at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
-    every = list((in_periods | at_any_time).values())
-    seen = {(message.namespace, message.external_id) for message in shown.messages}
-    ranked = rank(
-        every,
-        query.about,
-        now,
-        retrieval.strategy,
-        agents=query.agents,
-        all_agents=query.all_agents,
-        matching=in_periods,
-        rooms=query.rooms,
-    )
-    distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
-    new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
-    best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
-    cut = floor if cut_noise is None else cut_noise
-    ordered_by_score = cut and retrieval.strategy != "recent" and not (only_time and in_periods)
-    chosen = list(_above_noise(best) if ordered_by_score else best)
-    return [await _with_excerpt(item, query.terms) for item in chosen]
+    return _Found(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
 
 
 async def _with_excerpt(item: Item, wanted: Sequence[str]) -> Item:
