@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Final
 
 import structlog
@@ -20,28 +20,32 @@ from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
-from composer.memory.index import embedding_text, without_mentions
-from composer.model import Agent, ConversationKind, Item, Message
+from composer.model import Agent, Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
-from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED, PromptInput
+from composer.prompt.sections import PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
-from composer.text.first_person import in_first_person
-from composer.text.names import in_quotes
-from composer.text.room_names import rooms_named
-from composer.text.terms import query_terms, with_plain_mentions
+from composer.turn.context import context_section
+from composer.turn.question import (
+    NOBODY,
+    Participants,
+    asked_text,
+    mentioned_users,
+    search_query,
+    speakers_of,
+    text_to_embed,
+)
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
 
 logger = structlog.get_logger()
 
 MAX_CACHED_CONVERSATIONS: Final = 10_000
-MAX_QUESTION_CHARS: Final = 20_000  # of a question, that search terms are taken from
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +63,6 @@ class PromptRequest:
     message: Message
     top_k: int | None = None
     floor: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Participants:
-    """Who wrote in a conversation's view when it was last read, the agents apart, and whether several discussions were
-    mixed in it."""
-
-    people: frozenset[str]
-    agents: frozenset[str]
-    busy: bool
-
-    @classmethod
-    def of(cls, window: working.Window) -> "_Participants":
-        agents = frozenset(message.author for message in window.recent if message.by_agent)
-        people = frozenset(message.author for message in window.recent if not message.by_agent)
-        return cls(people, agents, window.candidates > 0)
-
-
-_NOBODY: Final = _Participants(frozenset(), frozenset(), busy=False)  # of a conversation that was not read yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +141,7 @@ class Reader:
         self._retrieval = retrieval
         self._zone = zone
         self._agents = agents
-        self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
+        self._participants: LRUCache[uuid.UUID, Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
 
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
         """Read everything that one prompt is made from, as of one moment."""
@@ -194,7 +179,7 @@ class Reader:
         mentioned = await _mentioned(tx, question)
         agents = self._agents(request.tenant_id)
         rooms = rooms_by_name(access, readable)
-        query = _query(request, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
+        query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
         now = question.at.astimezone(self._zone(request.tenant_id))
         shown = semantic.Shown([question])
         # Who searches by hand gets what fits less well, too, but no noise beside it.
@@ -221,7 +206,7 @@ class Reader:
         conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
         periods = asked_periods(asked_text(question), now)  # "yesterday" is the tenant's
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
-            speakers = _speakers(question, window.recent)
+            speakers = speakers_of(question, window.recent)
             background = await episodic.read(
                 tx.recall,
                 snapshot.conversation_only,
@@ -230,7 +215,7 @@ class Reader:
                 question,
                 speakers,
                 periods,
-                mentioned=_mentions(question),
+                mentioned=mentioned_users(question),
                 model=None if tokenizer.exact else request.agent.model,
             )
         access = _with_linked_users(snapshot.access, background.linked)
@@ -240,7 +225,7 @@ class Reader:
         with timed(timings, "semantic"):
             agents, mentioned = self._agents(request.tenant_id), background.names.values()
             rooms = rooms_by_name(access, readable)
-            query = _query(request, window.recent, snapshot.vector, agents, mentioned, rooms)
+            query = search_query(question, request.agent, window.recent, snapshot.vector, agents, mentioned, rooms)
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
@@ -250,7 +235,7 @@ class Reader:
             origins = _came_from(access, (*found.facts, *found.landmarks, *recall), found.names)
         prompt_input = PromptInput(
             agent=request.agent,
-            context=_context(access, question, window.recent, now),
+            context=context_section(access, question, window.recent, now),
             message=question,
             facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in found.facts],
             landmarks=[structured.landmark_item(each, origins[each.namespace]) for each in found.landmarks],
@@ -282,9 +267,9 @@ class Reader:
         repeated.
         """
         question, conversation = request.message, request.conversation_id
-        remembered = self._participants.get(conversation, _NOBODY)
+        remembered = self._participants.get(conversation, NOBODY)
         while True:
-            text = _text_to_embed(question, remembered)
+            text = text_to_embed(question, remembered)
             with timed(timings, "embed"):
                 vector = await self._embed(request, text)
             async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
@@ -299,9 +284,9 @@ class Reader:
                         question,
                         expect_busy=remembered.busy,
                     )
-                read_now = _Participants.of(window)
+                read_now = Participants.of(window)
                 self._participants[conversation] = read_now
-                if text == _text_to_embed(question, read_now):
+                if text == text_to_embed(question, read_now):
                     yield _Snapshot(tx, access, conversation_only, window, vector)
                     return
             remembered = read_now
@@ -320,12 +305,6 @@ class Reader:
         return vector
 
 
-def _text_to_embed(question: Message, participants: _Participants) -> str:
-    """What is embedded of a question: its text as those who take part would say it of themselves."""
-    people = {question.author, *participants.people}
-    return in_first_person(embedding_text(asked_text(question)), people, participants.agents)
-
-
 async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
     """The viewer's access as it is at this moment, and the right to read the conversation itself.
 
@@ -338,7 +317,7 @@ async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessConte
 
 async def _judged(snapshot: _Snapshot, question: Message) -> tuple[AccessContext, Readable]:
     """The viewer's access and what they may read, as of the snapshot."""
-    speakers = _speakers(question, snapshot.window.recent)
+    speakers = speakers_of(question, snapshot.window.recent)
     access = _with_linked_users(snapshot.access, await snapshot.tx.people.linked_users(speakers))
     return access, visibility.readable(access, speakers)
 
@@ -362,88 +341,5 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
 
 async def _mentioned(tx: Transaction, question: Message) -> Collection[str]:
     """The names of the people whom a question mentions."""
-    mentions = _mentions(question)
+    mentions = mentioned_users(question)
     return (await tx.people.names(mentions)).values() if mentions else ()
-
-
-def _mentions(question: Message) -> Sequence[uuid.UUID]:
-    return question.mentions[: visibility.MAX_PARTICIPANTS]
-
-
-def _query(
-    request: PromptRequest,
-    recent: Sequence[Message],
-    vector: Vectors | None,
-    agents: Sequence[Agent],
-    mentioned: Collection[str],
-    rooms: Mapping[str, frozenset[str]],
-) -> semantic.Query:
-    """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
-    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
-    of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
-    question, agent = request.message, request.agent
-    names = {question.author, *(message.author for message in recent)}
-    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
-    named, subject = rooms_named(text, rooms)
-    words = query_terms(without_mentions(subject), names)
-    everyone = [name for each in agents for name in (each.name, each.slug)]
-    return semantic.Query(
-        embedding_text(text),
-        vector,
-        words,
-        (agent.name, agent.slug),
-        everyone,
-        frozenset().union(*(rooms[name] for name in named)),
-        embedding_text(subject),
-    )
-
-
-def asked_text(question: Message) -> str:
-    """What a question says, in writing and in its voice notes."""
-    spoken = (each.text for each in question.attachments if each.is_audio and each.text)
-    return "\n".join(filter(None, (question.text, *spoken)))
-
-
-def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
-    """Users mentioned in the question, then users who wrote or are mentioned in the recent messages, latest first."""
-    users = list(question.mentions)
-    for message in reversed(recent):
-        if message.user_id is not None:
-            users.append(message.user_id)
-        users.extend(message.mentions)
-    return list(dict.fromkeys(users))
-
-
-def _context(access: AccessContext, question: Message, recent: Sequence[Message], now: datetime) -> str:
-    """The CONTEXT section: where this is, who takes part, and the date of `now`, whose zone is the tenant's. It changes
-    seldom, so it comes early in the prompt (see the prompt cache in `_until_last_step`)."""
-    conversation, project = access.conversation, visibility.effective_project(access)
-    name = in_quotes(f"#{conversation.name}")
-    where = {
-        ConversationKind.ROOM: f"the {'private ' if conversation.private else ''}room {name}",
-        ConversationKind.THREAD: f"a thread of the room {name}",
-        ConversationKind.DM: f"a private conversation with {in_quotes(question.author)}",
-        ConversationKind.SESSION: f"a private session of {in_quotes(question.author)}",
-    }[conversation.kind]
-    lines = [f"You are in {where}."]
-    if project is not None:
-        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {in_quotes(project.slug)}.")
-    if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
-        messages = _until_last_step(recent) or (*recent, question)
-        people = sorted({in_quotes(message.author) for message in messages if not message.by_agent})
-        lines.append(f"People in this conversation: {', '.join(people)}.")
-    if conversation.kind is ConversationKind.DM and not access.reads_rooms:
-        lines.append(ROOMS_CLOSED if project is None else PROJECT_ROOMS_CLOSED)
-    here = "" if str(now.tzinfo) == str(UTC) else str(now.tzinfo)
-    place, local = (f" in {here}", f", in the text of summaries {here}") if here else ("", "")
-    lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC{local}.")
-    return "[CONTEXT]\n" + "\n".join(lines)
-
-
-def _until_last_step(recent: Sequence[Message]) -> list[Message]:
-    """The recent messages up to the place where the window last moved. It moves by `working.WINDOW_STEP` messages at a
-    time, so these stay the same for many turns, and a provider's prompt cache can reuse the beginning."""
-    if not recent:
-        return []
-    last_move = recent[-1].seq - recent[-1].seq % working.WINDOW_STEP
-    return [message for message in recent if message.seq <= last_move]

@@ -1,0 +1,92 @@
+"""What a question says and asks for: the text to embed, what to search for, and whose words count as its speakers'."""
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from composer import visibility
+from composer.layers import semantic, working
+from composer.memory.index import embedding_text, without_mentions
+from composer.model import Agent, Message
+from composer.ports.models import Vectors
+from composer.text.first_person import in_first_person
+from composer.text.room_names import rooms_named
+from composer.text.terms import query_terms, with_plain_mentions
+
+MAX_QUESTION_CHARS: Final = 20_000  # of a question, that search terms are taken from
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """Who wrote in a conversation's view when it was last read, the agents apart, and whether several discussions were
+    mixed in it."""
+
+    people: frozenset[str]
+    agents: frozenset[str]
+    busy: bool
+
+    @classmethod
+    def of(cls, window: working.Window) -> "Participants":
+        """Those of a window."""
+        agents = frozenset(message.author for message in window.recent if message.by_agent)
+        people = frozenset(message.author for message in window.recent if not message.by_agent)
+        return cls(people, agents, window.candidates > 0)
+
+
+NOBODY: Final = Participants(frozenset(), frozenset(), busy=False)  # of a conversation that was not read yet
+
+
+def text_to_embed(question: Message, participants: Participants) -> str:
+    """What is embedded of a question: its text as those who take part would say it of themselves."""
+    people = {question.author, *participants.people}
+    return in_first_person(embedding_text(asked_text(question)), people, participants.agents)
+
+
+def mentioned_users(question: Message) -> Sequence[uuid.UUID]:
+    """The users whom a question mentions, as many as count."""
+    return question.mentions[: visibility.MAX_PARTICIPANTS]
+
+
+def search_query(
+    question: Message,
+    agent: Agent,
+    recent: Sequence[Message],
+    vector: Vectors | None,
+    agents: Sequence[Agent],
+    mentioned: Collection[str],
+    rooms: Mapping[str, frozenset[str]],
+) -> semantic.Query:
+    """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
+    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
+    of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
+    names = {question.author, *(message.author for message in recent)}
+    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
+    named, subject = rooms_named(text, rooms)
+    words = query_terms(without_mentions(subject), names)
+    everyone = [name for each in agents for name in (each.name, each.slug)]
+    return semantic.Query(
+        embedding_text(text),
+        vector,
+        words,
+        (agent.name, agent.slug),
+        everyone,
+        frozenset().union(*(rooms[name] for name in named)),
+        embedding_text(subject),
+    )
+
+
+def asked_text(question: Message) -> str:
+    """What a question says, in writing and in its voice notes."""
+    spoken = (each.text for each in question.attachments if each.is_audio and each.text)
+    return "\n".join(filter(None, (question.text, *spoken)))
+
+
+def speakers_of(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
+    """Users mentioned in the question, then users who wrote or are mentioned in the recent messages, latest first."""
+    users = list(question.mentions)
+    for message in reversed(recent):
+        if message.user_id is not None:
+            users.append(message.user_id)
+        users.extend(message.mentions)
+    return list(dict.fromkeys(users))
