@@ -1,5 +1,6 @@
 """One request of a person or a tool: who asks, in which transaction their access is judged, and what repeats it."""
 
+import secrets
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +21,8 @@ from composer.credentials.principal import Principal
 from composer.entries.access import access_for_managing, access_for_reading, access_for_writing
 from composer.entries.projects import named_project
 from composer.errors import NotFound, Refused
-from composer.memory.forget import Receipt
+from composer.memory.forget import RECEIPT_ID_BYTES, RECEIPT_KEY_BYTES, Receipt
+from composer.model import derived_id
 from composer.repositories.api_requests import NamedRequest
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
@@ -34,6 +36,7 @@ REPLAYED: Final = "Idempotency-Replayed"
 ONCE: Final[dict[str, Any]] = {
     REPLAYED: header("true: an earlier request with the same Idempotency-Key made it.", required=False)
 }
+IS_REPLAYED: Final[dict[str, str]] = {REPLAYED: "true"}
 GONE: Final = "What this request made was forgotten since."
 
 
@@ -129,6 +132,56 @@ class Call:
             await self._count(tx)
             return result, False
 
+    async def change(
+        self,
+        act: Callable[[Transaction, EntryAccess], Awaitable[T]],
+        shown: Callable[[Transaction, EntryAccess], Awaitable[T]],
+        project: str | None = None,
+        *,
+        managing: bool = False,
+    ) -> tuple[T, bool]:
+        """The same for a change of what is there: what `act` returns; of a request that repeats another, which changes
+        nothing, what `shown` returns: what is there now."""
+
+        async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, T]:
+            return derived_id("change", event.id), await act(tx, access)
+
+        async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> T:
+            return await shown(tx, access)
+
+        return await self.once(make, again, project, managing=managing)
+
+    async def act(
+        self,
+        act: Callable[[Transaction, EntryAccess], Awaitable[object]],
+        project: str | None = None,
+        *,
+        managing: bool = False,
+    ) -> None:
+        """The same for a change that is answered without a body."""
+        await self.change(act, _nothing, project, managing=managing)
+
+    async def erase(
+        self,
+        erase: Callable[[Transaction, EntryAccess, bytes], Awaitable[Receipt]],
+        project: str | None = None,
+        *,
+        managing: bool = False,
+    ) -> tuple[Receipt, bool]:
+        """The same for an erasure, which is given the random key of its receipt: a request that repeats another erases
+        nothing, and is answered with the receipt of that."""
+
+        async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Receipt]:
+            receipt = await erase(tx, access, secrets.token_bytes(RECEIPT_KEY_BYTES))
+            self.erased.append(receipt)
+            return uuid.UUID(hex=receipt.id.ljust(32, "0")), receipt
+
+        async def again(tx: Transaction, access: EntryAccess, event: Event, made: uuid.UUID) -> Receipt:
+            stored = await tx.erasure.receipt(made.hex[: 2 * RECEIPT_ID_BYTES])
+            return Receipt() if stored is None else Receipt(dict(stored.counts), id=stored.id)
+
+        return await self.once(make, again, project, managing=managing)
+
     async def _require_quota(self, tx: Transaction, times: int = 1) -> None:
         if self.metered is not None and self.metered.operation is Operation.WRITES:
             await self.app.operations.require(tx, self.principal.tenant_id, self.metered.operation, times)
@@ -158,6 +211,10 @@ class Call:
         if self.key is None:
             return None
         return NamedRequest(str(self.principal.id), self.principal.user, self.key, self.whole)
+
+
+async def _nothing(tx: Transaction, access: EntryAccess) -> None:
+    """What a change is answered with that has no body."""
 
 
 def _in_project(access: EntryAccess, name: str | None) -> EntryAccess:

@@ -2,7 +2,6 @@
 being stored: clients that wait for it get an event, clients that have left read it later."""
 
 import asyncio
-import secrets
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -14,13 +13,11 @@ from weakref import WeakSet
 from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
-from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
 from composer.model import Turn, TurnState
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
-from composer.sessions.forgetting import forget_session
 from composer.sessions.history import get_turn, sources_of
-from composer.sessions.opening import Admit, OpenSession, Said, agent_of, open_session
+from composer.sessions.opening import Admit, OpenSession, Said, open_session
 from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import API, api_workspace, message_id
@@ -253,13 +250,3 @@ class ApiSessions:
             return TurnView(stored, abandoned=own and not open_here)
         failed = stored.answer is None
         return TurnView(stored, stored.failure or "" if failed else stored.answer, failed, sources)
-
-    async def forget(self, owner: SessionOwner, agent: str | None, session: str, project: uuid.UUID | None) -> Receipt:
-        """Forget a session with one agent. Raises as `forget_session`, and BadInput for an unknown agent."""
-        tenant, app = owner.workspace.tenant_id, self._app
-        named = agent_of(app.directory.agents(tenant), agent)
-        async with app.database.transaction(tenant) as tx:
-            key = secrets.token_bytes(RECEIPT_KEY_BYTES)
-            receipt = await forget_session(tx, app.settings.home, owner, named, session, project, app.clock.now(), key)
-        await app.forgotten(owner.workspace.tenant_id, receipt)
-        return receipt

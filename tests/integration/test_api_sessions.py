@@ -176,7 +176,7 @@ async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_mode
     alice = await sessions.bearer("alice")
     model.gate = asyncio.Event()
     asked = await sessions.ask(alice, "which is it?")
-    await sessions.served.forget(alice, None, "s1", None)
+    await sessions.forget(alice, None, "s1", None)
     pieces = 300_000
     for _ in range(pieces):
         asked.listener.events.put_nowait(Event(EventKind.CHUNK, "zqword"))
@@ -291,7 +291,7 @@ async def test_a_key_without_projects_reaches_no_session_of_a_project(sessions: 
     for attempt in (
         sessions.ask(less, "what is the plan?", project="apollo"),
         sessions.view(less, asked.turn),
-        sessions.served.forget(less, None, "s1", asked.session.project.id),
+        sessions.forget(less, None, "s1", asked.session.project.id),
     ):
         with pytest.raises(NotFound):
             await attempt
@@ -306,12 +306,12 @@ async def test_deleting_a_session_forgets_it_with_one_agent_and_leaves_the_other
     for bearer, options in ((alice, {}), (alice, {"agent": "scribe"}), (alice, {"session": "s2"}), (bob, {})):
         await sessions.answer(bearer, "the vault is behind zqorchid", **options)
     with pytest.raises(NotFound, match="There is no session 's3' here"):
-        await sessions.served.forget(alice, None, "s3", None)
+        await sessions.forget(alice, None, "s3", None)
     [session] = await fetch(
         settings, "SELECT id FROM conversations WHERE name = 's1' AND user_id = $1 AND namespace LIKE $2", alice.user,
         f"%{await agent_id(settings, 'nexus')}%",
     )  # fmt: skip
-    receipt = await sessions.served.forget(alice, None, "s1", None)
+    receipt = await sessions.forget(alice, None, "s1", None)
     assert receipt.counts["message"] == 1
     assert receipt.id
     left = {(each.session.agent, each.session.name) for each in await sessions.said_in(alice)}
@@ -319,7 +319,7 @@ async def test_deleting_a_session_forgets_it_with_one_agent_and_leaves_the_other
     assert len(await sessions.said_in(bob)) == 1
     gone = "SELECT m.text FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id WHERE c.id = $1"
     assert [row["text"] for row in await fetch(settings, gone, session["id"])] == [RETRACTED]
-    assert "Nothing was erased" in str(await sessions.served.forget(alice, None, "s1", None))
+    assert "Nothing was erased" in str(await sessions.forget(alice, None, "s1", None))
 
 
 async def test_the_name_of_a_session_is_forgotten_with_it_and_comes_back_when_it_is_used_again(
@@ -333,7 +333,7 @@ async def test_the_name_of_a_session_is_forgotten_with_it_and_comes_back_when_it
         assert [each.session.name for each in await sessions.said_in(alice, session="zqdivorce")] == ["zqdivorce"], (
             again
         )
-        await sessions.served.forget(alice, None, "zqdivorce", None)
+        await sessions.forget(alice, None, "zqdivorce", None)
         assert [row["n"] for row in await fetch(settings, named)] == [0]
     await harness.say("alice", "said in the terminal", session="zqdivorce")
     assert len(await sessions.said_in(alice, session="zqdivorce")) == 1
@@ -346,7 +346,7 @@ async def test_the_name_of_a_session_goes_also_where_something_that_was_posted_i
     harness.clock.tick(30 * 60)
     await harness.app.due_posts.post_due()
     await harness.app.turns.settle()
-    await sessions.served.forget(await sessions.bearer("alice"), None, "zqdivorce", None)
+    await sessions.forget(await sessions.bearer("alice"), None, "zqdivorce", None)
     [post] = await fetch(settings, "SELECT text FROM messages WHERE starts_with(external_id, 'post:')")
     assert post["text"] == RETRACTED
     assert await fetch(settings, "SELECT name FROM conversations WHERE name = 'zqdivorce'") == []
@@ -364,7 +364,7 @@ async def test_who_deletes_the_session_of_an_answer_in_progress_gets_none(
     model.gate = asyncio.Event()
     asked = await sessions.ask(alice, "the vault is behind zqorchid")
     waiting = asyncio.create_task(sessions.end(asked))
-    await sessions.served.forget(alice, None, "s1", None)
+    await sessions.forget(alice, None, "s1", None)
     model.gate.set()
     event = await waiting
     assert (event.kind, "zqorchid" in event.text) == (EventKind.FAILED, False)
@@ -434,7 +434,7 @@ async def test_two_accounts_that_both_use_the_api_can_still_be_linked(settings: 
             each.text for each in await sessions.said_in(other)
         }
         await harness.say("alice", "hello", dm="nexus")
-        assert (await sessions.served.forget(one, None, "s1", None)).counts["message"] == 1
+        assert (await sessions.forget(one, None, "s1", None)).counts["message"] == 1
 
 
 async def test_a_reminder_asked_for_in_a_session_is_posted_in_the_dm_of_the_account(

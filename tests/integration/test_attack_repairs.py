@@ -37,6 +37,12 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    async with open_harness(settings.model_copy(update={"requests_per_minute": 10_000})) as harness:
+        yield harness
+
+
+@pytest.fixture
 async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
     async with (
         served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
@@ -180,7 +186,7 @@ async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
     async def erase() -> object:
         if how == "a room is deleted on its platform":
             return await erase_room(database, at, "general", None, harness.clock.now())
-        return await sessions.served.forget(alice, None, "s1", None)
+        return await sessions.forget(alice, None, "s1", None)
 
     async def waits() -> bool:
         return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
@@ -242,3 +248,89 @@ async def test_what_is_approved_while_it_is_taken_back_does_not_stay(harness: Ap
         await until(waits)
     assert (await undoing).text.startswith("Taken back: 1 memory")
     assert await rows(settings, "SELECT text FROM memories") == []
+
+
+async def did(
+    http: httpx2.AsyncClient, method: str, path: str, headers: dict[str, str], **body: Any
+) -> httpx2.Response:
+    return await http.request(method, path, json=body or None, headers=headers)
+
+
+# docs/api.md: a request with an Idempotency-Key takes effect once in a day. Changes of names, roles, settings and
+# memberships took effect each time, and so did forgetting a session: one that came late undid what came after it.
+async def test_a_change_of_who_is_in_something_that_is_sent_again_late_undoes_nothing(
+    harness: AppHarness, http: httpx2.AsyncClient
+) -> None:
+    alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
+    of_bob = (await did(http, "GET", "/v1/whoami", bob)).json()["user"]
+    team = f"/v1/teams/{(await did(http, 'POST', '/v1/teams', alice, name='Ops')).json()['id']}"
+    project = f"/v1/projects/{(await did(http, 'POST', '/v1/projects', alice, name='apollo')).json()['id']}"
+
+    async def joins() -> None:
+        assert (await did(http, "POST", f"{team}/invites", alice, user=of_bob)).status_code == 201
+        assert (await did(http, "POST", f"{team}/accept", bob)).status_code == 204
+
+    async def state() -> list[Any]:
+        found = [
+            await did(http, "GET", f"{path}{more}", alice) for path in (team, project) for more in ("", "/members")
+        ]
+        settings = await did(http, "GET", "/v1/settings", alice)
+        return [each.json() for each in (*found, settings)]
+
+    await joins()
+    role, member = f"{team}/members/{of_bob}", f"{project}/members/{of_bob}"
+    # Whose, what, how it is undone, and by whom.
+    steps: list[
+        tuple[dict[str, str], str, str, dict[str, Any], list[tuple[dict[str, str], str, str, dict[str, Any]]]]
+    ] = [
+        (alice, "PATCH", team, {"name": "Dev"}, [(alice, "PATCH", team, {"name": "Sec"})]),
+        (alice, "PATCH", role, {"role": "admin"}, [(alice, "PATCH", role, {"role": "member"})]),
+        (alice, "DELETE", role, {}, []),
+        (bob, "POST", f"{team}/leave", {}, []),
+        (alice, "PATCH", project, {"name": "zeus"}, [(alice, "PATCH", project, {"name": "hera"})]),
+        (alice, "PUT", member, {"role": "write"}, [(alice, "PUT", member, {"role": "read"})]),
+        (alice, "DELETE", member, {}, [(alice, "PUT", member, {"role": "read"})]),
+        (alice, "PATCH", "/v1/settings", {"trash_days": 3}, [(alice, "PATCH", "/v1/settings", {"trash_days": 5})]),
+    ]
+    for n, (who, method, path, body, undoing) in enumerate(steps):
+        once = who | {"Idempotency-Key": str(n)}
+        first = await did(http, method, path, once, **body)
+        assert first.is_success, first.text
+        if undoing:
+            for other, another, there, with_body in undoing:
+                assert (await did(http, another, there, other, **with_body)).is_success
+        else:
+            await joins()
+        before = await state()
+        again = await did(http, method, path, once, **body)
+        assert again.status_code == first.status_code, again.text
+        assert await state() == before, (method, path)
+        assert first.status_code == 204 or again.headers["idempotency-replayed"] == "true"
+
+
+async def test_a_session_that_is_forgotten_again_by_a_repeat_keeps_what_was_said_since(
+    harness: AppHarness, http: httpx2.AsyncClient
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    once, path = alice | {"Idempotency-Key": "one"}, "/v1/chat/session/default"
+    assert (await did(http, "POST", "/v1/chat", alice, content="zqfirst")).is_success
+    first = await did(http, "DELETE", path, once)
+    assert (await did(http, "POST", "/v1/chat", alice, content="zqsecond")).is_success
+    again = await did(http, "DELETE", path, once)
+    assert (again.status_code, again.json()) == (200, first.json()), "it has the receipt of what it forgot"
+    said = (await did(http, "GET", "/v1/episodes", alice)).json()["items"]
+    assert [each["content"] for each in said] == ["zqsecond"]
+
+
+# docs/api.md: what a request is answered with that is sent again. Whoever missed the first answer was told that nothing
+# had been there, or that there is no such entry.
+async def test_who_missed_the_answer_to_forgetting_gets_its_receipt_by_asking_again(
+    harness: AppHarness, http: httpx2.AsyncClient
+) -> None:
+    alice = bearer(await key_of(harness, "alice"))
+    ids = [(await did(http, "POST", "/v1/entries", alice, content=f"zq{n}")).json()["id"] for n in range(2)]
+    for n, (path, body) in enumerate(((f"/v1/entries/{ids[0]}/forget", {}), ("/v1/entries/forget", {"confirm": 1}))):
+        answers = [await did(http, "POST", path, alice | {"Idempotency-Key": str(n)}, **body) for _ in range(2)]
+        assert [each.status_code for each in answers] == [200, 200]
+        assert answers[0].json() == answers[1].json()
+        assert answers[0].json()["counts"] == {"memory": 1}

@@ -1,14 +1,17 @@
 """Sessions over the API as tests ask in them: the use cases behind the routes, with no server."""
 
+import secrets
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.web.sessions import ApiSessions, Event, EventKind, StoredQuestion, TurnView
 from composer.app import App
+from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
 from composer.repositories.sessions import Exchange
+from composer.sessions.forgetting import forget_session
 from composer.sessions.history import list_exchanges
-from composer.sessions.opening import Said
+from composer.sessions.opening import Said, agent_of
 from composer.sessions.owner import SessionOwner
 from composer.visibility import Grants
 from composer.workspace import api_workspace
@@ -60,6 +63,16 @@ class Sessions:
 
     async def view(self, bearer: SessionOwner, turn: uuid.UUID) -> TurnView:
         return await self.served.view(bearer, turn)
+
+    async def forget(self, bearer: SessionOwner, agent: str | None, session: str, project: uuid.UUID | None) -> Receipt:
+        """Forget a session with one agent."""
+        tenant, now = bearer.workspace.tenant_id, self.app.clock.now()
+        named = agent_of(self.app.directory.agents(tenant), agent)
+        async with self.app.database.transaction(tenant) as tx:
+            key = secrets.token_bytes(RECEIPT_KEY_BYTES)
+            receipt = await forget_session(tx, self.app.settings.home, bearer, named, session, project, now, key)
+        await self.app.forgotten(tenant, receipt)
+        return receipt
 
     async def said_in(self, bearer: SessionOwner, **options: Any) -> list[Exchange]:
         """What a person said in their sessions, newest first."""

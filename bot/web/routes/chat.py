@@ -12,6 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
+from bot.web.call import IS_REPLAYED, ONCE, Calling
 from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
@@ -29,12 +30,15 @@ from composer.credentials.issuing import require_valid
 from composer.credentials.principal import Permission, Principal
 from composer.entries.projects import project_id
 from composer.errors import Refused
+from composer.memory.forget import Receipt
 from composer.model import TurnState
 from composer.repositories.database import Transaction
 from composer.repositories.sessions import Exchange, SessionName
+from composer.sessions.forgetting import forget_session
 from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
-from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said
+from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said, agent_of
 from composer.sessions.owner import SessionOwner
+from composer.visibility import EntryAccess
 
 router = Router("/v1", tags=["chat"])
 
@@ -225,21 +229,24 @@ async def list_episodes(
     "/chat/session/{session:path}",
     summary="Forget a session",
     response_model=ForgottenSession,
-    responses=documented(404),
+    responses={200: {"headers": ONCE}, **documented(400, 404)},
 )
 async def forget_chat_session(
-    session: str, nexus: Nexus, principal: Bearer, agent: str | None = None, project: str | None = None
+    session: str, call: Calling, nexus: Nexus, agent: str | None = None, project: str | None = None
 ) -> Response:
     """Forget a session with one agent, for good, and all that was made of it. Sessions of the same name with other
     agents, or in other projects, stay."""
-    owner = await _owner(nexus, principal)
-    made_in = None
-    if project is not None:
-        async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
-            made_in = project_id(await owner.access(tx), project)
-    receipt = await nexus.sessions.forget(owner, agent, session, made_in)
+    app, owner = call.app, await _owner(nexus, call.principal)
+
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        made_in = None if project is None else project_id(await owner.access(tx), project)
+        named = agent_of(app.directory.agents(access.tenant_id), agent)
+        return await forget_session(tx, app.settings.home, owner, named, session, made_in, call.now, key)
+
+    receipt, repeated = await call.erase(erase)
     erased = {kind: count for kind, count in sorted(receipt.counts.items()) if count}
-    return json_answer(ForgottenSession(receipt=receipt.id or None, erased=erased, text=str(receipt)))
+    forgotten = ForgottenSession(receipt=receipt.id or None, erased=erased, text=str(receipt))
+    return json_answer(forgotten, headers=IS_REPLAYED if repeated else None)
 
 
 async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:

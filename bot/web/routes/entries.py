@@ -105,13 +105,8 @@ async def change_entry(
 )
 async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> None:
     """It is recalled nowhere from then on, can be restored for 30 days, and is erased after that."""
-
-    async def trash(tx: Transaction, access: EntryAccess, _: Event) -> tuple[uuid.UUID, None]:
-        await entries.trash(tx, access, id, call.now, version)
-        return id, None
-
     with only_version(version):
-        await call.once(trash, nothing_again, project)
+        await call.act(lambda tx, access: entries.trash(tx, access, id, call.now, version), project)
 
 
 @router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_CHANGED)
@@ -206,21 +201,17 @@ async def _changed(
     """Change an entry, once for an idempotency key: a request that repeats another is answered with the entry as it is
     now."""
 
-    async def make(tx: Transaction, access: EntryAccess, _: Event) -> tuple[uuid.UUID, Response]:
-        return id, await answer(tx, access, await change(tx, access))
+    async def changed(tx: Transaction, access: EntryAccess) -> Response:
+        return await answer(tx, access, await change(tx, access))
 
-    async def again(tx: Transaction, access: EntryAccess, _: Event, id: uuid.UUID) -> Response:
+    async def shown(tx: Transaction, access: EntryAccess) -> Response:
         return await answer(tx, access, await listing.get(tx, access, id, call.now))
 
     with only_version(version):
-        response, repeated = await call.once(make, again, project)
+        response, repeated = await call.change(changed, shown, project)
     if repeated:
         response.headers[REPLAYED] = "true"
     return response
-
-
-async def nothing_again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> None:
-    """What a request answers without a body that repeats one which took effect."""
 
 
 async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:

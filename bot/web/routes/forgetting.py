@@ -1,12 +1,11 @@
 """Forget entries for good, one or many, and decide about those that wait for approval."""
 
-import secrets
 import uuid
 from typing import Any, Final
 
 from fastapi import Response
 
-from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
+from bot.web.call import IS_REPLAYED, ONCE, Call, Calling, InProject
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -19,26 +18,21 @@ from bot.web.shapes.forgetting import (
     receipt_values,
 )
 from composer.entries import listing
-from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
-from composer.model import derived_id
+from composer.memory.forget import Receipt
 from composer.people.erasing import EntriesToErase, entries_of_tool, erase_entries, erase_entry
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
 router = Router()
-_RECEIPT: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "What was forgotten", "model": ForgetReceipt},
-    **documented(401, 403, 404, 409, 422, 503),
-}
-_MANY: Final[dict[int | str, dict[str, Any]]] = {
+ERASED: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "What was forgotten", "model": ForgetReceipt, "headers": ONCE},
-    **documented(400, 401, 403, 404, 409, 410, 422, 503),
+    **documented(400, 401, 403, 404, 409, 422, 503),
 }
-_DECIDED: Final = documented(401, 403, 404, 422)
+_DECIDED: Final = documented(400, 401, 403, 404, 422)
 
 
 @router.post(
-    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=_MANY
+    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=ERASED
 )
 async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
@@ -48,7 +42,7 @@ async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
 
 
 @router.post(
-    "/v1/entries/{id}/forget", tags=["entries"], summary="Forget an entry", response_class=Response, responses=_RECEIPT
+    "/v1/entries/{id}/forget", tags=["entries"], summary="Forget an entry", response_class=Response, responses=ERASED
 )
 async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """Erase it for good, also from the trash or once it has expired, with what was made from it; answers that used it
@@ -61,7 +55,7 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     tags=["agent"],
     summary="Forget what the tool wrote",
     response_class=Response,
-    responses=_MANY,
+    responses=ERASED,
 )
 async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Response:
     """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
@@ -75,7 +69,7 @@ async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Respon
     tags=["agent"],
     summary="Forget an entry",
     response_class=Response,
-    responses=_RECEIPT,
+    responses=ERASED,
 )
 async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
     """Erase for good an entry that the tool itself wrote, while it is shared with nobody."""
@@ -102,15 +96,17 @@ async def list_pending_entries(call: Calling, project: InProject = None) -> Resp
 )
 async def approve_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
-    async with call.writing(project) as (tx, access):
-        await listing.decide(tx, access, id, call.now, approved=True)
+    await call.act(lambda tx, access: listing.decide(tx, access, id, call.now, approved=True), project)
 
 
 @router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
 async def reject_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """It is not stored."""
-    async with call.writing(project) as (tx, access):
+
+    async def reject(tx: Transaction, access: EntryAccess) -> None:
         call.erased.append(await listing.decide(tx, access, id, call.now, approved=False))
+
+    await call.act(reject, project)
 
 
 def _tuple(text: str | None) -> tuple[str, ...]:
@@ -120,25 +116,23 @@ def _tuple(text: str | None) -> tuple[str, ...]:
 async def _forget_many(
     call: Call, wanted: EntriesToErase, confirmed: int | None, project: str | None = None
 ) -> Response:
-    """Forget many, once for an idempotency key: what was written since another request took effect is not erased."""
-    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    home = call.app.settings.home
 
-    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Receipt]:
-        receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
-        call.erased.append(receipt)
-        return derived_id("forgetting", event.id), receipt
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        return await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=confirmed)
 
-    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Receipt:
-        return Receipt()
-
-    receipt, repeated = await call.once(make, again, project)
-    headers = {REPLAYED: "true"} if repeated else None
-    return json_answer(receipt_values(receipt), headers=headers)
+    return receipt_answer(*await call.erase(erase, project))
 
 
 async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
-    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing(project) as (tx, access):
-        receipt = await erase_entry(tx, access, home, id, call.now, key=key)
-        call.erased.append(receipt)
-    return json_answer(receipt_values(receipt))
+    home = call.app.settings.home
+
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        return await erase_entry(tx, access, home, id, call.now, key=key)
+
+    return receipt_answer(*await call.erase(erase, project))
+
+
+def receipt_answer(receipt: Receipt, repeated: bool) -> Response:
+    """The answer to a request that erases. `repeated`: an earlier one with the same idempotency key did."""
+    return json_answer(receipt_values(receipt), headers=IS_REPLAYED if repeated else None)

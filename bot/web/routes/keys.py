@@ -225,8 +225,7 @@ async def list_logins(call: Calling) -> LoginList:
 @router.delete("/logins/{id}", summary="Disconnect a login", status_code=204, responses=documented(401, 403, 404))
 async def disconnect_login(call: Calling, id: uuid.UUID) -> None:
     """That account signs the person in no more; browsers that it signed in stay so. It needs the permission manage."""
-    async with call.writing() as (tx, access):
-        await openid.disconnect_own(tx, call.principal, access, id)
+    await call.act(lambda tx, access: openid.disconnect_own(tx, call.principal, access, id))
 
 
 def _values(key: KeyEntry, current: uuid.UUID) -> dict[str, Any]:

@@ -1,16 +1,15 @@
 """`/v1/projects`: the person's projects, and who is in them, by the rules of `/nexus project`."""
 
-import secrets
 import uuid
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Response
 
-from bot.web.call import ONCE, REPLAYED, Calling, Event
+from bot.web.call import IS_REPLAYED, ONCE, Calling, Event
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
-from bot.web.shapes.forgetting import ForgetReceipt, receipt_values
+from bot.web.routes.forgetting import ERASED, receipt_answer
 from bot.web.shapes.projects import (
     NewProject,
     ProjectMemberList,
@@ -21,7 +20,7 @@ from bot.web.shapes.projects import (
     member_values,
     project_values,
 )
-from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.memory.forget import Receipt
 from composer.model import Role, derived_id
 from composer.projects import members, projects
 from composer.projects.deletion import delete_over_api
@@ -63,7 +62,7 @@ async def create_project(call: Calling, sent: NewProject) -> Response:
         return await projects.own_project(tx, access, id)
 
     made, repeated = await call.once(make, again, managing=True)
-    headers = {"Location": f"/v1/projects/{made.id}"} | ({REPLAYED: "true"} if repeated else {})
+    headers = {"Location": f"/v1/projects/{made.id}"} | (IS_REPLAYED if repeated else {})
     return json_answer(project_values(made), 201, headers)
 
 
@@ -80,19 +79,23 @@ async def get_project(call: Calling, id: uuid.UUID) -> Response:
     "/{id}",
     summary="Rename a project",
     response_class=Response,
-    responses={200: {"model": ProjectWithMembers}, **_DONE},
+    responses={200: {"model": ProjectWithMembers, "headers": ONCE}, **_DONE, **documented(410)},
 )
 async def rename_project(call: Calling, id: uuid.UUID, sent: ProjectUpdate) -> Response:
     """For its admins."""
-    async with call.writing(managing=True) as (tx, access):
-        return json_answer(project_values(await projects.rename_over_api(tx, access, id, sent.name)))
+    found, repeated = await call.change(
+        lambda tx, access: projects.rename_over_api(tx, access, id, sent.name),
+        lambda tx, access: projects.own_project(tx, access, id),
+        managing=True,
+    )
+    return json_answer(project_values(found), headers=IS_REPLAYED if repeated else None)
 
 
 @router.delete(
     "/{id}",
     summary="Delete a project",
     response_class=Response,
-    responses={200: {"description": "What was forgotten", "model": ForgetReceipt}, **_DONE},
+    responses={**_DONE, **ERASED},
 )
 async def delete_project(
     call: Calling,
@@ -103,11 +106,12 @@ async def delete_project(
 ) -> Response:
     """For its admins. Its conversations leave it, memories that were written for it go back to whoever wrote them, and
     its facts and decisions are forgotten for good."""
-    home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing(managing=True) as (tx, access):
-        receipt = await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
-        call.erased.append(receipt)
-    return json_answer(receipt_values(receipt))
+    home = call.app.settings.home
+
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        return await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
+
+    return receipt_answer(*await call.erase(erase, managing=True))
 
 
 @router.get(
@@ -125,12 +129,10 @@ async def list_project_members(call: Calling, id: uuid.UUID) -> Response:
 @router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
 async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> None:
     """For the project's admins. From then on they recall what the project remembers. The only admin stays one."""
-    async with call.writing(managing=True) as (tx, access):
-        await members.set_member_over_api(tx, access, id, user, Role(sent.role))
+    await call.act(lambda tx, access: members.set_member_over_api(tx, access, id, user, Role(sent.role)), managing=True)
 
 
 @router.delete("/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
 async def remove_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the project's admins, and for oneself. The only admin can't leave."""
-    async with call.writing(managing=True) as (tx, access):
-        await members.remove_member_over_api(tx, access, id, user)
+    await call.act(lambda tx, access: members.remove_member_over_api(tx, access, id, user), managing=True)

@@ -1,11 +1,13 @@
 """`/v1/settings`: what a person sets for themselves."""
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.web.call import Calling
+from bot.web.call import IS_REPLAYED, ONCE, Calling
+from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.query import SearchStrategy
@@ -13,9 +15,12 @@ from bot.web.shapes.values import Count, Flag
 from composer.entries.search import MAX_TOKENS
 from composer.model import PersonalSettings
 from composer.people.own_settings import change_own_settings, own_settings
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
 
 router = Router("/v1/settings", tags=["settings"])
 MAX_DAYS: Final = 365
+_CHANGED: Final[dict[int | str, dict[str, Any]]] = {200: {"headers": ONCE}, **documented(400, 401, 403, 422)}
 Budget = Annotated[Count, Field(ge=0, le=MAX_TOKENS)]
 Days = Annotated[Count, Field(ge=1, le=MAX_DAYS)]
 
@@ -53,12 +58,18 @@ async def show_settings(call: Calling) -> SettingsResponse:
         return _shown(own_settings(call.principal, access))
 
 
-@router.patch("", summary="Change one's settings", response_model=SettingsResponse, responses=documented(401, 403, 422))
-async def change_settings(call: Calling, sent: SettingsUpdate) -> SettingsResponse:
+@router.patch("", summary="Change one's settings", response_model=SettingsResponse, responses=_CHANGED)
+async def change_settings(call: Calling, sent: SettingsUpdate) -> Response:
     """It holds for the next request, in every process. It needs the permission manage."""
     changed = sent.model_dump(mode="json", exclude_unset=True)
-    async with call.writing(managing=True) as (tx, access):
-        return _shown(await change_own_settings(tx, call.principal, access, changed, call.now))
+
+    async def shown(tx: Transaction, access: EntryAccess) -> PersonalSettings:
+        return own_settings(call.principal, access)
+
+    found, repeated = await call.change(
+        lambda tx, access: change_own_settings(tx, call.principal, access, changed, call.now), shown, managing=True
+    )
+    return json_answer(_shown(found), headers=IS_REPLAYED if repeated else None)
 
 
 def _shown(settings: PersonalSettings) -> SettingsResponse:

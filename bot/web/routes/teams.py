@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastapi import Response
 
-from bot.web.call import ONCE, REPLAYED, Calling, Event
+from bot.web.call import IS_REPLAYED, ONCE, Calling, Event
 from bot.web.conditions import VERSIONED
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented
@@ -57,7 +57,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
         return id, id
 
     id, repeated = await call.once(make, _still_there, managing=True)
-    return json_answer({"id": id}, 201, {REPLAYED: "true"} if repeated else {})
+    return json_answer({"id": id}, 201, IS_REPLAYED if repeated else {})
 
 
 @router.get(
@@ -73,20 +73,23 @@ async def get_team(call: Calling, id: uuid.UUID) -> Response:
     "/v1/teams/{id}",
     summary="Rename a team",
     response_class=Response,
-    responses={200: {"model": TeamResponse}, **_DONE},
+    responses={200: {"model": TeamResponse, "headers": ONCE}, **_DONE, **documented(410)},
 )
 async def rename_team(call: Calling, id: uuid.UUID, sent: TeamUpdate) -> Response:
     """For its admins."""
-    async with call.writing(managing=True) as (tx, access):
-        return json_answer(team_values(await teams.rename(tx, access, id, sent.name, call.now)))
+    found, repeated = await call.change(
+        lambda tx, access: teams.rename(tx, access, id, sent.name, call.now),
+        lambda tx, access: teams.get(tx, access, id, call.now),
+        managing=True,
+    )
+    return json_answer(team_values(found), headers=IS_REPLAYED if repeated else None)
 
 
 @router.delete("/v1/teams/{id}", summary="Delete a team", status_code=204, responses=_DONE)
 async def delete_team(call: Calling, id: uuid.UUID) -> None:
     """For its admins. What was shared with it is its owners' alone again, also of former members; its invitations
     end."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.delete(tx, access, id, call.now)
+    await call.act(lambda tx, access: teams.delete(tx, access, id, call.now), managing=True)
 
 
 @router.get(
@@ -106,23 +109,22 @@ async def list_team_members(call: Calling, id: uuid.UUID) -> Response:
 @router.patch("/v1/teams/{id}/members/{user}", summary="Set what a member may do", status_code=204, responses=_DONE)
 async def set_team_role(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: TeamRoleUpdate) -> None:
     """For the team's admins. The only one of them stays one."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now)
+    await call.act(
+        lambda tx, access: teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now), managing=True
+    )
 
 
 @router.delete("/v1/teams/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
 async def remove_team_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the team's admins, and for oneself. What they shared stays shared, marked as of a former member, until they
     or an admin of the team end that."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.remove(tx, access, id, user, call.now)
+    await call.act(lambda tx, access: teams.remove(tx, access, id, user, call.now), managing=True)
 
 
 @router.post("/v1/teams/{id}/leave", summary="Leave a team", status_code=204, responses=_DONE)
 async def leave_team(call: Calling, id: uuid.UUID) -> None:
     """What one shared stays shared until one ends that. The only admin can't leave."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.remove(tx, access, id, access.user, call.now)
+    await call.act(lambda tx, access: teams.remove(tx, access, id, access.user, call.now), managing=True)
 
 
 @router.delete(
@@ -152,7 +154,7 @@ async def invite_to_team(call: Calling, id: uuid.UUID, sent: NewInvitation) -> R
         return made
 
     made, repeated = await call.once(make, again, managing=True)
-    return json_answer({"id": made}, 201, {REPLAYED: "true"} if repeated else {})
+    return json_answer({"id": made}, 201, IS_REPLAYED if repeated else {})
 
 
 @router.get(
@@ -171,8 +173,7 @@ async def list_team_invitations(call: Calling, id: uuid.UUID) -> Response:
 @router.delete("/v1/teams/{id}/invites/{invite}", summary="End an invitation", status_code=204, responses=_DONE)
 async def revoke_invitation(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> None:
     """For the team's admins, while it is open."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.revoke_invite(tx, access, id, invite, call.now)
+    await call.act(lambda tx, access: teams.revoke_invite(tx, access, id, invite, call.now), managing=True)
 
 
 @router.get(
@@ -202,15 +203,13 @@ async def list_invitations(call: Calling) -> Response:
 @router.post("/v1/teams/{id}/accept", summary="Accept an invitation", status_code=204, responses=_DONE)
 async def accept_invitation(call: Calling, id: uuid.UUID) -> None:
     """Join the team that one is invited to."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.accept(tx, access, id, call.now)
+    await call.act(lambda tx, access: teams.accept(tx, access, id, call.now), managing=True)
 
 
 @router.post("/v1/teams/{id}/decline", summary="Decline an invitation", status_code=204, responses=_DONE)
 async def decline_invitation(call: Calling, id: uuid.UUID) -> None:
     """It is gone then."""
-    async with call.writing(managing=True) as (tx, access):
-        await teams.decline(tx, access, id, call.now)
+    await call.act(lambda tx, access: teams.decline(tx, access, id, call.now), managing=True)
 
 
 async def _still_there(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> uuid.UUID:
