@@ -92,6 +92,11 @@ class Call:
         gather = access_for_managing if managing else access_for_writing
         async with self.app.database.transaction(who.tenant_id) as tx:
             access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+            if (
+                managing
+            ):  # an erasure of all that its person has goes before, and their key is gone, or finds what is set
+                await tx.erasure.block()
+                await self._require_valid(tx)
             yield tx, _in_project(access, project)
         for receipt in self.erased:
             await self.app.forgotten(who.tenant_id, receipt)
@@ -190,8 +195,10 @@ class Call:
         """Return if what a write was let in by has not ended while it waited for an erasure of all that its person has:
         nothing is to be stored after that. Erasure is blocked by now, where something was stored. Raises RequestRefused
         with 401."""
-        if self.metered is None or self.metered.operation is not Operation.WRITES:
-            return
+        if self.metered is not None and self.metered.operation is Operation.WRITES:
+            await self._require_valid(tx)
+
+    async def _require_valid(self, tx: Transaction) -> None:
         try:
             await require_valid(tx, self.principal, self.now)
         except Refused as error:

@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
 -- name: usage_note_erasure
 -- Let no call that has begun name these people when it ends.
 UPDATE users AS u SET usage_erasures = u.usage_erasures + 1
-FROM (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) ORDER BY id FOR UPDATE) AS own
+FROM (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE) AS own
 WHERE u.tenant_id = :tenant_id AND u.id = own.id
 
 -- name: usage_add

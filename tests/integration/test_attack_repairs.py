@@ -2,6 +2,7 @@
 repeat or a slow client makes of it."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,12 +16,14 @@ from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer import visibility
 from composer.app import App
+from composer.credentials.resolver import Resolver
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Trust, Visibility
 from composer.repositories.erasure import Erasure
+from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
 from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
 from composer.visibility import AccessTag
@@ -334,3 +337,74 @@ async def test_who_missed_the_answer_to_forgetting_gets_its_receipt_by_asking_ag
         assert [each.status_code for each in answers] == [200, 200]
         assert answers[0].json() == answers[1].json()
         assert answers[0].json()["counts"] == {"memory": 1}
+
+
+# docs/architecture.md: whatever stores something that an erasure must find shares its lock. What is filed by user (a
+# reminder, an exchange of the gateway, an exported file) waited for the row of its user, which the erasure had locked,
+# and the erasure for it.
+@pytest.mark.parametrize("command", ["forget everything --yes", "erase user alice --yes"])
+async def test_something_is_stored_for_a_person_while_all_of_theirs_is_to_be_erased(
+    harness: AppHarness, settings: Settings, command: str
+) -> None:
+    await harness.say("alice", "hello", dm="nexus")
+    await rows(settings, "UPDATE users SET admin = true WHERE name = 'alice' RETURNING 1")
+    [[alice]] = await rows(settings, "SELECT id FROM users WHERE name = 'alice'")
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.erasure.block()
+        erasing = asyncio.create_task(harness.command("alice", f"/nexus {command}", dm="nexus"))
+        await until(waits)
+        exchange = Exchange(uuid.uuid4(), "the vault is zqorchid", "", harness.clock.now())
+        assert await tx.gateway_exchanges.put(ExchangeOwner(alice, "cursor"), exchange, harness.clock.now())
+    assert (await erasing).text.startswith("Forgotten for good")
+    assert await rows(settings, "SELECT 1 FROM gateway_exchanges") == []
+
+
+# docs/keys.md: when its person forgets everything, a key goes with it, and so does what they have set. A write of
+# entries by a key that ends meanwhile was refused; what it set, and the team or project that it made, stayed.
+@pytest.mark.parametrize(
+    ("method", "path", "body", "left"),
+    [
+        ("PATCH", "/v1/settings", {"trash_days": 3}, "SELECT 1 FROM personal_settings"),
+        ("POST", "/v1/teams", {"name": "zqteam"}, "SELECT 1 FROM teams"),
+        ("POST", "/v1/projects", {"name": "zqproject"}, "SELECT 1 FROM projects"),
+    ],
+)
+async def test_nothing_is_set_or_made_by_a_key_behind_the_erasure_that_ended_it(
+    harness: AppHarness,
+    http: httpx2.AsyncClient,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    body: dict[str, Any],
+    left: str,
+) -> None:
+    begun, go, seen = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    store, resolve = Erasure.store_receipt, Resolver.resolve
+
+    async def stored(erasure: Erasure, *args: Any, **options: Any) -> Any:  # all that is erased is erased by now
+        begun.set()
+        await go.wait()
+        return await store(erasure, *args, **options)
+
+    async def resolved(resolver: Resolver, *args: Any, **options: Any) -> Any:
+        found = await resolve(resolver, *args, **options)
+        if begun.is_set():
+            seen.set()
+        return found
+
+    monkeypatch.setattr(Erasure, "store_receipt", stored)
+    monkeypatch.setattr(Resolver, "resolve", resolved)
+    key = bearer(await key_of(harness, "alice"))
+    await harness.say("alice", "hello", dm="nexus")
+    erasing = asyncio.create_task(harness.command("alice", "/nexus forget everything --yes", dm="nexus"))
+    await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
+    asking = asyncio.create_task(did(http, method, path, key, **body))
+    await asyncio.wait_for(seen.wait(), TIMEOUT_SECONDS)
+    go.set()
+    await erasing
+    assert ((await asking).status_code, await rows(settings, left)) == (401, [])
