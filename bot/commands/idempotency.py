@@ -102,6 +102,8 @@ async def answer_interrupted(
     """
     runs = not command.done and app.clock.now() <= command.expires_at
     incoming = await as_now(command.incoming) if runs else None
+    if incoming is not None and incoming.trust_stated and incoming.trust_stated_at is None:
+        incoming = replace(incoming, trust_stated_at=app.clock.now())  # and not when the command was given
     state = await _state(app, workspace, command.incoming)
     if state is CommandState.DISCARDED:
         return CommandAnswer(FORGOTTEN)

@@ -114,7 +114,10 @@ async def resolve_users(
     restated = {
         name: trust for name, said in differing.items() if (trust := _said_later(known[name], said)) is not None
     }
-    changed = {name: said for name, said in differing.items() if name not in restated}
+    # The time of what was looked up is noted also where it is the same: what another process looked up before is older.
+    dated = {m.user for m in messages if m.trust_stated_at is not None and m.user in known}
+    again = {name: said for name, said in stated.items() if name in dated and _is_newer(known[name], said)}
+    changed = again | {name: said for name, said in differing.items() if name not in restated}
     if changed:
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
@@ -137,6 +140,10 @@ def _stated_trust(messages: Sequence[Incoming], now: datetime) -> dict[str, Stat
     """What the platform says of the senders. Of tools it says nothing."""
     said = [m for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL]
     return {m.user: StatedTrust(m.sender_trust, m.trust_stated_at or now) for m in said}
+
+
+def _is_newer(known: Identity, said: StatedTrust) -> bool:
+    return known.trust_stated_at is None or known.trust_stated_at < said.at
 
 
 def _said_later(known: Identity, said: StatedTrust) -> Trust | None:

@@ -4,11 +4,15 @@ repeat or a slow client makes of it."""
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import httpx2
 import pytest
 
+from bot.commands.command import CommandAnswer
+from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from bot.web.app import web_app
@@ -21,7 +25,7 @@ from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
-from composer.model import Trust, Visibility
+from composer.model import Incoming, Trust, Visibility
 from composer.repositories.erasure import Erasure
 from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
 from composer.sessions.opening import open_session
@@ -408,3 +412,53 @@ async def test_nothing_is_set_or_made_by_a_key_behind_the_erasure_that_ended_it(
     go.set()
     await erasing
     assert ((await asking).status_code, await rows(settings, left)) == (401, [])
+
+
+async def says(harness: AppHarness, trust: Trust, stated_at: datetime | None = None) -> Trust:
+    """What alice is in Slack once she has written something with what Slack says of her, as of a time."""
+    here, at = replace(harness.workspace(), platform="slack", name="T1"), harness.clock.tick()
+    place = replace(place_of("general", None, None), private=False)
+    said = incoming(here, place, "alice", "hello", at, id=f"m{at.timestamp()}", trust=trust)
+    await harness.app.receive(here, [replace(said, trust_stated_at=stated_at)], answer=False)
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        user = await tx.people.find_user("slack", "T1", "alice")
+        assert user is not None
+        return await tx.people.trust(user.id)
+
+
+# docs/architecture.md: whether somebody is a member or a guest has a time, and an older statement changes nothing. One
+# that said again what was stored was not noted, so what had been looked up before it counted as newer.
+async def test_what_was_looked_up_before_a_platform_said_the_same_again_changes_nothing(harness: AppHarness) -> None:
+    first, looked_up, later = (harness.clock.tick() for _ in range(3))
+    assert await says(harness, Trust.GUEST, first) is Trust.GUEST
+    assert await says(harness, Trust.GUEST, later) is Trust.GUEST
+    assert await says(harness, Trust.MEMBER, looked_up) is Trust.GUEST, "another process had looked that up"
+    assert await says(harness, Trust.MEMBER, harness.clock.tick()) is Trust.MEMBER
+
+
+# docs/architecture.md: a command that is done late is done as its platform knows its sender then. On Discord, which
+# dates nothing, that counted as said when the command was given, and what was said in between counted as newer.
+async def test_who_is_a_guest_when_their_command_is_done_late_is_one(harness: AppHarness, settings: Settings) -> None:
+    here = replace(harness.workspace(), platform="discord", name="T1")
+    place = replace(place_of("general", None, None), private=False)
+
+    def given(text: str, trust: Trust) -> Incoming:
+        at = harness.clock.tick()
+        return incoming(here, place, "alice", text, at, id=f"m{at.timestamp()}", trust=trust)
+
+    command = given("/nexus remember zqguest", Trust.MEMBER)
+    assert await begin_command(harness.app, here, command, {})
+    for trust in (Trust.GUEST, Trust.MEMBER):
+        await harness.app.receive(here, [given("hello", trust)], answer=False)
+    await rows(settings, "UPDATE commands SET process = 1 RETURNING 1")
+    harness.clock.tick()
+    [interrupted] = await adopt_interrupted(harness.app, here)
+
+    async def as_now(found: Incoming) -> Incoming:
+        return replace(found, sender_trust=Trust.GUEST)
+
+    async def run(found: Incoming) -> CommandAnswer:
+        return await run_command(harness.app, here, found, late=True)
+
+    answer = await answer_interrupted(harness.app, here, interrupted, as_now, run)
+    assert [row["trust"] for row in await rows(settings, "SELECT trust FROM quarantine")] == ["guest"], answer.text
