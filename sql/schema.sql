@@ -228,6 +228,7 @@ CREATE TABLE public.conversations (
     outsiders_at timestamp with time zone,
     public_at timestamp with time zone,
     import_id uuid DEFAULT public.current_import(),
+    later_ids text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
@@ -1384,6 +1385,8 @@ CREATE INDEX conversations_by_project ON public.conversations USING btree (tenan
 CREATE INDEX conversations_by_room ON public.conversations USING btree (tenant_id, room_id) WHERE (room_id IS NOT NULL);
 
 CREATE INDEX conversations_sessions_by_user ON public.conversations USING btree (tenant_id, user_id) WHERE (kind = 'session'::text);
+
+CREATE INDEX conversations_with_later_ids ON public.conversations USING btree (tenant_id, platform, workspace) WHERE (later_ids <> '{}'::text[]);
 
 CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
 

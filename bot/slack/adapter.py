@@ -31,6 +31,7 @@ from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPri
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
+from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import Message, SlackCommands
 from bot.slack.delivery import SlackDelivery
@@ -38,15 +39,17 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
 from bot.slack.history import SlackHistory
 from bot.slack.images import SlackImages
-from bot.slack.inbox import SlackInbox
+from bot.slack.inbox import MAX_EDIT_RETRIES, SlackInbox
 from bot.slack.members import SlackMembers
 from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackOutbox
 from bot.slack.reading import (
     PLATFORM,
     AssistantThreadStarted,
     ChannelFound,
+    ChannelIdChanged,
     ChannelLost,
     DirectoryChanged,
+    HistoryChanged,
     SlackEvent,
     SlackMessage,
     SlackMessageChange,
@@ -67,6 +70,15 @@ logger = structlog.get_logger()
 
 PING_SECONDS: Final = 5.0
 MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is made
+_CHANGES: Final = (
+    SlackMessageChange,
+    RoomPrivacyChanged,
+    RoomShared,
+    MembersChanged,
+    RoomDeleted,
+    ChannelLost,
+    ChannelFound,
+)
 BEGIN_SECONDS: Final = 2.0  # for storing that a connection began; an event must be acknowledged within three
 MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
 
@@ -116,22 +128,26 @@ class SlackAdapter:
         self._stopped = asyncio.Event()
         self._missed = asyncio.Event()
         self._tasks = BackgroundTasks()
-        self._slack = Slack(settings.slack_bot_token.get_secret_value(), base_url, report=report)
+        ids = ChannelIds()
+        token = settings.slack_bot_token.get_secret_value()
+        self._slack = Slack(token, base_url, report=report, channel_id=ids.present)
         app_token = settings.slack_app_token
         self._app_token = None if app_token is None else app_token.get_secret_value()
         self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
         self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
+        self._ids = ids
         self._titles = PaneTitles(self.outbox.set_title, self._backoff)
-        self._delivery = SlackDelivery(app, self.outbox, self.directory)
+        self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self._on_question)
+        self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
-        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted)
-        self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
-        self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._backoff).reader
+        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids)
+        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
+        self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
         self._socket: SocketModeClient | None = None
@@ -325,8 +341,9 @@ class SlackAdapter:
     async def _on_event(
         self, event: dict[str, Any], body: dict[str, Any], request: AsyncBoltRequest
     ) -> BoltResponse | None:
+        named = await self._channels.named(event)
         try:
-            read = read_event(event, await self.directory.me())
+            read = read_event(named, await self.directory.me())
         except (KeyError, TypeError, ValueError, AttributeError, BadInput):
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if request.mode == "http" else None
@@ -334,7 +351,16 @@ class SlackAdapter:
             read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
         if read is not None:
             await self._apply(read, retries(request.headers))
+            if isinstance(read, _CHANGES):
+                await self._apply_to_split(named)
         return None
+
+    async def _apply_to_split(self, event: dict[str, Any]) -> None:
+        """Apply a change also to what is stored under later ids of its channel themselves."""
+        for id in self._ids.split(str(event.get("channel"))):
+            read = read_event(event | {"channel": id}, await self.directory.me())
+            if read is not None:
+                await self._apply(read, MAX_EDIT_RETRIES)
 
     async def _apply(self, event: SlackEvent, retries: int) -> None:
         match event:
@@ -361,6 +387,11 @@ class SlackAdapter:
                 await self.inbox.apply(event)
             case ChannelLost():
                 await self._members.doubt(event.channel)
+            case ChannelIdChanged():
+                await self._change_id(event)
+            case HistoryChanged():
+                self.history.note_changed(event.channel)
+                self._missed.set()
             case ChannelFound():
                 self._members.again(event.channel)
                 self._retraction.wake()
@@ -385,6 +416,17 @@ class SlackAdapter:
             self.directory.forget_changes()
             self._members.connected()
             self._missed.set()
+
+    async def _change_id(self, event: ChannelIdChanged) -> None:
+        """A channel has another id. Who is in it is read anew, and until Slack says otherwise, people of other
+        organisations read it."""
+        name = self._ids.name(event.old)
+        await self._members.doubt(name)
+        await self.inbox.note_shared(RoomShared(name))
+        await self._channels.change(name, event.new)
+        self.directory.forget_room(name)
+        self._members.again(name)
+        self._retraction.wake()
 
     async def _change_members(self, event: MembersChanged) -> None:
         """Somebody joined or left a channel. Raises Unavailable; then who is in private channels is uncertain."""
@@ -418,7 +460,10 @@ class SlackAdapter:
         async def respond_later(message: Message) -> WebhookResponse:
             return await respond(**message, response_type="ephemeral")  # type: ignore[no-any-return]
 
-        message = await self.commands.slash(command, respond_later)
+        with suppress(Unavailable):  # without the database the command says so itself
+            await self._channels.refresh(0.0)
+        named = command | {"channel_id": self._ids.name(str(command["channel_id"]))}
+        message = await self.commands.slash(named, respond_later)
         await (ack(**message, response_type="ephemeral") if message else ack())
 
     async def _on_press(self, ack: Any, respond: Any, body: dict[str, Any]) -> None:
@@ -427,7 +472,10 @@ class SlackAdapter:
                 **message, response_type="ephemeral", replace_original=False
             )
 
-        self.commands.press(body, respond_alone)
+        with suppress(Unavailable):
+            await self._channels.refresh(0.0)
+        channel = body["channel"] | {"id": self._ids.name(str(body["channel"]["id"]))}
+        self.commands.press(body | {"channel": channel}, respond_alone)
         await ack()
 
     # Questions

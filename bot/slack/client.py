@@ -27,6 +27,7 @@ _SERVER_ERRORS: Final = frozenset({"internal_error", "fatal_error", "service_una
 
 # At detailed levels the libraries log the text of messages. What matters of it is logged here in our own words.
 QUIET: Final = logging.getLogger("nexus.slack")
+_CHANNELS: Final = ("channel", "channel_id")  # what calls name a channel by
 QUIET.setLevel(logging.CRITICAL)
 
 
@@ -57,12 +58,15 @@ class Slack:
         *,
         setting: str = "NEXUS_SLACK_BOT_TOKEN",
         report: Callable[[str], None],
+        channel_id: Callable[[str], str] = lambda name: name,
     ) -> None:
-        """`setting` is where the token comes from; `report` gets a sentence when Slack stops accepting it."""
+        """`setting` is where the token comes from; `report` gets a sentence when Slack stops accepting it. `channel_id`
+        gives the present id of a channel, by the name under which it is stored (bot/slack/channels.py)."""
         self._token = token
         self._base_url = base_url
         self._setting = setting
         self._report = report
+        self._channel_id = channel_id
         self._reported = ""
         self._session: aiohttp.ClientSession | None = None
         self.scopes: frozenset[str] = frozenset()  # of the token, as in the last response
@@ -124,7 +128,8 @@ class Slack:
         web = AsyncWebClient(
             self._token, self._base_url, TIMEOUT_SECONDS, session=self.session, retry_handlers=[*handlers], logger=QUIET
         )
-        response: AsyncSlackResponse = await getattr(web, method.replace(".", "_"))(**arguments)
+        present = {name: self._channel_id(arguments[name]) for name in _CHANNELS if name in arguments}
+        response: AsyncSlackResponse = await getattr(web, method.replace(".", "_"))(**arguments | present)
         return response
 
     def _data(self, response: AsyncSlackResponse) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.columns import fitted, in_columns
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
+from bot.slack.channels import ChannelIds
 from bot.slack.client import QUIET, Slack, SlackRefused
 from bot.slack.directory import HIDDEN_CHANNEL, SlackDirectory
 from bot.slack.files import SlackFiles
@@ -52,12 +53,21 @@ Respond = Callable[[Message], Awaitable[WebhookResponse]]
 class SlackCommands:
     """Runs commands, and shows their answers to the caller alone."""
 
-    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox, files: SlackFiles) -> None:
+    def __init__(
+        self,
+        app: App,
+        slack: Slack,
+        directory: SlackDirectory,
+        inbox: SlackInbox,
+        files: SlackFiles,
+        ids: ChannelIds,
+    ) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
         self._files = files
+        self._ids = ids
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
         self._interrupted = InterruptedCommands(app, self._as_now, partial(self._run, late=True), self._answer_late)
@@ -268,7 +278,7 @@ class SlackCommands:
             workspace = await self._inbox.workspace()
             me = await self._directory.me()
             try:
-                link = partial(permalink, me.url)
+                link = partial(permalink, me.url, channel_id=self._ids.present)
                 answer = await run_command(self._app, workspace, incoming, permalink=link, preview=preview, late=late)
             except (BadInput, NotFound) as error:
                 return CommandAnswer(await hint(self._app, workspace, incoming, error))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bot.delivery.streaming import StreamingDelivery
+from bot.slack.channels import ChannelIds
 from bot.slack.directory import SlackDirectory
 from bot.slack.links import permalink
 from bot.slack.outbox import SlackOutbox
@@ -17,12 +18,12 @@ from composer.turn.delivery import OutgoingAnswer
 class SlackDelivery(StreamingDelivery):
     """composer.turn.delivery.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
 
-    def __init__(self, app: App, outbox: SlackOutbox, directory: SlackDirectory) -> None:
+    def __init__(self, app: App, outbox: SlackOutbox, directory: SlackDirectory, ids: ChannelIds) -> None:
         async def links(to: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
             url = (await directory.me()).url if cited else ""
             from_dm = any(address.kind is ConversationKind.DM for address in cited.values())
             dm = await directory.dm(to.user or "") if from_dm else None
-            found = {mark: permalink(url, address, dm) for mark, address in cited.items()}
+            found = {mark: permalink(url, address, dm, ids.present) for mark, address in cited.items()}
             return {mark: f"[{mark}]({link})" for mark, link in found.items() if link is not None}
 
         super().__init__(app, outbox, links)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import structlog
 
 from bot.platform.events import RoomPrivacyChanged
+from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
@@ -15,6 +16,7 @@ from bot.slack.text import command
 from composer.app import App
 from composer.model import ConversationKind
 from composer.repositories.conversations import ReceivedConversation
+from composer.workspace import message_id, room_id
 
 logger = structlog.get_logger()
 
@@ -25,6 +27,7 @@ MAX_THREADS: Final = 100  # of a channel, latest first
 COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in a conversation
 MAX_COMPARED_THREADS: Final = 20  # of a channel, latest first
 MAX_COMPARED_MESSAGES: Final = 500  # of each conversation
+MAX_COMPARED_WHOLLY: Final = 10_000  # of each conversation of a channel whose history was changed at once
 MAX_CHECKED_MESSAGES: Final = 50  # of each conversation, before all others: each missing one takes a call
 PAGE_SIZE: Final = 200
 CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
@@ -35,11 +38,19 @@ _KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), 
 class SlackHistory:
     """What was missed in the channels that we are in, from the last message received in each."""
 
-    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox) -> None:
+    def __init__(
+        self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox, channels: SlackChannels
+    ) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
+        self._ids = channels
+        self._changed: set[str] = set()  # channels ("": all) of which any stored message may have changed
+
+    def note_changed(self, channel: str) -> None:
+        """Compare all that is stored of a channel ("": of every one) when the history is read next."""
+        self._changed.add(channel)
 
     async def catch_up(self) -> None:
         """Store what was missed, and queue turns for recent questions. Raises Unavailable."""
@@ -52,6 +63,7 @@ class SlackHistory:
         for thread in seen:
             if thread.kind is ConversationKind.THREAD:
                 threads.setdefault(thread.name, []).append(thread)
+        changed = frozenset(self._changed)
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
         left: list[tuple[str, ReceivedConversation, Sequence[str]]] = []
@@ -64,8 +76,10 @@ class SlackHistory:
             try:
                 await self._catch_up_channel(channel, known, own_threads)
                 await self._open(channel, asked_at)
-                for each in [*([known] if known is not None else []), *own_threads[:MAX_COMPARED_THREADS]]:
-                    left.append((id, each, await self._apply_changes(id, each)))
+                whole = bool(changed & {"", id})
+                compared = own_threads[: MAX_THREADS if whole else MAX_COMPARED_THREADS]
+                for each in [*([known] if known is not None else []), *compared]:
+                    left.append((id, each, await self._apply_changes(id, each, whole=whole)))
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
         for id, each, missing in left:
@@ -73,6 +87,7 @@ class SlackHistory:
                 await self._apply_changes_of(id, each, missing)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
+        self._changed -= changed
 
     async def _close(self, channels: Iterable[dict[str, Any]]) -> None:
         """Make the rooms of private channels private before anything is read: one may have been public when we last
@@ -87,17 +102,17 @@ class SlackHistory:
             at = asked_at - MAX_CLOCK_DIFFERENCE
             await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
-    async def _apply_changes(self, channel: str, seen: ReceivedConversation) -> Sequence[str]:
+    async def _apply_changes(self, channel: str, seen: ReceivedConversation, *, whole: bool = False) -> Sequence[str]:
         """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
-        deletion of a file, of which nothing says when it was. Returns those that are missing in its history and were
-        not looked up yet.
+        deletion of a file, of which nothing says when it was: of the last day, or (`whole`) of 30 days. Returns those
+        that are missing in its history and were not looked up yet.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
         it does not exist; as edited only if it was edited after it was stored: its text may also differ because a name
         in it has changed. Raises SlackRefused or Unavailable when the history could not be read completely; then
         nothing was changed.
         """
-        said, posted = await self._stored(seen)
+        said, posted = await self._stored(seen, whole=whole)
         stored = {*said, *posted}
         if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
             return ()
@@ -127,16 +142,20 @@ class SlackHistory:
             if message is None:
                 change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
                 await self._inbox.change_message(change)
-        said, _ = await self._stored(seen)
+        said, _ = await self._stored(seen, whole=True)
         await self._apply_edits(channel, seen, said, {ts: each for ts, each in found.items() if each is not None})
 
-    async def _stored(self, seen: ReceivedConversation) -> tuple[dict[str, datetime], dict[str, datetime]]:
-        """What is stored of a conversation's last day: when its people's messages were written or last edited, and when
-        parts of answers were posted, by `ts`."""
-        workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
+    async def _stored(
+        self, seen: ReceivedConversation, *, whole: bool
+    ) -> tuple[dict[str, datetime], dict[str, datetime]]:
+        """What is stored of a conversation's last day, or (`whole`) of 30 days: when its people's messages were written
+        or last edited, and when parts of answers were posted, by `ts`."""
+        workspace, since, limit = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN, MAX_COMPARED_MESSAGES
+        if whole:
+            since, limit = min(since, self._app.clock.now() - MAX_THREAD_AGE), MAX_COMPARED_WHOLLY
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            said = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
-            return said, await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)
+            said = await tx.messages.change_times(seen.id, since, limit)
+            return said, await tx.deliveries.posted(seen.id, since, limit)
 
     async def _apply_edits(
         self,
@@ -170,7 +189,9 @@ class SlackHistory:
     async def _channels(self) -> list[dict[str, Any]]:
         """The channels that we are in."""
         pages = self._slack.pages("users.conversations", types=CHANNEL_TYPES, exclude_archived=True, limit=PAGE_SIZE)
-        return [channel async for page in pages for channel in page["channels"]]
+        listed = [channel async for page in pages for channel in page["channels"]]
+        await self._ids.refresh()
+        return [channel | {"id": self._ids.ids.name(channel["id"])} for channel in listed]
 
     async def _messages(self, method: str, **arguments: Any) -> list[dict[str, Any]]:
         pages = self._slack.pages(method, limit=PAGE_SIZE, **arguments)
@@ -197,7 +218,19 @@ class SlackHistory:
                 logger.info("slack.thread_unread", channel=id, error=str(error))
                 continue
             messages += [message for message in replies if message["ts"] != root and message["ts"] >= since]
-        await self._store(id, kind, {message["ts"]: message for message in messages}, oldest)
+        elsewhere = await self._stored_elsewhere(id, [message["ts"] for message in messages])
+        new = {message["ts"]: message for message in messages if message["ts"] not in elsewhere}
+        await self._store(id, kind, new, oldest)
+
+    async def _stored_elsewhere(self, channel: str, messages: Sequence[str]) -> set[str]:
+        """Which messages are stored, or erased, under a later id of a channel itself: they are not stored twice."""
+        others = self._ids.ids.split(channel)
+        if not others:
+            return set()
+        workspace = await self._inbox.workspace()
+        ids = {message_id(room_id(workspace, other), ts): ts for other in others for ts in messages}
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return {ids[id] for id in await tx.messages.find_known_ids(list(ids))}
 
     def _active_threads(
         self, messages: Iterable[dict[str, Any]], known: dict[str, ReceivedConversation], oldest: str

@@ -7,6 +7,7 @@ import structlog
 
 from bot.platform.members import MembershipReader
 from bot.platform.retry import Backoff
+from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
@@ -24,18 +25,29 @@ _BOT: Final = "B"  # begins the id of an app that posts without a user, whom Sla
 class SlackMembers:
     """The members of one workspace's private channels. `reader` says when they are read."""
 
-    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox, backoff: Backoff) -> None:
+    def __init__(
+        self,
+        app: App,
+        slack: Slack,
+        directory: SlackDirectory,
+        inbox: SlackInbox,
+        channels: SlackChannels,
+        backoff: Backoff,
+    ) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
+        self._ids = channels
         self.reader = MembershipReader(app, inbox.workspace, self._read, self._has_left, backoff)
 
     async def _read(self, rooms: Sequence[str]) -> list[str]:
         """Read the members of channels, and return those that changed meanwhile. One that is archived, or that we are
         not in, can't be read. Raises Unavailable."""
         changed: list[str] = []
-        listed = {channel for kind in KINDS for channel in await self._channels(kind)}
+        await self._ids.refresh()
+        ids = {channel for kind in KINDS for channel in await self._channels(kind)}
+        listed = ids | {self._ids.ids.name(channel) for channel in ids}
         me = (await self._directory.me()).user
         people = await known_people(self._app.database, await self._inbox.workspace())
         bots = [person for person in people if person.startswith(_BOT)]

@@ -84,7 +84,7 @@ class DirectoryChanged:
 
 @dataclass(frozen=True, slots=True)
 class ChannelLost:
-    """We are not told any more who is in a channel: we were taken out of it, it was archived, or it has another id."""
+    """We are not told any more who is in a channel: we were taken out of it, or it was archived."""
 
     channel: str
 
@@ -92,6 +92,22 @@ class ChannelLost:
 @dataclass(frozen=True, slots=True)
 class ChannelFound:
     """We are told who is in a channel: we were taken into it, or it is not archived any more."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelIdChanged:
+    """A private channel has another id from now on: it is being shared with another organisation."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChanged:
+    """The history of a channel ("": of some channel) was changed at once, as by an import of an admin, before a
+    message."""
 
     channel: str
 
@@ -129,6 +145,8 @@ SlackEvent = (
     | DirectoryChanged
     | ChannelLost
     | ChannelFound
+    | ChannelIdChanged
+    | HistoryChanged
     | AssistantThreadStarted
     | TokenRevoked
     | StreamsStopped
@@ -170,7 +188,9 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "channel_left" | "group_left" | "group_archive":
             return ChannelLost(event["channel"])
         case "channel_id_changed":
-            return ChannelLost(event["old_channel_id"])
+            return ChannelIdChanged(event["old_channel_id"], event["new_channel_id"])
+        case "channel_history_changed" | "group_history_changed" | "im_history_changed":
+            return HistoryChanged(str(event.get("channel") or ""))
         case "group_unarchive":
             return ChannelFound(event["channel"])
         case "channel_deleted" | "group_deleted":

@@ -10,7 +10,7 @@ from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, ConversationKind, room_namespace
-from composer.repositories.conversations import NewConversation
+from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import Selection
 from composer.repositories.imports import ImportRun
@@ -80,6 +80,19 @@ async def erase_room(
         await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
         return await withdraw_exports(tx, people, receipt)
+
+
+async def add_room_id(database: Database, workspace: Workspace, room: str, external_id: str) -> None:
+    """Note that a room has another id on its platform from now on; it keeps its name. An unknown room is ignored: it is
+    stored by that id."""
+    async with database.transaction(workspace.tenant_id) as tx:
+        await tx.conversations.add_room_id(room_id(workspace, room), external_id)
+
+
+async def rooms_with_later_ids(database: Database, workspace: Workspace) -> list[RoomIds]:
+    """The rooms of a workspace that have got other ids on their platform."""
+    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        return await tx.conversations.with_later_ids(workspace.platform, workspace.name)
 
 
 async def private_rooms(database: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:

@@ -77,6 +77,16 @@ class ReceivedConversation:
     first_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class RoomIds:
+    """A room that has got other ids on its platform since it was stored by its `name`: `later_ids`, the present one
+    last. Under `stored_ids` of them something is stored itself."""
+
+    name: str
+    later_ids: tuple[str, ...]
+    stored_ids: tuple[str, ...]
+
+
 class Conversations:
     """Conversations, their members, their privacy and their projects."""
 
@@ -158,6 +168,15 @@ class Conversations:
             )
             for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
         ]
+
+    async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
+        """The rooms of a workspace that have got other ids on their platform."""
+        rows = await self._sql.fetch("rooms_with_later_ids", platform=platform, workspace=workspace)
+        return [RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"])) for row in rows]
+
+    async def add_room_id(self, room: uuid.UUID, external_id: str) -> None:
+        """Note that a room has another id on its platform from now on. An unknown room is ignored."""
+        await self._sql.execute("room_add_id", room_id=room, external_id=external_id)
 
     async def access_context(self, id: uuid.UUID, asker: uuid.UUID, trust: Trust) -> AccessContext | None:
         """The facts that visibility decides by, as of now; None for an unknown conversation. `trust`: what the asker's

@@ -302,6 +302,22 @@ LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
 ORDER BY c.seen_at DESC, c.id
 
+-- name: rooms_with_later_ids
+-- List the rooms of a workspace that have got other ids on their platform since, with those of these ids under which something
+-- is stored itself.
+SELECT c.name, c.later_ids,
+       ARRAY(SELECT o.name FROM conversations AS o
+             WHERE o.tenant_id = :tenant_id AND o.platform = c.platform AND o.workspace = c.workspace AND o.kind = 'room'
+                   AND o.name = ANY (c.later_ids)) AS stored_ids
+FROM conversations AS c
+WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.kind = 'room' AND c.later_ids <> '{}'
+ORDER BY c.name
+
+-- name: room_add_id
+-- Note that a room has another id on its platform from now on.
+UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :external_id), :external_id)
+WHERE tenant_id = :tenant_id AND id = :room_id AND name <> :external_id
+
 -- name: rooms_joined
 -- List the rooms that any of these users is a recorded member of now, each as it is now.
 SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,

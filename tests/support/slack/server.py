@@ -152,14 +152,33 @@ class SlackServer:
         place.external = True
         self._event(place.team, {"type": "channel_shared", "connected_team_id": "T0OTHER", "channel": channel})
 
-    async def change_id(self, channel: str) -> str:
-        """A private channel gets another id, as when somebody begins to share it outside; returns the new one."""
+    async def change_id(self, channel: str, *, told: bool = True) -> str:
+        """A private channel gets another id, as when somebody begins to share it outside; returns the new one. It may
+        be told later."""
         place = self.world.channels.pop(channel)
         place.id = self.world.id("C")
         self.world.channels[place.id] = place
-        event = {"type": "channel_id_changed", "old_channel_id": channel, "new_channel_id": place.id}
-        self.world.tell(place.team, event, place, scope="groups:read")
+        if told:
+            await self.tell_id(channel, place.id)
         return place.id
+
+    async def tell_id(self, old: str, new: str) -> None:
+        """Tell that a channel has another id."""
+        place = self.world.channels[new]
+        event = {"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": new}
+        self.world.tell(place.team, event, place, scope="groups:read")
+
+    async def change_history(self, channel: str, *deleted: str, named: bool = True, **texts: str) -> None:
+        """Delete and edit messages at once, as by an import of an admin, which is told as one event; `texts` go by
+        `ts`. Slack's documentation names no channel in it."""
+        place = self.world.channels[channel]
+        for ts in deleted:
+            del place.messages[ts]
+        for ts, text in texts.items():
+            place.messages[ts] |= {"text": text, "edited": {"user": place.messages[ts]["user"], "ts": self.world.ts()}}
+        kind = {"group": "group", "im": "im"}.get(place.kind, "channel")
+        event = {"type": f"{kind}_history_changed", "latest": self.world.ts(), "ts": self.world.ts()}
+        self.world.tell(place.team, event | ({"channel": channel} if named else {}), place)
 
     async def rename(self, channel: str, name: str, by: str) -> None:
         place = self.world.channels[channel]

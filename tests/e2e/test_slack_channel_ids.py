@@ -1,0 +1,156 @@
+"""A Slack channel that gets another id stays the same room, and a history that is changed at once is followed."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from composer.memory.forget import RETRACTED
+from composer.settings import Settings
+from tests.e2e.test_slack_members import certain, open_rooms, sees, vault
+from tests.support.erased_ids import find_remains
+from tests.support.slack.harness import Office, Running, office_on
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as made:
+        yield made
+
+
+async def rows(settings: Settings, query: str, *values: Any) -> list[Any]:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return list(await connection.fetch(query, *values))
+    finally:
+        await connection.close()
+
+
+async def rooms(settings: Settings) -> list[str]:
+    """The private rooms that are stored, by name."""
+    return [
+        row["name"] for row in await rows(settings, "SELECT name FROM conversations WHERE kind = 'room' AND private")
+    ]
+
+
+async def gone(settings: Settings, *words: str) -> bool:
+    return await find_remains(settings, *words) == {}
+
+
+async def ask(office: Office, channel: str, text: str = "what is the code of the harbour?") -> str:
+    """Ask in a channel, and return the prompt."""
+    asked = len(office.answers(channel))
+    await office.slack.post(channel, office.bob, office.mention(text))
+    await office.answered(asked + 1, channel)
+    return office.model.prompts[-1]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_memory_and_forgetting_follow_a_channel_to_its_new_id(
+    office: Office, settings: Settings, *, restarted: bool
+) -> None:
+    # README: what was said in a private room is answered there; a message that is deleted is forgotten everywhere.
+    async with office.socket() as running:
+        channel = await vault(running)
+        office.model.pieces = ("It is ", "walrus.")
+        await ask(office, channel)
+        new = await office.slack.change_id(channel)
+        await running.settle()
+        if not restarted:
+            await follows(office, settings, running, channel, new)
+    if restarted:
+        async with office.socket() as running:
+            await follows(office, settings, running, channel, new)
+
+
+async def follows(office: Office, settings: Settings, running: Running, old: str, new: str) -> None:
+    said = next(m["ts"] for m in office.slack.messages(new) if "is walrus" in m["text"] and m["user"] == office.alice)
+    assert "walrus" in await ask(office, new)
+    assert await rooms(settings) == [old]
+    await until(lambda: certain(running, old))
+    shown = await office.slack.command(new, office.bob, "why")
+    assert old not in str([shown.ack, shown.responses]), "a link to an id that Slack knows no more"
+    await office.slack.delete(new, said)
+    await office.slack.wait_for(lambda: {answer["text"] for answer in office.answers(new)} == {RETRACTED})
+    await until(lambda: gone(settings, "walrus"))
+    await office.slack.post(new, office.alice, "The code is zqseal.")
+    await running.settle()
+    await office.slack.delete_channel(new)
+    await until(lambda: gone(settings, "zqseal"))
+
+
+async def test_the_new_id_of_a_channel_brings_no_readers(office: Office, settings: Settings) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+        for user in (office.alice, office.bob):
+            await open_rooms(running, user)
+        new = await office.slack.change_id(channel)
+        await office.slack.leave(new, office.bob)
+        await running.settle()
+        await until(lambda: certain(running, channel))
+        assert not await sees(running, office.bob)
+        assert await sees(running, office.alice)
+        [row] = await rows(settings, "SELECT outsiders FROM conversations WHERE name = $1", channel)
+        assert row["outsiders"] is True
+
+
+async def test_a_process_that_was_not_told_of_the_new_id_follows_who_leaves_by_it(office: Office) -> None:
+    async with office.socket() as told:
+        channel = await vault(told)
+        await open_rooms(told, office.bob)
+        async with office.open() as other:
+            await other.adapter._channels.refresh()
+            new = await office.slack.change_id(channel)
+            await told.settle()
+            left = {"type": "member_left_channel", "user": office.bob, "channel": new}
+            named = await other.adapter._channels.named(left)
+            await other.adapter._close()
+        assert named["channel"] == channel
+
+
+async def test_what_is_said_before_slack_tells_the_new_id_is_stored_once_and_followed_too(
+    office: Office, settings: Settings
+) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+        new = await office.slack.change_id(channel, told=False)
+        early = await office.slack.post(new, office.alice, office.mention("the other code is zqearly, is it?"))
+        await office.answered(1, new)
+        await running.settle()
+        await office.slack.tell_id(channel, new)
+        await running.settle()
+        caught_up = running.adapter.caught_up
+        running.adapter._missed.set()
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        await running.settle()
+        assert len(office.answers(new)) == 1, "it is answered once"
+        assert sorted(await rooms(settings)) == sorted([channel, new])
+        assert (await running.stored()).count("@nexus the other code is zqearly, is it?") == 1
+        assert "walrus" in await ask(office, new)
+        await office.slack.delete(new, early)
+        await until(lambda: gone(settings, "zqearly"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_history_that_is_changed_at_once_is_followed(
+    office: Office, settings: Settings, *, named: bool, direct: bool
+) -> None:
+    # README: a message that is deleted or edited is forgotten or updated. Only one event tells of all of these.
+    async with office.socket() as running:
+        where = await office.slack.add_im(office.team, office.alice) if direct else office.general
+        deleted = [await office.slack.post(where, office.alice, f"the word is zqold{number}") for number in range(3)]
+        kept = await office.slack.post(where, office.alice, "the day is zqfriday")
+        root = await office.slack.post(where, office.alice, "and this stays")
+        await running.settle()
+        if not direct:
+            deleted.append(await office.slack.post(where, office.bob, "in a thread: zqold9", thread=root))
+            await running.settle()
+        await office.slack.change_history(where, *deleted, named=named, **{kept: "the day is Monday"})
+        await until(lambda: gone(settings, "zqold0", "zqold1", "zqold2", "zqold9", "zqfriday"))
+        assert "the day is Monday" in await running.stored()
+        assert "and this stays" in await running.stored()
