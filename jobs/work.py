@@ -185,9 +185,10 @@ async def _forget_memories(
 ) -> None:
     while True:
         async with run.app.database.transaction(tenant) as tx:
-            ids = await next_(tx)
-            if not ids:
+            if not await next_(tx):
                 return
+            await tx.summaries.lock()  # what is restored or changed just now is so before it is listed, or is gone
+            ids = await next_(tx)
             receipt = await forget(tx, [], [("memory", id) for id in ids], run.now)
         await run.app.forgotten(tenant, receipt)
         run.report(len(ids))

@@ -21,6 +21,7 @@ from bot.web.sessions import EventKind
 from composer import visibility
 from composer.app import App
 from composer.credentials.resolver import Resolver
+from composer.entries import entries
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
 from composer.memory.remember import Author, set_fact
@@ -31,10 +32,12 @@ from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
 from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
 from composer.visibility import AccessTag
+from jobs.work import JobRun, purge
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.api_sessions import serve_sessions, valid
 from tests.support.discord.harness import Model
+from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -462,3 +465,26 @@ async def test_who_is_a_guest_when_their_command_is_done_late_is_one(harness: Ap
 
     answer = await answer_interrupted(harness.app, here, interrupted, as_now, run)
     assert [row["trust"] for row in await rows(settings, "SELECT trust FROM quarantine")] == ["guest"], answer.text
+
+
+# DESIGN: what was acknowledged is not lost; an entry in the trash is restorable. The job that empties the trash listed
+# what it erases before it waited for the restore of one of them.
+async def test_an_entry_that_is_restored_while_the_trash_is_emptied_stays(
+    harness: AppHarness, settings: Settings
+) -> None:
+    hub = Hub(harness)
+    kept, gone = [(await hub.write("alice", f"zq{name}")).entry for name in ("kept", "gone")]
+    async with hub.request("alice") as (tx, access):
+        for each in (kept, gone):
+            await entries.trash(tx, access, each.id, harness.clock.now())
+    now = harness.clock.tick(31 * 24 * 3_600)
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async with hub.request("alice") as (tx, access):
+        await entries.restore(tx, access, kept.id, now)
+        emptying = asyncio.create_task(purge(JobRun(harness.app, now, lambda *_: None)))
+        await until(waits)
+    await emptying
+    assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqkept"]
