@@ -1,7 +1,7 @@
 """Runs of imports: what each brought, to be listed and undone."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -80,9 +80,10 @@ class Imports:
             for row in await self._sql.fetch("imports_list")
         ]
 
-    async def messages(self, id: uuid.UUID, limit: int) -> Sequence[uuid.UUID]:
-        """The ids of messages that a run brought and that are still stored, at most `limit`."""
-        return [row["id"] for row in await self._sql.fetch("import_messages", id=id, limit=limit)]
+    async def messages(self, id: uuid.UUID, limit: int) -> Mapping[uuid.UUID, uuid.UUID]:
+        """Messages that a run brought and that are still stored, at most `limit`: their conversations by their ids."""
+        rows = await self._sql.fetch("import_messages", id=id, limit=limit)
+        return {row["id"]: row["conversation_id"] for row in rows}
 
     async def imported_since(self, since: datetime) -> Sequence[ImportedMessage]:
         """The messages that are stored from runs which began at a time or later, in the order of the runs."""

@@ -31,8 +31,8 @@ GROUP BY i.tenant_id, i.id, i.platform, i.workspace
 ORDER BY i.begun_at DESC, i.id, i.platform, i.workspace
 
 -- name: import_messages
--- The messages that a run brought and that are still stored, the first `limit` of them.
-SELECT id FROM messages WHERE tenant_id = :tenant_id AND import_id = :id ORDER BY id LIMIT :limit
+-- The messages that a run brought and that are still stored, the first `limit` of them, with their conversations.
+SELECT id, conversation_id FROM messages WHERE tenant_id = :tenant_id AND import_id = :id ORDER BY id LIMIT :limit
 
 -- name: imported_since
 -- The messages that are stored from imports which began after a time, with the run of each. Read for a receipt, of which

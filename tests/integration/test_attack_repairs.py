@@ -22,13 +22,15 @@ from composer import visibility
 from composer.app import App
 from composer.credentials.resolver import Resolver
 from composer.entries import entries
+from composer.ingest.imports import find_import, undo_import
 from composer.ingest.rooms import erase_room
-from composer.memory.forget import RETRACTED
+from composer.memory.forget import RECEIPT_KEY_BYTES, RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Incoming, Trust, Visibility
 from composer.repositories.erasure import Erasure
 from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
+from composer.repositories.imports import ImportRun, Imports
 from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
 from composer.visibility import AccessTag
@@ -488,3 +490,32 @@ async def test_an_entry_that_is_restored_while_the_trash_is_emptied_stays(
         await until(waits)
     await emptying
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqkept"]
+
+
+# docs/import.md: undoing an import leaves what platforms delivered. A message of the import that its platform delivered
+# just then was acknowledged, and erased with the others.
+async def test_a_message_that_its_platform_delivers_while_its_import_is_undone_stays(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, place, run = harness.workspace(), place_of("general", None, None), ImportRun(uuid.uuid4(), "export.zip")
+    both = [incoming(at, place, "alice", f"zq{n}", harness.clock.tick(), id=f"m{n}") for n in range(2)]
+    await harness.app.receive(at, both, answer=False, run=run)
+    database, keep, undoing = harness.app.database, Imports.keep, list[asyncio.Task[None]]()
+
+    async def undo() -> None:
+        found = await find_import(database, run.id.hex)
+        async for _ in undo_import(database, found, lambda: b"k" * RECEIPT_KEY_BYTES, harness.clock.now()):
+            pass
+
+    async def undone_or_waits() -> bool:
+        return undoing[0].done() or bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async def kept(imports: Imports, messages: Any) -> None:
+        undoing.append(asyncio.create_task(undo()))
+        await until(undone_or_waits)
+        await keep(imports, messages)
+
+    monkeypatch.setattr(Imports, "keep", kept)
+    await harness.app.receive(at, both[:1])
+    await undoing[0]
+    assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zq0"]
