@@ -92,9 +92,7 @@ class Call:
         gather = access_for_managing if managing else access_for_writing
         async with self.app.database.transaction(who.tenant_id) as tx:
             access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
-            if (
-                managing
-            ):  # an erasure of all that its person has goes before, and their key is gone, or finds what is set
+            if managing:  # erasing all of a person goes before, and their key is gone, or finds what is set
                 await tx.erasure.block()
                 await self._require_valid(tx)
             yield tx, _in_project(access, project)
