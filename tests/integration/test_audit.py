@@ -746,6 +746,7 @@ NOT_RECORDED: Final = {
     "link_code_redeem": "recorded as the link that follows",
     "link_codes_delete_expired": "an unused code",
     "link_codes_delete_of": "unused codes, which go with the keys and logins of their person",
+    "member_return": "of a public room, of which neither joining nor leaving is recorded",
 }
 
 
