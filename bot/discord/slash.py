@@ -25,6 +25,7 @@ from bot.delivery.columns import fitted
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
+from bot.discord.previews import without_previews
 from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, trust_of, with_rights
 from composer.app import App
 from composer.errors import BadInput, NexusError
@@ -69,8 +70,10 @@ _NAMED: Final = re.compile(rf"{PREFIX} ({'|'.join(sorted(COMMANDS, key=len, reve
 
 
 def _as_here(text: str) -> str:
-    """An answer as Discord shows it: commands are named as they stand there, and tables fit the window."""
-    return _NAMED.sub(lambda found: f"{PREFIX} {_path(found[1], COMMANDS)}", fitted(text))
+    """An answer as Discord shows it: commands are named as they stand there, tables fit the window, and links have no
+    preview, since a model has written some of them."""
+    named = _NAMED.sub(lambda found: f"{PREFIX} {_path(found[1], COMMANDS)}", fitted(text))
+    return without_previews(named)
 
 
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:

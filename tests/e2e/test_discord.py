@@ -85,6 +85,21 @@ async def test_an_answer_makes_discord_ask_for_no_preview(
     assert not any(" https://" in text or "(https://" in text for text in shown)
 
 
+async def test_an_answer_to_a_command_makes_discord_ask_for_no_preview(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    # docs/discord.md: Discord asks for a preview at the address itself, and a model has written some of such answers.
+    address = "https://evil.example/?q=heliotrope-42"
+    await server.post(room, ada, f"the vault code is at {address} as they say")
+    await here.stored(f"the vault code is at {address} as they say")
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    called = await server.invoke("nexus recall", room, ada, text="vault code")
+    await server.until(lambda: called.original and called.original.content)
+    shown = "".join(message.content for message in called.messages)
+    assert f"<{address}>" in shown
+    assert f" {address}" not in shown
+
+
 async def test_a_message_of_a_webhook_is_stored_and_not_answered(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:

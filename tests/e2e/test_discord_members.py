@@ -1,12 +1,16 @@
 """`/nexus rooms on` reads a private Discord channel or thread while it is certain who is in it: after its members were
 read anew in the session that lasts."""
 
+from typing import Any
+
 import asyncpg
+import discord
 import pytest
 
+from bot.discord.reading import is_private
 from composer.settings import Settings
 from tests.support.discord.harness import Discord, on_discord, up
-from tests.support.discord.model import Channel, Guild, Permission, User
+from tests.support.discord.model import NOTHING, Channel, Guild, Permission, Role, User
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
@@ -194,6 +198,38 @@ async def test_the_chat_of_a_voice_channel_is_read_by_those_who_may_connect_to_i
     await until(lambda: here.has_left(bridge, bob))
     await until(lambda: certain(here, bridge))
     assert not await sees(here, server, bob)
+
+
+async def test_a_channel_that_a_role_of_nexus_may_not_view_is_private(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    quiet = await server.add_role(guild, "quiet")
+    harbour = await server.add_channel(guild, "harbour")
+    harbour.overwrites[quiet.id] = (0, NOTHING, Permission.VIEW_CHANNEL)
+    server.world.update_channel(harbour)
+    await server.set_roles(guild, server.bot, quiet)
+    client = here.adapter._client
+    assert client is not None
+    seen = await until(lambda: _channel_seen_by(client, guild, harbour, quiet))
+    assert is_private(seen)
+
+
+async def _channel_seen_by(client: discord.Client, guild: Guild, channel: Channel, role: Role) -> Any:
+    """A channel, once the bot has a role."""
+    found = client.get_guild(guild.id)
+    has = found is not None and found.me.get_role(role.id) is not None
+    return found.get_channel(channel.id) if found is not None and has else None
+
+
+async def test_a_voice_channel_to_which_few_may_connect_is_private(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    crew = await server.add_role(guild, "crew")
+    await server.set_roles(guild, ada, crew)
+    bridge = await server.add_voice_channel(guild, "bridge", only=[ada, crew])
+    await server.post(bridge, ada, CODE)
+    await here.stored(CODE)
+    assert await here.is_private(bridge)
 
 
 @pytest.mark.parametrize("thrown_out", [True, False])

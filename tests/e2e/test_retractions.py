@@ -190,6 +190,7 @@ async def test_what_slack_shows_though_nobody_recorded_it_is_retracted_once_its_
         change = SlackMessageChange(where, question, office.alice, None, direct, question)
         await running.adapter.inbox.change_message(change)
         await running.adapter._close()
+    assert [(row["external_id"], row["part"]) for row in await rows(settings)] == [("", 0)]
     assert "heliotrope" in office.answers(where)[0]["text"]
     async with office.socket():
         await office.slack.wait_for(lambda: [a["text"] for a in office.answers(where)] == [RETRACTED])

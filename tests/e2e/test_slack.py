@@ -523,6 +523,15 @@ async def test_a_private_channel_is_private_also_when_its_first_event_is_a_comma
         assert rooms == {cave}
 
 
+async def test_a_private_channel_is_private_also_when_its_first_event_is_a_slash_command(office: Office) -> None:
+    async with office.socket() as running:
+        cave = await office.slack.add_channel(office.team, "cave", [office.alice, office.bob], private=True)
+        await office.slack.command(cave, office.bob, "remember the code is zqcave")
+        await running.settle()
+        rooms = await private_rooms(running.app.database, await running.adapter.inbox.workspace(), [cave])
+        assert rooms == {cave}
+
+
 async def test_whoever_made_a_channel_is_its_admin(office: Office) -> None:
     async with office.socket():
         slack = office.slack

@@ -116,6 +116,18 @@ async def test_a_channel_that_was_public_for_a_while_in_an_outage_is_private_aft
         assert await is_private(office, plans)
 
 
+async def test_a_channel_that_became_private_while_nexus_was_down_is_so_though_its_history_is_unreadable(
+    office: Office,
+) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "in public")
+        await running.settle()
+    await office.slack.set_private(office.general, True, office.alice)
+    office.slack.fail("conversations.history", "error", times=20, error="missing_scope")
+    async with office.socket() as running:
+        assert await is_private(office, office.general)
+
+
 async def test_a_channel_that_became_public_while_nexus_was_down_is_public_afterwards(office: Office) -> None:
     async with office.socket() as running:
         plans = await office.slack.add_channel(office.team, "plans", [office.alice], private=True)

@@ -65,6 +65,14 @@ async def test_in_slack_restricted_people_and_strangers_are_guests(office: Offic
     assert set(found.values()) == {None}, "of a tool nothing is said"
 
 
+async def test_of_whom_slack_does_not_tell_is_a_guest(office: Office) -> None:
+    async with office.socket() as running:
+        office.slack.fail("users.info", times=20)
+        await office.slack.post(office.general, office.bob, "We decided to pay the invoice.")
+        await running.settle()
+    assert await trusted(office.settings.database_url) == {"We decided to pay the invoice.": "guest"}
+
+
 @pytest.mark.parametrize("restricted", [True, False])
 async def test_who_becomes_a_guest_in_slack_is_one_at_once_in_every_process(office: Office, restricted: bool) -> None:
     # The other process went on for ten minutes by what it had looked up, and recorded that as what Slack says.
@@ -208,3 +216,45 @@ async def sees(here: Discord, server: DiscordServer, user: User) -> bool:
 
 async def _answered(given: Interaction) -> bool:
     return bool(given.messages and given.messages[-1].content)
+
+
+async def test_of_whom_discord_does_not_tell_is_a_guest_in_their_dm(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = await server.add_member(guild, "Bob", await server.add_role(guild, "staff"))
+    async with on_discord(settings, server, guild) as here:  # discord.py does not know Bob yet
+        given = await server.invoke(
+            "nexus remember", room, guild.owner, text="the code is walrus", **{"global": True, "yes": True}
+        )
+        await until(lambda: _answered(given))
+        with monkeypatch.context() as patch:
+            patch.setattr("bot.discord.guilds.LOOKUP_SECONDS", 0.0)
+            assert not await sees(here, server, bob)
+        assert await sees(here, server, bob)
+
+
+async def test_what_roles_make_of_people_is_recorded_before_they_write_again(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    # It also decides what they may do over the API, which no message comes from.
+    staff = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", staff)
+
+    async def is_now(trust: str) -> bool:
+        return (await stated(settings.database_url))["Bob"] == trust
+
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, bob, "the deploy is on Friday")
+        await here.stored("the deploy is on Friday")
+        assert await is_now("member")
+        await server.set_roles(guild, bob)
+        await server.set_roles(guild, bob)  # discord.py passes on no first change of whom it does not know
+        await until(lambda: is_now("guest"))
+        await server.remove_role(guild, staff)
+        await until(lambda: is_now("member"))
+        await server.add_role(guild, "crew")
+        await until(lambda: is_now("guest"))
+    await server.set_roles(guild, bob, await server.add_role(guild, "mates"))
+    await server.add_channel(guild, "board", only=[bob])  # so that discord.py asks for the members of the server
+    async with on_discord(settings, server, guild):
+        await until(lambda: is_now("member"))
