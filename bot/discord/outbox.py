@@ -67,7 +67,7 @@ class DiscordOutbox:
             else discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
         )
         self._uncertain.add(key)
-        with translate_discord_errors():
+        with self._settled_if_refused(key), translate_discord_errors():
             if is_reply and question is not None:
                 message = await channel.send(
                     text,
@@ -86,6 +86,14 @@ class DiscordOutbox:
         if message.content != text:  # an earlier message, which was posted with this nonce
             await self.edit(to, str(message.id), text)
         return str(message.id)
+
+    @contextmanager
+    def _settled_if_refused(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except Refused:
+            self._uncertain.discard(key)
+            raise
 
     async def _require_unlocked(self, thread: int) -> None:
         """Raise Refused for a thread that somebody has locked: a post would open it again. One that Discord archived by

@@ -80,12 +80,14 @@ class SlackChannels:
         A message is stored under the id that this process knows: one that it does not know yet is that of a private
         room. What has changed, such as who is in a channel, is not told again: for that the ids are read anew.
         """
+        channel = event.get("channel")
+        id = channel.get("id") if isinstance(channel, dict) else channel
+        if not isinstance(id, str):
+            return dict(event)
         is_message = event.get("type") in ("message", "app_mention") and event.get("subtype") not in _CHANGES
         await self.refresh(MAX_AGE_SECONDS if is_message else 0.0)
-        channel = event.get("channel")
-        if isinstance(channel, dict) and isinstance(channel.get("id"), str):
-            return {**event, "channel": {**channel, "id": self.ids.name(channel["id"])}}
-        return {**event, "channel": self.ids.name(channel)} if isinstance(channel, str) else dict(event)
+        name = self.ids.name(id)
+        return {**event, "channel": {**channel, "id": name} if isinstance(channel, dict) else name}
 
     async def _read(self) -> None:
         read_at = self._monotonic()

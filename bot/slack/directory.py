@@ -195,7 +195,7 @@ class SlackDirectory:
         """Whether a channel is public; False when Slack does not say so in time."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
-                return not (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).private
+                return not (await self._rooms.get(channel, max_age=ROOM_MAX_AGE)).private
         except (NexusError, TimeoutError):
             return False
 

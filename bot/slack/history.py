@@ -66,19 +66,26 @@ class SlackHistory:
         changed = frozenset(self._changed)
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
-        left: list[tuple[str, ReceivedConversation, Sequence[str]]] = []
+        compared: list[tuple[str, Sequence[ReceivedConversation], bool]] = []
         for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
                 self._directory.note_dm(user, id)
             known = dms.get(user) if channel.get("is_im") else rooms.get(id)
-            own_threads = threads.get(id, [])
+            own_threads, whole = threads.get(id, []), bool(changed & {"", id})
             try:
                 await self._catch_up_channel(channel, known, own_threads)
                 await self._open(channel, asked_at)
-                whole = bool(changed & {"", id})
-                compared = own_threads[: MAX_THREADS if whole else MAX_COMPARED_THREADS]
-                for each in [*([known] if known is not None else []), *compared]:
+            except SlackRefused as error:
+                logger.warning("slack.history_refused", channel=id, error=str(error))
+                continue
+            compared_threads = own_threads[: MAX_THREADS if whole else MAX_COMPARED_THREADS]
+            compared.append((id, [*([known] if known is not None else []), *compared_threads], whole))
+        # After the messages of all channels: comparing takes long, and a question is answered for 15 minutes only.
+        left: list[tuple[str, ReceivedConversation, Sequence[str]]] = []
+        for id, conversations, whole in compared:
+            try:
+                for each in conversations:
                     left.append((id, each, await self._apply_changes(id, each, whole=whole)))
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))

@@ -374,6 +374,7 @@ async def test_a_channel_without_write_permission_breaks_nothing(
     await here.settled()
     again = await server.post(room, ada, f"{server.bot.mention} and now?")
     await here.answer(again)
+    assert here.adapter._outbox._uncertain == set()
 
 
 # Crashes between two steps

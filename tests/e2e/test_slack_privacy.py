@@ -116,6 +116,21 @@ async def test_a_channel_that_was_public_for_a_while_in_an_outage_is_private_aft
         assert await is_private(office, plans)
 
 
+async def test_a_channel_that_became_private_untold_is_soon_named_nowhere_else(office: Office) -> None:
+    # Over HTTP one process alone is told of it; the others named the channel for ten minutes as they had looked it up.
+    async with office.socket() as running:
+        plans = await office.slack.add_channel(office.team, "plans", [office.alice])
+        await office.slack.post(office.general, office.alice, f"see <#{plans}|plans>")
+        await running.settle()
+        office.slack.world.channels[plans].kind = "group"
+        rooms = running.adapter.directory._rooms
+        monotonic = rooms._monotonic
+        rooms._monotonic = lambda: monotonic() + 60
+        await office.slack.post(office.general, office.alice, f"and <#{plans}|plans> again")
+        await running.settle()
+        assert await running.stored() == ["see #plans", "and #a channel again"]
+
+
 async def test_a_channel_that_became_private_while_nexus_was_down_is_so_though_its_history_is_unreadable(
     office: Office,
 ) -> None:
