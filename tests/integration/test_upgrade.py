@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import pytest
 from bot.commands.idempotency import begin_command
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
+from composer.repositories.erasure import Selection
 from composer.settings import Settings
 from composer.stores import schema
 from composer.stores.audit_keys import AuditKeyRing
@@ -144,3 +146,38 @@ async def read_as_before(old_url: str, settings: Settings) -> None:
             assert await tx.notices.begin(RANDOM, "m4", START) is not None
         pinned = (await harness.command("alice", "/nexus landmark list", room="general")).text
         assert "Fridays" not in pinned
+
+
+# DESIGN 8: what somebody has forgotten of a day is gone. A fact that was approved later than it was set counted from
+# when it was set, and no more once that time was stored with the fact.
+async def test_a_fact_that_was_approved_before_is_forgotten_with_the_day_on_which_it_was_set(
+    servers: Servers, owner: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t, fact, namespace = HERE.tenant_id, derived_id("test", "fact"), room_namespace(GENERAL)
+    sent, approved = START + timedelta(days=1), START + timedelta(days=9)
+    async with own_database(servers, "old", owner) as url:
+        await fill(url, monkeypatch)
+        with monkeypatch.context() as then:
+            then.setattr(schema, "migrations", lambda: migrations()[:57])
+            await apply_migrations(url)
+        await run_sql(
+            url,
+            f"""
+            SET nexus.tenant = '{t}';
+            INSERT INTO facts (tenant_id, id, namespace, user_id, visibility, key, value, author, origin, valid_from,
+                               trust)
+            VALUES ('{t}', '{fact}', '{namespace}', '{ALICE}', 'public', 'vault', '"zq"', 'alice', 'console',
+                    '{approved}', 'guest');
+            INSERT INTO quarantine (tenant_id, id, kind, item_id, namespace, user_id, visibility, trust, detail, text,
+                                    author, origin, at, state)
+            VALUES ('{t}', '{derived_id("test", "row")}', 'fact', '{fact}', '{namespace}', '{ALICE}', 'public', 'guest',
+                    '', '', 'alice', 'console', '{sent}', 'approved');
+            """,
+        )
+        await apply_migrations(url)
+        async with (
+            open_harness(settings.model_copy(update={"database_url": url}), embedder=HashedWords()) as harness,
+            harness.app.database.transaction(t) as tx,
+        ):
+            _, items = await tx.erasure.select(Selection((ALICE,), until=sent + timedelta(days=1)))
+    assert ("fact", fact) in items
