@@ -81,8 +81,11 @@ class TurnMemory:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    """What is put into a request of one item; `version`: that of an entry."""
+
     id: uuid.UUID
     text: str
+    version: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -181,7 +184,7 @@ class GatewayMemory:
             access.settings.budget,
             [_Line(fact.id, exact_line(structured.fact_item(fact))) for fact in exact.facts],
             [_Line(each.id, exact_line(structured.landmark_item(each))) for each in exact.landmarks],
-            [_Line(each.id, entry_line(each, mask(each.values.text))) for each in notes],
+            [_Line(each.id, entry_line(each, mask(each.values.text)), each.version) for each in notes],
             injected,
             again,
         )
@@ -192,7 +195,8 @@ class GatewayMemory:
         wanted = query_terms(without_mentions(_question(turn.text)), ())
         chars = sum(len(entry.values.text) for entry in found.again)
         recalled = await off_loop(
-            chars, lambda: [_Line(each.id, entry_line(each, _shown(each, wanted))) for each in found.again]
+            chars,
+            lambda: [_Line(each.id, entry_line(each, _shown(each, wanted)), each.version) for each in found.again],
         )
         parts = _Parts(*found.fitting(frozenset(found.injected.standing)), recalled)
         return replace((await self._not_erased(reader, parts)).memory, begun_at=found.injected.at)
@@ -208,13 +212,15 @@ class GatewayMemory:
         return replace(left.memory, searched=search, has_found=bool(parts.recalled))
 
     async def _not_erased(self, reader: EntryReader, parts: _Parts, keep: TurnKey | None = None) -> _Parts:
-        """The parts without what was erased since it was read, also by an erasure that goes on and is waited for: that
-        does not leave after it. `keep`: record what is left as given to a turn."""
+        """The parts without what was erased since it was read, also by an erasure that goes on and is waited for, and
+        without entries that have other words, or may not be read any more: that does not leave after it. `keep`: record
+        what is left as given to a turn."""
         if keep is None and not parts.ids:
             return parts
         async with self._database.transaction(reader.tenant_id) as tx:
             await tx.erasure.block()
             left = parts.without(await tx.erasure.erased_ids(parts.ids))
+            left = left.without(await _changed(tx, reader, left, self._clock.now()))
             if keep is not None:
                 recalled = tuple(line.id for line in left.recalled)
                 standing = tuple(id for id in left.ids if id not in recalled)
@@ -235,11 +241,22 @@ class GatewayMemory:
         for hit in result.hits:
             if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_LIMIT:
                 continue
-            line = _Line(hit.entry.id, entry_line(hit.entry, hit.item.text))
+            line = _Line(hit.entry.id, entry_line(hit.entry, hit.item.text), hit.entry.version)
             if line.tokens <= left:
                 chosen.append(line)
                 left -= line.tokens
         return chosen
+
+
+async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: datetime) -> set[uuid.UUID]:
+    """The entries that were changed since they were read, or may not be read any more."""
+    read = {line.id: line.version for line in (*parts.notes, *parts.recalled)}
+    if not read:
+        return set()
+    access = await access_for_reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
+    visibility.require_recall(access)
+    found = await tx.entries.find_by_ids(visibility.readable_entries(access), list(read), now)
+    return read.keys() - {entry.id for entry in found if entry.version == read[entry.id]}
 
 
 async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:

@@ -1,0 +1,64 @@
+"""Attacks on what was repaired lately, again: two acts at the same time, and the same act once more."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.entries import entries
+from composer.entries.draft import EntryChange
+from composer.gateway.memory import GatewayMemory
+from composer.settings import Settings
+from tests.support.api import bearer, key_of
+from tests.support.gateway import MODEL, gateway_stage
+from tests.support.harness import AppHarness, open_harness
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    async with open_harness(settings.model_copy(update={"requests_per_minute": 10_000})) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    async with (
+        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+        httpx2.AsyncClient(base_url=url, timeout=60) as http,
+    ):
+        yield http
+
+
+# docs/decisions/0030, DESIGN 8: words that an entry no longer has are erased as what is forgotten is. An entry that its
+# person changed, threw away or shared no more while memory was read for a request left with what had been read.
+@pytest.mark.parametrize("how", ["changed", "thrown away"])
+@pytest.mark.parametrize("kind", ["note", "preference"])
+async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_that(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, how: str, kind: str
+) -> None:
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        headers = bearer(await key_of(stage.harness, "alice", "cursor"))
+        entry = (await stage.hub.write("alice", "the vault code is orchid", kind=kind)).entry
+        await stage.hub.write("alice", "the vault code is on a wall")
+        check = GatewayMemory._not_erased
+
+        async def checked(memory: GatewayMemory, *args: Any) -> Any:
+            now = stage.harness.clock.tick()
+            async with stage.hub.request("alice") as (tx, access):
+                if how == "changed":
+                    await entries.change(tx, access, entry.id, EntryChange(content="the vault code is rose"), now)
+                else:
+                    await entries.trash(tx, access, entry.id, now)
+            return await check(memory, *args)
+
+        monkeypatch.setattr(GatewayMemory, "_not_erased", checked)
+        asked = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
+        answer = await http.post("/v1/chat/completions", json=asked, headers=headers)
+        told = str(stage.upstream.bodies[-1])
+    assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
