@@ -159,9 +159,13 @@ WITH settled AS (
 UPDATE users SET name = :blank WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 
 -- name: users_restore_names
--- Name users again whose names were erased.
-UPDATE users AS u SET name = new.name FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
-WHERE u.tenant_id = :tenant_id AND u.id = new.id AND u.name = :blank
+-- Name users again whose names were erased. Whoever is being erased just now gets their name with their next message: the
+-- erasure may be waiting for this one.
+UPDATE users AS u SET name = new.name
+FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
+JOIN (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND name = :blank
+      FOR NO KEY UPDATE SKIP LOCKED) AS nameless USING (id)
+WHERE u.tenant_id = :tenant_id AND u.id = new.id
 
 -- name: entry_access
 -- Get every fact that access to entries is judged by, as of now: the other users that a person is; the teams that they

@@ -1,5 +1,6 @@
 """Attacks on what was repaired lately, again: two acts at the same time, and the same act once more."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,10 +12,13 @@ from bot.web.metrics import Metrics
 from composer.entries import entries
 from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
+from composer.repositories.people import People
 from composer.settings import Settings
+from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -33,6 +37,40 @@ async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
         httpx2.AsyncClient(base_url=url, timeout=60) as http,
     ):
         yield http
+
+
+# DESIGN 8: a message that was acknowledged is stored, and forgetting is done. Whoever has had everything forgotten gets
+# their name back with their next message. A chat over the API waited with the lock of an erasure for the row of its
+# person, which an admin or another account of theirs that erased them had locked, and this for the chat: the database
+# ended one of the two.
+async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
+    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore, erasing = People.restore_names, list[asyncio.Task[Any]]()
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async def restored(people: People, names: Any) -> None:
+        if not erasing:
+            forget = harness.command("bob", "/nexus erase user alice --yes", room="general")
+            erasing.append(asyncio.create_task(forget))
+            await until(waits)
+        await restore(people, names)
+
+    key = bearer(await key_of(harness, "alice"))
+    for user in ("alice", "bob"):
+        await harness.say(user, "hello", room="general")
+    await rows(settings, "UPDATE users SET admin = true WHERE name = 'bob' RETURNING 1")
+    await rows(settings, "UPDATE users SET name = 'someone' WHERE name = 'alice' RETURNING 1")
+    monkeypatch.setattr(People, "restore_names", restored)
+    answer = await http.post("/v1/chat", json={"content": "zqword"}, headers=key)
+    assert answer.status_code == 200, answer.text
+    assert (await erasing[0]).text.startswith("Forgotten for good")
+    await harness.app.turns.settle()
+    assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqword%'") == []
+    await harness.say("alice", "hello", dm="nexus")
+    assert await rows(settings, "SELECT name FROM users WHERE name = 'alice'")
 
 
 # docs/decisions/0030, DESIGN 8: words that an entry no longer has are erased as what is forgotten is. An entry that its
