@@ -42,6 +42,8 @@ async def change_message(
     platform delivers the edit again. `addressed`: its platform says that it addresses an agent, or did before the edit.
     """
     mentions = clean_mentions(mentions)
+    if text is not None:
+        await _await_storing(database, workspace, agents, place, user, external_id)
     async with database.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         author = user_ids.get(user) or user_id(workspace, user)
@@ -69,6 +71,18 @@ async def change_message(
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
         attached = remaining_attachments(found.attachments, files)
         return await change_stored(tx, agents, found, text, mentioned, attached, now)
+
+
+async def _await_storing(
+    database: Database, workspace: Workspace, agents: Sequence[Agent], place: Place, user: str, external_id: str
+) -> None:
+    """Wait until a message that is being stored just now, as by an import, is stored: an edit would not find it. In a
+    transaction of its own: an erasure is locked before a conversation is."""
+    async with database.transaction(workspace.tenant_id) as tx:
+        author = (await tx.people.find_user_ids(workspace.platform, workspace.name, [user])).get(user)
+        conversation = _container_id(workspace, agents, place, author or user_id(workspace, user))
+        if await tx.messages.get(message_id(conversation, external_id)) is None:
+            await tx.conversations.lock([conversation])
 
 
 async def is_deleted(tx: Transaction, workspace: Workspace, agents: Sequence[Agent], given: Incoming) -> bool:

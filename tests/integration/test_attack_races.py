@@ -7,11 +7,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.entries import entries
 from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
+from composer.ingest.changes import change_message
+from composer.repositories.messages import Messages
 from composer.repositories.people import People
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
@@ -100,3 +103,30 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
         answer = await http.post("/v1/chat/completions", json=asked, headers=headers)
         told = str(stage.upstream.bodies[-1])
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
+
+
+# README: an edit on the platform reaches every layer. An edit of a message that an import was storing found none, and
+# the old text stayed.
+async def test_an_edit_finds_the_message_that_is_being_stored(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, place, database = harness.workspace(), place_of("general", None, None), harness.app.database
+    await harness.say("alice", "hello", room="general")
+    append, editing = Messages.append, list[asyncio.Task[Any]]()
+
+    async def done_or_waits() -> bool:
+        return editing[0].done() or bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async def appended(messages: Messages, *args: Any, **named: Any) -> Any:
+        agents, now = harness.app.directory.agents(at.tenant_id), harness.clock.now()
+        edit = change_message(database, at, agents, place, "alice", "m1", "zqnew", [], now, edited_at=now)
+        editing.append(asyncio.create_task(edit))
+        await until(done_or_waits)
+        return await append(messages, *args, **named)
+
+    monkeypatch.setattr(Messages, "append", appended)
+    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="m1")
+    await harness.app.receive(at, [old], answer=False)
+    await editing[0]
+    assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqnew'")
+    assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqold'") == []
