@@ -105,6 +105,33 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
 
 
+# docs/api.md: a request with an Idempotency-Key takes effect once in a day. One that ends what a former member shares,
+# and came again late, ended what they had shared once more since.
+async def test_what_ends_a_share_and_is_sent_again_late_ends_nothing_more(
+    harness: AppHarness, http: httpx2.AsyncClient
+) -> None:
+    async def did(method: str, path: str, headers: dict[str, str], **body: Any) -> httpx2.Response:
+        return await http.request(method, path, json=body or None, headers=headers)
+
+    alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
+    of_bob = (await did("GET", "/v1/whoami", bob)).json()["user"]
+    team = f"/v1/teams/{(id := (await did('POST', '/v1/teams', alice, name='Ops')).json()['id'])}"
+    entry = (await did("POST", "/v1/entries", bob, content="zqshared")).json()["id"]
+
+    async def shares_and_leaves() -> None:
+        assert (await did("POST", f"{team}/invites", alice, user=of_bob)).status_code == 201
+        assert (await did("POST", f"{team}/accept", bob)).status_code == 204
+        assert (await did("PUT", f"/v1/entries/{entry}/team", bob, team=id)).is_success
+        assert (await did("POST", f"{team}/leave", bob)).status_code == 204
+
+    await shares_and_leaves()
+    once = alice | {"Idempotency-Key": "one"}
+    assert (await did("DELETE", f"{team}/entries/{entry}", once)).status_code == 200
+    await shares_and_leaves()
+    assert (await did("DELETE", f"{team}/entries/{entry}", once)).status_code == 409
+    assert (await did("GET", f"/v1/entries/{entry}", alice)).status_code == 200, "it is shared again"
+
+
 # README: an edit on the platform reaches every layer. An edit of a message that an import was storing found none, and
 # the old text stayed.
 async def test_an_edit_finds_the_message_that_is_being_stored(

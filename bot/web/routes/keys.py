@@ -170,11 +170,10 @@ async def make_key(call: Calling, sent: NewKeyRequest) -> Response:
     return json_answer(values, 201)
 
 
-@router.delete("/keys/{id}", summary="Revoke a key", status_code=204, responses=documented(401, 403, 404))
+@router.delete("/keys/{id}", summary="Revoke a key", status_code=204, responses=documented(400, 401, 403, 404))
 async def revoke_key(call: Calling, id: uuid.UUID) -> None:
     """It opens nothing from the next request on, also where it is the one that asks. It needs the permission manage."""
-    async with call.writing() as (tx, access):
-        await own_credentials.revoke_own_key(tx, call.principal, access, id, call.now)
+    await call.act(lambda tx, access: own_credentials.revoke_own_key(tx, call.principal, access, id, call.now))
 
 
 @router.get("/sessions", summary="List web sessions", response_model=WebSessionList, responses=documented(401, 403))
@@ -199,8 +198,7 @@ async def list_web_sessions(call: Calling) -> WebSessionList:
 @router.delete("/sessions/{id}", summary="End a web session", status_code=204, responses=documented(401, 403, 404))
 async def end_web_session(call: Calling, id: uuid.UUID) -> None:
     """That browser is signed out from its next request on. It needs the permission manage."""
-    async with call.writing() as (tx, access):
-        await own_credentials.end_own_session(tx, call.principal, access, id, call.now)
+    await call.act(lambda tx, access: own_credentials.end_own_session(tx, call.principal, access, id, call.now))
 
 
 @router.get("/logins", summary="List logins", response_model=LoginList, responses=documented(401, 403))

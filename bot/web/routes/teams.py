@@ -28,12 +28,13 @@ from bot.web.shapes.teams import (
     team_values,
 )
 from composer.entries import teams
-from composer.errors import NotFound
+from composer.errors import Conflict, NotFound
 from composer.model import TeamRole
 from composer.repositories.database import Transaction
 from composer.visibility import UNKNOWN_TEAM, EntryAccess
 
 router = Router(tags=["teams"])
+ENDED_BEFORE: Final = "An earlier request with this Idempotency-Key ended that."
 _DONE: Final = documented(400, 401, 403, 404, 409, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {"description": "The id of what was made", "model": CreatedId, "headers": ONCE},
@@ -135,9 +136,14 @@ async def leave_team(call: Calling, id: uuid.UUID) -> None:
 )
 async def unshare_entry_of_former_member(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
     """For the team's admins. The entry stays its owner's."""
-    async with call.writing() as (tx, access):
-        found = await teams.unshare_of_former(tx, access, id, entry, call.now)
-        return await answer(tx, access, found)
+
+    async def end(tx: Transaction, access: EntryAccess) -> Response:
+        return await answer(tx, access, await teams.unshare_of_former(tx, access, id, entry, call.now))
+
+    async def ended(tx: Transaction, access: EntryAccess) -> Response:
+        raise Conflict(ENDED_BEFORE)  # the admin may not read it any more
+
+    return (await call.change(end, ended))[0]
 
 
 @router.post(
