@@ -80,7 +80,7 @@ class ReceivedConversation:
 @dataclass(frozen=True, slots=True)
 class RoomIds:
     """A room that has got other ids on its platform since it was stored by its `name`: `later_ids`, the present one
-    last. Under `stored_ids` of them something is stored itself."""
+    last, which may be its name again. Under `stored_ids` of them something else is stored."""
 
     name: str
     later_ids: tuple[str, ...]

@@ -308,15 +308,15 @@ ORDER BY c.seen_at DESC, c.id
 SELECT c.name, c.later_ids,
        ARRAY(SELECT o.name FROM conversations AS o
              WHERE o.tenant_id = :tenant_id AND o.platform = c.platform AND o.workspace = c.workspace AND o.kind = 'room'
-                   AND o.name = ANY (c.later_ids)) AS stored_ids
+                   AND o.name = ANY (c.later_ids) AND o.id <> c.id) AS stored_ids
 FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.kind = 'room' AND c.later_ids <> '{}'
 ORDER BY c.name
 
 -- name: room_add_id
--- Note that a room has another id on its platform from now on.
+-- Note that a room has another id on its platform from now on: perhaps its first one again.
 UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :external_id), :external_id)
-WHERE tenant_id = :tenant_id AND id = :room_id AND name <> :external_id
+WHERE tenant_id = :tenant_id AND id = :room_id AND (name <> :external_id OR later_ids <> '{}')
 
 -- name: rooms_joined
 -- List the rooms that any of these users is a recorded member of now, each as it is now.

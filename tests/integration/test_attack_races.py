@@ -14,6 +14,7 @@ from composer.entries import entries
 from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.changes import change_message
+from composer.ingest.rooms import add_room_id, rooms_with_later_ids
 from composer.repositories.messages import Messages
 from composer.repositories.people import People
 from composer.settings import Settings
@@ -130,6 +131,17 @@ async def test_what_ends_a_share_and_is_sent_again_late_ends_nothing_more(
     await shares_and_leaves()
     assert (await did("DELETE", f"{team}/entries/{entry}", once)).status_code == 409
     assert (await did("GET", f"/v1/entries/{entry}", alice)).status_code == 200, "it is shared again"
+
+
+# docs/decisions/0045: calls go to the present id of a channel. Of one that got its first id back they went to the
+# other one.
+async def test_a_channel_that_gets_its_first_id_back_is_called_by_it(harness: AppHarness) -> None:
+    at = harness.workspace()
+    await harness.say("alice", "hello", room="c1")
+    for id in ("c2", "c1"):
+        await add_room_id(harness.app.database, at, "c1", id)
+    [ids] = await rooms_with_later_ids(harness.app.database, at)
+    assert (ids.name, ids.later_ids, ids.stored_ids) == ("c1", ("c2", "c1"), ())
 
 
 # README: an edit on the platform reaches every layer. An edit of a message that an import was storing found none, and
