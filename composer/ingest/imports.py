@@ -120,15 +120,17 @@ async def undo_import(
             async with database.transaction(tenant) as tx:
                 await tx.summaries.lock()  # before a conversation is locked
                 found = await tx.imports.messages(run.id, BATCH_SIZE)
-                # What its platform is delivering just now is either marked as delivered by then, or stored afterwards.
-                await tx.conversations.lock(sorted(set(found.values())))
+                more = len(found) == BATCH_SIZE
+                # What its platform is delivering just now is either marked as delivered by then, or stored afterwards;
+                # and what is being said where nothing is left is seen before that is deleted.
+                emptied = [] if more else await tx.imports.conversations(run.id)
+                await tx.conversations.lock(sorted({*found.values(), *emptied}))
                 left = await tx.imports.messages(run.id, BATCH_SIZE)
                 messages = [id for id in found if id in left]
                 people = await authors_of(tx, messages)
                 receipt = await forget(tx, messages, [], now, again=True) if messages else Receipt()
                 receipt = await withdraw_exports(tx, people, receipt)
                 erased += messages
-                more = len(found) == BATCH_SIZE
                 done.messages += len(messages)
                 done.answers += receipt.counts.get("reply", 0)
                 if not more:

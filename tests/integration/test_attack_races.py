@@ -1,6 +1,7 @@
 """Attacks on what was repaired lately, again: two acts at the same time, and the same act once more."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +15,10 @@ from composer.entries import entries
 from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.changes import change_message
+from composer.ingest.imports import find_import, undo_import
 from composer.ingest.rooms import add_room_id, rooms_with_later_ids
+from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Messages
 from composer.repositories.people import People
 from composer.settings import Settings
@@ -22,7 +26,7 @@ from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_SECONDS, until
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
@@ -169,3 +173,36 @@ async def test_an_edit_finds_the_message_that_is_being_stored(
     await editing[0]
     assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqnew'")
     assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqold'") == []
+
+
+# DESIGN: what was acknowledged is not lost. Undoing an import deletes the rooms that it made and that nothing uses. A
+# message that came into one of them just then, of which the last batch had none, was deleted with it.
+async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, place, run = harness.workspace(), place_of("general", None, None), ImportRun(uuid.uuid4(), "export.zip")
+    monkeypatch.setattr("composer.ingest.imports.BATCH_SIZE", 1)
+    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="m1")
+    await harness.app.receive(at, [old], answer=False, run=run)
+    database, append, appended = harness.app.database, Messages.append, asyncio.Event()
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async def append_and_wait(messages: Messages, *args: Any, **named: Any) -> None:
+        await append(messages, *args, **named)
+        appended.set()
+        await until(waits)
+
+    undoing = undo_import(
+        database, await find_import(database, run.id.hex), lambda: b"k" * RECEIPT_KEY_BYTES, harness.clock.now()
+    )
+    await anext(undoing)  # the messages; the rooms are deleted by the next step
+    monkeypatch.setattr(Messages, "append", append_and_wait)
+    new = incoming(at, place, "alice", "zqnew", harness.clock.tick(), id="m2")
+    receiving = asyncio.create_task(harness.app.receive(at, [new], answer=False))
+    await asyncio.wait_for(appended.wait(), TIMEOUT_SECONDS)
+    async for _ in undoing:
+        pass
+    await receiving
+    assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zqnew"]
