@@ -78,15 +78,21 @@ async def erase_entry(
     Raises NotFound for an entry that may not be read, Refused for another person's, and for a tool that did not write
     it or where it is shared by now; Unavailable.
     """
+    await _find_to_erase(tx, access, id, now)
+    await tx.summaries.lock()  # what is being shared or approved is so by then, or waits, and finds it gone
+    item = await _find_to_erase(tx, access, id, now)
+    return await erase(tx, home, [], [item], now, None, key=key, exports_of=access.users)
+
+
+async def _find_to_erase(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> ItemRef:
     owners = access.users if access.is_person else ()
     entry = await tx.entries.get(readable_entries(access), id, now, owners)
     if entry is not None:
         require_forgettable(access, entry, entry.origin)
-        return await erase(tx, home, [], [("memory", id)], now, None, key=key, exports_of=access.users)
-    waiting = [item.id for item in await listing.pending(tx, access)] if access.is_person else []
-    if id not in waiting:
+        return "memory", id
+    if not access.is_person or id not in [item.id for item in await listing.pending(tx, access)]:
         raise NotFound(UNKNOWN_ENTRY)
-    return await erase(tx, home, [], [(PENDING_KIND, id)], now, None, key=key, exports_of=access.users)
+    return PENDING_KIND, id
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from composer.repositories.people import People
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
+from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -206,3 +207,24 @@ async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
         pass
     await receiving
     assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zqnew"]
+
+
+# docs/api.md: a tool forgets what it wrote while it is shared with nobody. It was looked at before its person, who was
+# sharing it, was waited for, and was erased for all of the team.
+async def test_a_tool_forgets_nothing_that_is_being_shared(
+    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings
+) -> None:
+    hub = Hub(harness)
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    alice, tool = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "alice", "cursor"))
+    team = (await http.post("/v1/teams", json={"name": "Ops"}, headers=alice)).json()["id"]
+    entry = (await hub.write("alice", "zqshared", "cursor")).entry.id
+    async with hub.request("alice") as (tx, access):
+        await entries.share(tx, access, entry, uuid.UUID(team), harness.clock.now())
+        forgetting = asyncio.create_task(http.post(f"/v1/agent/entries/{entry}/forget", headers=tool))
+        await until(waits)
+    assert (await forgetting).status_code in (403, 404)
+    assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqshared"]
