@@ -73,6 +73,9 @@ async def erase_room(
         if await tx.conversations.get(id) is None:
             return None
         await tx.summaries.lock()  # what is being stored is either stored before, and found, or waits
+        await tx.conversations.lock(
+            sorted(await tx.conversations.with_threads(id))
+        )  # a message that is being stored too
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)

@@ -16,7 +16,7 @@ from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.changes import change_message
 from composer.ingest.imports import find_import, undo_import
-from composer.ingest.rooms import add_room_id, rooms_with_later_ids
+from composer.ingest.rooms import add_room_id, erase_room, rooms_with_later_ids
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Messages
@@ -228,3 +228,30 @@ async def test_a_tool_forgets_nothing_that_is_being_shared(
         await until(waits)
     assert (await forgetting).status_code in (403, 404)
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqshared"]
+
+
+# README: what is deleted on the platform is forgotten. A message that was being stored when its room was deleted was
+# not seen, and stayed.
+@pytest.mark.parametrize("thread", [None, "t1"])
+async def test_a_message_that_is_being_stored_goes_with_its_room(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, thread: str | None
+) -> None:
+    at, append, appended = harness.workspace(), Messages.append, asyncio.Event()
+    await harness.say("alice", "zqold", room="general")
+    await harness.say("alice", "zqold", room="general", thread="t1")
+
+    async def waits() -> bool:
+        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+    async def append_and_wait(messages: Messages, *args: Any, **named: Any) -> None:
+        await append(messages, *args, **named)
+        appended.set()
+        await until(waits)
+
+    monkeypatch.setattr(Messages, "append", append_and_wait)
+    new = incoming(at, place_of("general", None, None, thread), "alice", "zqnew", harness.clock.tick(), id="m2")
+    receiving = asyncio.create_task(harness.app.receive(at, [new], answer=False))
+    await asyncio.wait_for(appended.wait(), TIMEOUT_SECONDS)
+    await erase_room(harness.app.database, at, "general", None, harness.clock.now())
+    await receiving
+    assert await rows(settings, "SELECT text FROM messages") == []
