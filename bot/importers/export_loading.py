@@ -5,22 +5,22 @@ private is stored where it was said, or not at all.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from bot.importers.export import OPENED, UNWANTED, PlatformExport, short_list
+from bot.importers.export import OPENED, UNWANTED, ExportedMessage, PlatformExport, Room, short_list
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import begin_import, end_import
-from composer.ingest.rooms import record_membership, set_room_private
+from composer.ingest.rooms import record_membership, rooms_with_later_ids, set_room_private
 from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import RoomState
 from composer.repositories.imports import ImportRun
-from composer.workspace import Workspace, room_id
+from composer.workspace import Workspace, message_id, room_id
 
 BATCH_SIZE: Final = 1_000  # messages in one transaction
 MAX_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock
@@ -36,6 +36,13 @@ class Survey:
     authors: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by workspace and room
     latest_at: datetime | None = None
     latest_position: str = ""
+
+    def with_rooms(self, names: Mapping[str, str]) -> "Survey":
+        """The same with other names of some rooms."""
+        authors: dict[tuple[str, str], set[str]] = {}
+        for (workspace, room), people in self.authors.items():
+            authors.setdefault((workspace, names.get(room, room)), set()).update(people)
+        return replace(self, authors=authors)
 
 
 @dataclass(slots=True)
@@ -134,7 +141,12 @@ async def load_export(
         )
     done = ImportResult()
     workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
-    loading = {name: _WorkspaceLoad(app, export, workspace, done, run) for name, workspace in workspaces.items()}
+    renamed = [room for each in workspaces.values() for room in await rooms_with_later_ids(app.database, each)]
+    if renamed:
+        names = {id: room.name for room in renamed for id in room.later_ids}
+        export, found = _NamedAsStored(export, names), found.with_rooms(names)
+    split = {room.name: room.stored_ids for room in renamed}
+    loading = {name: _WorkspaceLoad(app, export, each, done, run, split) for name, each in workspaces.items()}
     for each in loading.values():
         await each.check_known_rooms(found)
     for each in loading.values():
@@ -158,17 +170,47 @@ async def load_export(
     return done
 
 
+class _NamedAsStored:
+    """An export (a PlatformExport) with the names under which its rooms are stored: what was erased there is not stored
+    again under another id."""
+
+    def __init__(self, export: PlatformExport, names: Mapping[str, str]) -> None:
+        self._export = export
+        self._names = names
+        self.platform = export.platform
+        self.people = export.people
+        self.rooms: Mapping[str, Room] = {names.get(id, id): room for id, room in export.rooms.items()}
+
+    def messages(self) -> Iterator[ExportedMessage]:
+        """All messages."""
+        for entry in self._export.messages():
+            name = None if entry.incoming is None else self._names.get(entry.incoming.place.name)
+            if entry.incoming is None or name is None:
+                yield entry
+            else:
+                place = replace(entry.incoming.place, name=name)
+                yield replace(entry, incoming=replace(entry.incoming, place=place))
+
+
 class _WorkspaceLoad:
     """The part of an export that goes into one workspace."""
 
     def __init__(
-        self, app: App, export: PlatformExport, workspace: Workspace, done: ImportResult, run: ImportRun | None
+        self,
+        app: App,
+        export: PlatformExport,
+        workspace: Workspace,
+        done: ImportResult,
+        run: ImportRun | None,
+        split: Mapping[str, Sequence[str]],
     ) -> None:
+        """`split`: the later ids of rooms, by their names, under which something is stored itself."""
         self._app = app
         self._export = export
         self._workspace = workspace
         self._done = done
         self._run = run
+        self._split = split
         self._private: dict[str, bool] = {}
         self._states: dict[str, RoomState] = {}
 
@@ -233,6 +275,8 @@ class _WorkspaceLoad:
         messages = [admitted for message in batch if (admitted := self._with_privacy(message)) is not None]
         self._done.skipped[OPENED] += len(batch) - len(messages)
         self._done.skipped += Counter()  # drop zero counts
+        read, messages = len(messages), await self._not_elsewhere(messages)
+        self._done.known += read - len(messages)
         if not messages:
             return
         received = await self._app.receive(self._workspace, messages, answer=False, run=self._run)
@@ -247,6 +291,18 @@ class _WorkspaceLoad:
                 self._done.rooms.add((message.workspace, place.name))
             if place.thread is not None:
                 self._done.threads.add((place.name, place.thread))
+
+    async def _not_elsewhere(self, messages: Sequence[Incoming]) -> list[Incoming]:
+        """The messages without those that are stored, or were erased, under a later id of their room itself."""
+        ids = [
+            [message_id(room_id(self._workspace, other), each.id) for other in self._split.get(each.place.name, ())]
+            for each in messages
+        ]
+        if not any(ids):
+            return list(messages)
+        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            known = set(await tx.messages.find_known_ids([id for each in ids for id in each]))
+        return [message for message, each in zip(messages, ids, strict=True) if known.isdisjoint(each)]
 
     def _with_privacy(self, message: Incoming) -> Incoming | None:
         """The message with the privacy of its room; None if it was written in private and everyone could read it now.

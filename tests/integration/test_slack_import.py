@@ -14,7 +14,8 @@ from bot.importers.export_loading import load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
-from composer.ingest.rooms import set_room_private
+from composer.ingest.changes import change_message
+from composer.ingest.rooms import add_room_id, set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place, RecordingPolicy, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
@@ -378,3 +379,28 @@ async def test_an_interrupted_import_gives_nobody_access(harness: AppHarness, tm
     assert progress
     assert await texts(harness, LEADS, CAROL)
     assert await texts(harness, LEADS, BOB) is None
+
+
+# DESIGN 8: what was erased is never stored again. A channel that has another id since is stored by its first one: an
+# export that has the other one brought back what was erased there, in a room of its own.
+@pytest.mark.parametrize("split", [False, True])
+async def test_an_export_brings_back_nothing_under_a_later_id_of_a_channel(
+    harness: AppHarness, tmp_path: Path, *, split: bool
+) -> None:
+    workspace, agents = here(harness), harness.app.directory.agents(here(harness).tenant_id)
+
+    async def say_and_erase(room: str, user: str, ts: str) -> None:
+        place = Place(ConversationKind.ROOM, room, private=True)
+        said = Incoming("slack", TEAM, place, user, user, ts, "zq", datetime(2026, 5, 4, 9, tzinfo=UTC))
+        await harness.app.receive(workspace, [said], answer=False)
+        await change_message(harness.app.database, workspace, agents, place, user, ts, None, [], harness.clock.now())
+
+    await say_and_erase("GFIRST", ALICE, "1777885200.000100")
+    if split:  # before Slack told whose id it is
+        await say_and_erase(LEADS, BOB, "1777885400.000100")
+    await add_room_id(harness.app.database, workspace, "GFIRST", LEADS)
+    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    assert not await texts(harness, LEADS, ALICE)
+    assert await texts(harness, "GFIRST", ALICE) == ([] if split else ["I am leaving this channel"])
+    assert await texts(harness, "GFIRST", BOB) is None
+    assert done.known == (2 if split else 1)
