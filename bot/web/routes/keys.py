@@ -119,6 +119,7 @@ class LoginList(BaseModel):
     items: list[Login]
 
 
+_ENDED: Final = documented(400, 401, 403, 404, 422)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {"description": "The key; its text is shown this once", "model": CreatedKey},
     **documented(400, 401, 403, 409, 422),
@@ -170,7 +171,7 @@ async def make_key(call: Calling, sent: NewKeyRequest) -> Response:
     return json_answer(values, 201)
 
 
-@router.delete("/keys/{id}", summary="Revoke a key", status_code=204, responses=documented(400, 401, 403, 404))
+@router.delete("/keys/{id}", summary="Revoke a key", status_code=204, responses=_ENDED)
 async def revoke_key(call: Calling, id: uuid.UUID) -> None:
     """It opens nothing from the next request on, also where it is the one that asks. It needs the permission manage."""
     await call.act(lambda tx, access: own_credentials.revoke_own_key(tx, call.principal, access, id, call.now))
@@ -195,7 +196,7 @@ async def list_web_sessions(call: Calling) -> WebSessionList:
     return WebSessionList(items=items)
 
 
-@router.delete("/sessions/{id}", summary="End a web session", status_code=204, responses=documented(401, 403, 404))
+@router.delete("/sessions/{id}", summary="End a web session", status_code=204, responses=_ENDED)
 async def end_web_session(call: Calling, id: uuid.UUID) -> None:
     """That browser is signed out from its next request on. It needs the permission manage."""
     await call.act(lambda tx, access: own_credentials.end_own_session(tx, call.principal, access, id, call.now))
@@ -220,7 +221,7 @@ async def list_logins(call: Calling) -> LoginList:
     )
 
 
-@router.delete("/logins/{id}", summary="Disconnect a login", status_code=204, responses=documented(401, 403, 404))
+@router.delete("/logins/{id}", summary="Disconnect a login", status_code=204, responses=_ENDED)
 async def disconnect_login(call: Calling, id: uuid.UUID) -> None:
     """That account signs the person in no more; browsers that it signed in stay so. It needs the permission manage."""
     await call.act(lambda tx, access: openid.disconnect_own(tx, call.principal, access, id))
