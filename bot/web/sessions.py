@@ -193,7 +193,8 @@ class ApiSessions:
                 with suppress(Unavailable):
                     shows = await self._app.drafter.may_show(tenant, question.turn)
                     may_show = may_show and shows is not False
-                    if shows is None and event is not None and event.kind is EventKind.CHUNK:
+                    is_chunk = event is not None and event.kind is EventKind.CHUNK
+                    if shows is None and is_chunk and not question.ephemeral:
                         end = await self._end(question, event, sentence)
                         if end is not None:  # whoever reads slowly has the whole as it is now
                             yield end

@@ -11,6 +11,7 @@ import pytest
 from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from bot.web.sessions import EventKind
 from composer.entries import entries
 from composer.entries.draft import EntryChange
 from composer.gateway.memory import GatewayMemory
@@ -21,9 +22,11 @@ from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Messages
 from composer.repositories.people import People
-from composer.settings import Settings
+from composer.settings import AgentSettings, Settings
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
+from tests.support.api_sessions import serve_sessions, valid
+from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
@@ -255,3 +258,19 @@ async def test_a_message_that_is_being_stored_goes_with_its_room(
     await erase_room(harness.app.database, at, "general", None, harness.clock.now())
     await receiving
     assert await rows(settings, "SELECT text FROM messages") == []
+
+
+# DESIGN 5: a message is answered once, and when something fails the person is told so. Nothing of somebody who has
+# opted out is kept once it is answered: who read that answer slowly was told that their question had been erased.
+async def test_who_has_opted_out_and_reads_slowly_gets_the_answer(settings: Settings, model: Model) -> None:
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
+    async with open_harness(plain, model=model) as harness:
+        await harness.say("alice", "hello", room="general")
+        await harness.command("alice", "/nexus opt-out", dm="nexus")
+        sessions = serve_sessions(harness, look_seconds=0.0)
+        model.says = ["The harbour opens at nine."]
+        asked = await sessions.ask(await sessions.bearer("alice"), "when does the harbour open?")
+        await harness.app.turns.settle()
+        await harness.app.indexer.catch_up(harness.workspace().tenant_id)  # it is answered, and not kept
+        heard = [event async for event in sessions.served.follow(asked, valid)]
+    assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, "The harbour opens at nine.")
