@@ -73,6 +73,12 @@ class _Listener:
     turn: uuid.UUID
     events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
 
+    def drop_chunks(self) -> None:
+        """Drop the chunks that were not taken yet."""
+        for event in [self.events.get_nowait() for _ in range(self.events.qsize())]:
+            if event.kind is not EventKind.CHUNK:
+                self.events.put_nowait(event)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredQuestion:
@@ -100,7 +106,10 @@ class SessionDelivery:
         return listener
 
     def on_start(self, turn: Turn) -> None:
-        """Do nothing: a turn begins for who waits with its id."""
+        """Drop what is left of an answer that could not be stored: another one is written in its place, perhaps since
+        something was forgotten."""
+        for listener in self._listeners_of(turn):
+            listener.drop_chunks()
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Pass on a chunk."""
@@ -119,9 +128,11 @@ class SessionDelivery:
         self._notify(turn, Event(EventKind.FAILED, ERASED))
 
     def _notify(self, turn: Turn, event: Event) -> None:
-        for listener in list(self._listeners):
-            if listener.turn == turn.id:
-                listener.events.put_nowait(event)
+        for listener in self._listeners_of(turn):
+            listener.events.put_nowait(event)
+
+    def _listeners_of(self, turn: Turn) -> list[_Listener]:
+        return [each for each in self._listeners if each.turn == turn.id]
 
 
 class ApiSessions:
@@ -195,10 +206,7 @@ class ApiSessions:
                     may_show = may_show and shows is not False
                     is_chunk = event is not None and event.kind is EventKind.CHUNK
                     if shows is None and is_chunk and not question.ephemeral:
-                        end = await self._end(question, event, sentence)
-                        if end is not None:  # whoever reads slowly has the whole as it is now
-                            yield end
-                            return
+                        event = None  # whoever reads slowly has the whole as it is now, once it is stored
             if event is not None and event.kind is EventKind.CHUNK and not may_show:
                 yield Event(EventKind.WAIT)
                 continue

@@ -14,6 +14,7 @@ from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer.entries import entries
 from composer.entries.draft import EntryChange
+from composer.errors import Unavailable
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.changes import change_message
 from composer.ingest.imports import find_import, undo_import
@@ -23,6 +24,7 @@ from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Messages
 from composer.repositories.people import People
 from composer.settings import AgentSettings, Settings
+from composer.turn.answers import AnswerStore
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.api_sessions import serve_sessions, valid
@@ -274,3 +276,38 @@ async def test_who_has_opted_out_and_reads_slowly_gets_the_answer(settings: Sett
         await harness.app.indexer.catch_up(harness.workspace().tenant_id)  # it is answered, and not kept
         heard = [event async for event in sessions.served.follow(asked, valid)]
     assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, "The harbour opens at nine.")
+
+
+# DESIGN 8: forgetting reaches every layer. An answer is written anew where the first one could not be stored. Whoever
+# read slowly was given the pieces of the first one while the second was written, without what was forgotten between.
+async def test_who_reads_slowly_is_given_no_piece_of_an_answer_that_was_thrown_away(
+    settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
+    async with open_harness(plain, model=model) as harness:
+        await harness.say("alice", "hello", room="general")
+        sessions = serve_sessions(harness, look_seconds=0.0)
+        alice = await sessions.bearer("alice")
+        await sessions.answer(alice, "the vault is behind zqorchid")
+        store = AnswerStore.store
+
+        async def stored(*_: Any) -> None:
+            monkeypatch.setattr(AnswerStore, "store", store)
+            await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
+            model.gate = asyncio.Event()
+            raise Unavailable("The database is away.")
+
+        async def written_anew() -> bool:
+            return len(model.shown) == before + 2
+
+        monkeypatch.setattr(AnswerStore, "store", stored)
+        model.says, before = ["zqorchid is before it.", "I do not know that."], len(model.shown)
+        asked = await sessions.ask(alice, "where is the vault?")
+        await until(written_anew)
+        heard = []
+        async for event in sessions.served.follow(asked, valid):
+            heard.append(event)
+            if len(heard) > 1 and model.gate is not None:
+                model.gate.set()
+    assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, "I do not know that.")
+    assert not any("zqorchid" in event.text for event in heard)
