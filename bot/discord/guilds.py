@@ -11,12 +11,18 @@ import structlog
 from bot.discord.outbox import translate_discord_errors
 from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, trust_of
 from composer.app import App
+from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Trust
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
 DMS: Final = 0  # the guild id that DMs are filed under
+SHARDS_SECONDS: Final = 120.0  # at most, for the shards that are still to connect
+STILL_CONNECTING: Final = (
+    "I am still connecting to Discord, and don't know yet which server your direct messages with me belong to. "
+    "Try again in a few minutes."
+)
 LOOKUP_SECONDS: Final = 5.0  # at most, for what somebody is to a server
 
 
@@ -53,12 +59,12 @@ class Guilds:
     async def workspace(self, guild: int, user: str) -> Workspace:
         """The workspace of a guild; for a DM, that of the first guild that the user is in.
 
-        Raises Unavailable when it is not cached and Discord does not answer.
+        Raises Unavailable when it is not cached and Discord does not answer, or a shard does not connect.
         """
         if guild != DMS:
             return self._app.directory.workspace(PLATFORM, str(guild))
         if user not in self._dm_workspaces:
-            await self._all_known.wait()
+            await self._until_all_known()
             name = DM_WORKSPACE
             for each in self.ordered():
                 if await _is_member(each, int(user)):
@@ -66,6 +72,13 @@ class Guilds:
                     break
             self._dm_workspaces[user] = self._app.directory.workspace(PLATFORM, name)
         return self._dm_workspaces[user]
+
+    async def _until_all_known(self) -> None:
+        try:
+            async with asyncio.timeout(SHARDS_SECONDS):
+                await self._all_known.wait()
+        except TimeoutError as error:
+            raise Unavailable(STILL_CONNECTING) from error
 
     async def with_trust(self, incoming: Incoming) -> Incoming:
         """What somebody wrote in a DM, with what they are now to the server that the DM belongs to: Discord says

@@ -211,7 +211,9 @@ async def answer(app: App, senders: Senders, confirmations: Confirmations, inter
     """Run the command of an interaction, once, and show its answer to the caller alone."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
-        workspace = await senders.workspace()
+        workspace = await _workspace(senders, interaction)
+        if workspace is None:
+            return
         incoming = await _begin(app, workspace, senders, interaction)
         if isinstance(incoming, str):
             await _show(interaction.followup, CommandAnswer(incoming))
@@ -227,7 +229,9 @@ async def press(app: App, senders: Senders, confirmations: Confirmations, intera
     """Run the command that somebody confirms by a button, as them, and show its answer to them alone."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
-        workspace = await senders.workspace()
+        workspace = await _workspace(senders, interaction)
+        if workspace is None:
+            return
         pressed = await _located(app, workspace, senders, interaction, "")
         if isinstance(pressed, str):
             await _show(interaction.followup, CommandAnswer(pressed))
@@ -242,6 +246,16 @@ async def press(app: App, senders: Senders, confirmations: Confirmations, intera
         await mark_answered(app, workspace, ran)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
+
+
+async def _workspace(senders: Senders, interaction: discord.Interaction) -> Workspace | None:
+    """The workspace of a command's sender. None if that can't be known at the moment, which they are told."""
+    try:
+        return await senders.workspace()
+    except NexusError as error:
+        logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
+        await _show(interaction.followup, CommandAnswer(str(error)))
+        return None
 
 
 async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:

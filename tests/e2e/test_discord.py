@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from bot.commands.confirmations import USED
 from bot.console import schedule
 from bot.discord.doctor import BAD_TOKEN, inspect
+from bot.discord.guilds import STILL_CONNECTING
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, on_discord, up
@@ -580,6 +581,32 @@ async def test_a_dm_waits_for_the_shards_that_are_still_to_connect(
         again = await server.invoke("nexus rooms", server.dm(bob), bob)
         await until(lambda: again.messages and again.messages[-1].content)
         assert "off" not in again.messages[-1].content.split(".")[0]
+
+
+async def test_a_command_in_a_dm_is_refused_while_a_shard_does_not_connect(
+    settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It was shown as being thought of, for ever.
+    server.gateway.shards, gate = 2, asyncio.Event()
+    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
+    bob = await server.add_member(guilds[1], "Bob")
+
+    async def one_alone(client: discord.Client, shard: int, *, initial: bool) -> None:
+        if not initial:
+            await gate.wait()
+
+    monkeypatch.setattr(discord.Client, "before_identify_hook", one_alone)
+    monkeypatch.setattr("bot.discord.guilds.SHARDS_SECONDS", 0.01)
+    async with on_discord(settings, server, guilds[1], wait=False) as here:
+        await server.wait_for("identify")
+        await until(lambda: here.adapter._was_ready)  # the first shard is connected
+        asked = await server.post(server.dm(bob), bob, "hello")
+        refused = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
+        await until(lambda: [message.content for message in refused.messages] == [STILL_CONNECTING])
+        gate.set()
+        await here.answer(asked)
+        command = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
+        await until(lambda: command.messages and command.messages[-1].content.startswith("From now on"))
 
 
 async def test_doctor_reports_problems_of_the_token_and_the_intents(settings: Settings, server: DiscordServer) -> None:
