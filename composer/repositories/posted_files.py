@@ -71,6 +71,10 @@ class PostedFiles:
             refused_since=refused_since,
         )
 
+    async def retry_refused(self, served: str) -> None:
+        """Try to delete again now what a platform, or one workspace of it, refuses to delete."""
+        await self._sql.execute("posted_files_retry", served=served)
+
     async def refused(self) -> list[RefusedRetractions]:
         """The files that their platform refuses to delete, by workspace."""
         return [refused_from_row(row) for row in await self._sql.fetch("posted_files_refused")]

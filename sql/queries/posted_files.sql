@@ -31,6 +31,11 @@ ORDER BY sharing, external_id LIMIT :limit
 UPDATE posted_files SET retry_at = :retry_at, refused_since = :refused_since
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
 
+-- name: posted_files_retry
+-- Make the files due now that a platform, or one workspace of it, refuses to delete.
+UPDATE posted_files SET retry_at = '-infinity'
+WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL AND :served IN (platform, platform || ':' || workspace)
+
 -- name: posted_files_refused
 -- Count the files that their platform refuses to delete, by workspace, with the first time that it did.
 SELECT platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM posted_files

@@ -8,11 +8,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from bot.console.doctor import run_doctor
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.files import SlackFiles
 from composer.settings import Settings
 from tests.support.harness import open_harness
 from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -89,6 +91,31 @@ async def test_a_file_whose_person_forgets_before_it_is_shared_is_deleted_once_i
         await office.slack.wait_for(lambda: "has changed meanwhile" in shown(office, exported))
     assert not office.slack.world.files
     assert await rows(office.settings, "SELECT external_id FROM posted_files") == []
+
+
+async def test_a_file_that_slack_does_not_let_delete_is_named_by_the_doctor_until_it_is_gone(office: Office) -> None:
+    async def unretracted() -> list[str]:
+        return [check.detail for check in await run_doctor(office.settings) if check.name == "retractions"]
+
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "the launch code is heron")
+        await running.settle()
+        exported = await office.slack.command(office.general, office.alice, "export")
+        await office.slack.wait_for(lambda: bool(office.slack.world.files) and bool(shown(office, exported)))
+        office.slack.fail("files.delete", "error", times=99, error="cant_delete_file")
+        await office.slack.command(office.general, office.alice, "forget everything --yes")
+        refused = "SELECT 1 FROM posted_files WHERE refused_since IS NOT NULL"
+        await until(lambda: rows(office.settings, refused))
+        [said] = await unretracted()
+        assert f"1 file in slack:{office.team.id}" in said
+        office.slack.routes.faults["files.delete"].clear()
+    async with office.socket():
+        await until(lambda: none_left(office))
+    assert await unretracted() == []
+
+
+async def none_left(office: Office) -> bool:
+    return not office.slack.world.files and not await rows(office.settings, "SELECT FROM posted_files")
 
 
 @pytest.mark.parametrize("command", ["export", "why --prompt"])
