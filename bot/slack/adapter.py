@@ -60,7 +60,6 @@ from bot.slack.reading import (
 from bot.slack.requests import retries, teams
 from bot.slack.signed_http import SlackHttp
 from bot.slack.text import command
-from bot.slack.titles import PaneTitles
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Incoming, Turn
@@ -137,7 +136,6 @@ class SlackAdapter:
         self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
         self._ids = ids
-        self._titles = PaneTitles(self.outbox.set_title, self._backoff)
         self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
@@ -193,7 +191,6 @@ class SlackAdapter:
         await self._tasks.cancel()
         await self._members.close()
         await self._privacy_notices.close()
-        await self._titles.close()
         await self._delivery.close()
         await self.commands.close()
         await self._slack.close()
@@ -368,7 +365,6 @@ class SlackAdapter:
                 await self._receive_message(event, retries)
             case SlackMessageChange():
                 await self.inbox.change_message(event, retries)
-                self._titles.on_change(event.channel, event.ts, event.text)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
                 self._members.check()
@@ -390,7 +386,7 @@ class SlackAdapter:
             case ChannelIdChanged():
                 await self._change_id(event)
             case HistoryChanged():
-                self.history.note_changed(event.channel)
+                await self.history.note_changed(event.channel, direct=event.direct)
                 self._missed.set()
             case ChannelFound():
                 self._members.again(event.channel)
@@ -400,7 +396,6 @@ class SlackAdapter:
                 self.directory.forget_person(event.user)
             case AssistantThreadStarted():
                 self.directory.note_dm(event.user, event.channel)
-                self._titles.begin(event.channel, event.thread)
             case StreamsStopped():
                 self.outbox.stop_streams(event.messages)
             case TokenRevoked():
@@ -419,8 +414,12 @@ class SlackAdapter:
 
     async def _change_id(self, event: ChannelIdChanged) -> None:
         """A channel has another id. Who is in it is read anew, and until Slack says otherwise, people of other
-        organisations read it."""
+        organisations read it. What is told again after the channel got yet another id changes nothing. Raises
+        Unavailable."""
+        await self._channels.refresh(0.0)
         name = self._ids.name(event.old)
+        if self._ids.present(name) not in (event.old, event.new):
+            return
         await self._members.doubt(name)
         await self.inbox.note_shared(RoomShared(name))
         await self._channels.change(name, event.new)
@@ -480,11 +479,8 @@ class SlackAdapter:
 
     # Questions
 
-    def _on_question(self, message: SlackMessage, is_question: bool) -> None:
-        """Prepare the answer to a message: note its thread, and set the title of a new conversation in the pane."""
+    def _on_question(self, message: SlackMessage) -> None:
         self.outbox.note_question(message.channel, message.ts, message.thread)
-        if is_question and message.thread is not None:
-            self._titles.on_question(message.channel, message.ts, message.thread, message.text)
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

@@ -1,6 +1,7 @@
 """Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -35,6 +36,16 @@ _NO_THREAD: Final = "thread_not_found"
 _KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A conversation to compare with what Slack has: in which channel Slack has it, and under which id it is stored
+    (one of the channel's later ids, if something came by that before Slack told whose it is)."""
+
+    channel: str
+    stored: str
+    seen: ReceivedConversation
+
+
 class SlackHistory:
     """What was missed in the channels that we are in, from the last message received in each."""
 
@@ -46,11 +57,17 @@ class SlackHistory:
         self._directory = directory
         self._inbox = inbox
         self._ids = channels
-        self._changed: set[str] = set()  # channels ("": all) of which any stored message may have changed
 
-    def note_changed(self, channel: str) -> None:
-        """Compare all that is stored of a channel ("": of every one) when the history is read next."""
-        self._changed.add(channel)
+    async def note_changed(self, channel: str, *, direct: bool) -> None:
+        """Compare all that is stored of a channel ("": of every one), or (`direct`) of all DMs, when the history is
+        read next, also by a later process. Raises Unavailable."""
+        workspace = await self._inbox.workspace()
+        await self._ids.refresh()
+        rooms = [] if direct or not channel else [channel, *self._ids.ids.split(channel)]
+        async with self._app.database.transaction(workspace.tenant_id) as tx:
+            await tx.conversations.note_history_changed(
+                PLATFORM, workspace.name, rooms, direct=direct, now=self._app.clock.now()
+            )
 
     async def catch_up(self) -> None:
         """Store what was missed, and queue turns for recent questions. Raises Unavailable."""
@@ -63,45 +80,55 @@ class SlackHistory:
         for thread in seen:
             if thread.kind is ConversationKind.THREAD:
                 threads.setdefault(thread.name, []).append(thread)
-        changed = frozenset(self._changed)
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
-        compared: list[tuple[str, Sequence[ReceivedConversation], bool]] = []
+        compared: list[_Compared] = []
         for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
                 self._directory.note_dm(user, id)
             known = dms.get(user) if channel.get("is_im") else rooms.get(id)
-            own_threads, whole = threads.get(id, []), bool(changed & {"", id})
+            others = [other for other in self._ids.ids.split(id) if other in rooms or other in threads]
+            own_threads = threads.get(id, [])
+            other_threads = [each for other in others for each in threads.get(other, [])]
             try:
-                await self._catch_up_channel(channel, known, own_threads)
+                await self._catch_up_channel(channel, known, own_threads, other_threads)
                 await self._open(channel, asked_at)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
                 continue
-            compared_threads = own_threads[: MAX_THREADS if whole else MAX_COMPARED_THREADS]
-            compared.append((id, [*([known] if known is not None else []), *compared_threads], whole))
+            compared += _compared(id, id, known, own_threads)
+            for other in others:
+                compared += _compared(id, other, rooms.get(other), threads.get(other, []))
         # After the messages of all channels: comparing takes long, and a question is answered for 15 minutes only.
-        left: list[tuple[str, ReceivedConversation, Sequence[str]]] = []
-        for id, conversations, whole in compared:
+        left: list[tuple[_Compared, Sequence[str]]] = []
+        for each in compared:
             try:
-                for each in conversations:
-                    left.append((id, each, await self._apply_changes(id, each, whole=whole)))
+                left.append((each, await self._apply_changes(each)))
             except SlackRefused as error:
-                logger.warning("slack.history_refused", channel=id, error=str(error))
-        for id, each, missing in left:
+                logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+        for each, missing in left:
             try:
-                await self._apply_changes_of(id, each, missing)
+                await self._apply_changes_of(each, missing)
+                await self._note_compared(each)
             except SlackRefused as error:
-                logger.warning("slack.history_refused", channel=id, error=str(error))
-        self._changed -= changed
+                logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+
+    async def _note_compared(self, compared: _Compared) -> None:
+        """Compare a conversation no more because of a change of its history, if that was known when it was compared."""
+        changed_at = compared.seen.changed_at
+        if changed_at is not None:
+            workspace = await self._inbox.workspace()
+            async with self._app.database.transaction(workspace.tenant_id) as tx:
+                await tx.conversations.clear_history_changed(compared.seen.id, changed_at)
 
     async def _close(self, channels: Iterable[dict[str, Any]]) -> None:
         """Make the rooms of private channels private before anything is read: one may have been public when we last
         heard of it, and what was said in public meanwhile opens it no more."""
         for channel in channels:
             if _kind(channel) == "group":
-                await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=True))
+                for id in (channel["id"], *self._ids.ids.split(channel["id"])):
+                    await self._inbox.apply(RoomPrivacyChanged(id, private=True))
 
     async def _open(self, channel: dict[str, Any], asked_at: datetime) -> None:
         """Make the room of a public channel public, after what was said there in private was stored."""
@@ -109,21 +136,27 @@ class SlackHistory:
             at = asked_at - MAX_CLOCK_DIFFERENCE
             await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
-    async def _apply_changes(self, channel: str, seen: ReceivedConversation, *, whole: bool = False) -> Sequence[str]:
+    async def _apply_changes(self, compared: _Compared) -> Sequence[str]:
         """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
-        deletion of a file, of which nothing says when it was: of the last day, or (`whole`) of 30 days. Returns those
-        that are missing in its history and were not looked up yet.
+        deletion of a file, of which nothing says when it was: of the last day, or of 30 days if its history was changed
+        at once. Returns those that are missing in its history and were not looked up yet.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
         it does not exist; as edited only if it was edited after it was stored: its text may also differ because a name
         in it has changed. Raises SlackRefused or Unavailable when the history could not be read completely; then
         nothing was changed.
         """
-        said, posted = await self._stored(seen, whole=whole)
+        seen = compared.seen
+        said, posted = await self._stored(seen, whole=seen.changed_at is not None)
         stored = {*said, *posted}
         if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
             return ()
-        span: dict[str, Any] = {"channel": channel, "oldest": min(stored), "latest": max(stored), "inclusive": True}
+        span: dict[str, Any] = {
+            "channel": compared.channel,
+            "oldest": min(stored),
+            "latest": max(stored),
+            "inclusive": True,
+        }
         method = "conversations.history"
         if seen.thread is not None:
             method, span["ts"] = "conversations.replies", seen.thread
@@ -135,22 +168,22 @@ class SlackHistory:
             messages = []  # nothing of the thread is left
         present = {message["ts"]: message for message in messages if message.get("subtype") != "tombstone"}
         missing = sorted(stored - present.keys(), reverse=True)  # in a DM also the messages of its threads
-        await self._apply_changes_of(channel, seen, missing[:MAX_CHECKED_MESSAGES])
-        await self._apply_edits(channel, seen, said, present)
+        await self._apply_changes_of(compared, missing[:MAX_CHECKED_MESSAGES])
+        await self._apply_edits(compared, said, present)
         return missing[MAX_CHECKED_MESSAGES:]
 
-    async def _apply_changes_of(self, channel: str, seen: ReceivedConversation, missing: Sequence[str]) -> None:
+    async def _apply_changes_of(self, compared: _Compared, missing: Sequence[str]) -> None:
         """The same for messages that are missing in the history of their conversation, of which each is looked up."""
         if not missing:
             return
-        found = {ts: await self._look_up(channel, ts) for ts in missing}
+        found, seen = {ts: await self._look_up(compared.channel, ts) for ts in missing}, compared.seen
         direct, changed_ts = seen.kind is ConversationKind.DM, ts_of(self._app.clock.now())
         for ts, message in found.items():
             if message is None:
-                change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
+                change = SlackMessageChange(compared.stored, ts, seen.user or "", None, direct, changed_ts)
                 await self._inbox.change_message(change)
         said, _ = await self._stored(seen, whole=True)
-        await self._apply_edits(channel, seen, said, {ts: each for ts, each in found.items() if each is not None})
+        await self._apply_edits(compared, said, {ts: each for ts, each in found.items() if each is not None})
 
     async def _stored(
         self, seen: ReceivedConversation, *, whole: bool
@@ -165,14 +198,10 @@ class SlackHistory:
             return said, await tx.deliveries.posted(seen.id, since, limit)
 
     async def _apply_edits(
-        self,
-        channel: str,
-        seen: ReceivedConversation,
-        said: Mapping[str, datetime],
-        present: Mapping[str, dict[str, Any]],
+        self, compared: _Compared, said: Mapping[str, datetime], present: Mapping[str, dict[str, Any]]
     ) -> None:
         """Edit the messages that Slack has in another version than is stored."""
-        direct = seen.kind is ConversationKind.DM
+        channel, direct = compared.stored, compared.seen.kind is ConversationKind.DM
         for ts in sorted(said.keys() & present.keys()):
             edited_ts = str((present[ts].get("edited") or {}).get("ts") or ts)
             lost_file = any(file.get("mode") == "tombstone" for file in present[ts].get("files") or ())
@@ -205,8 +234,14 @@ class SlackHistory:
         return [message async for page in pages for message in page["messages"]]
 
     async def _catch_up_channel(
-        self, channel: dict[str, Any], seen: ReceivedConversation | None, threads: list[ReceivedConversation]
+        self,
+        channel: dict[str, Any],
+        seen: ReceivedConversation | None,
+        threads: Sequence[ReceivedConversation],
+        others: Sequence[ReceivedConversation],
     ) -> None:
+        """Store what was missed in a channel and its threads; `others` are those that are stored under later ids of
+        it themselves."""
         id, now = channel["id"], self._app.clock.now()
         kind = _kind(channel)
         oldest = ts_of(now - NEW_CHANNEL_SPAN if seen is None else seen.seen_at - OVERLAP)
@@ -215,7 +250,8 @@ class SlackHistory:
         messages = [message for message in found if message["ts"] > joined]  # earlier ones are not ours to read
         if seen is None:
             oldest = min((m["ts"] for m in messages), default=ts_of(now))
-        known = {thread.thread or "": thread for thread in threads[:MAX_THREADS]}
+        latest = sorted((*threads, *others), key=lambda thread: thread.seen_at, reverse=True)[:MAX_THREADS]
+        known = {thread.thread or "": thread for thread in reversed(latest)}
         since_heard = joined or _first_heard(seen, threads)
         for root in self._active_threads(found, known, oldest):
             since = max(ts_of(known[root].seen_at - OVERLAP) if root in known else oldest, since_heard)
@@ -299,6 +335,16 @@ def _edit_of(message: SlackMessage, said: dict[str, Any], edited_ts: str) -> Sla
         changed_ts=edited_ts,
         attached=addresses(said),
     )
+
+
+def _compared(
+    channel: str, stored: str, seen: ReceivedConversation | None, threads: Sequence[ReceivedConversation]
+) -> list[_Compared]:
+    """A channel and its threads, as far as they are compared: the latest threads, and those of which more may have
+    changed."""
+    changed = [thread for thread in threads[MAX_COMPARED_THREADS:] if thread.changed_at is not None]
+    latest = [*threads[:MAX_COMPARED_THREADS], *changed][:MAX_THREADS]
+    return [_Compared(channel, stored, each) for each in ([] if seen is None else [seen]) + latest]
 
 
 def _kind(channel: dict[str, Any]) -> str:

@@ -37,9 +37,9 @@ class SlackInbox(PlatformInbox):
         app: App,
         directory: SlackDirectory,
         listeners: InboxListeners,
-        on_question: Callable[[SlackMessage, bool], None],
+        on_question: Callable[[SlackMessage], None],
     ) -> None:
-        """`on_question` gets each message that may queue a turn, before it does; True if it is known to."""
+        """`on_question` gets each message that may queue a turn, before it does."""
         super().__init__(
             app,
             PLATFORM,
@@ -75,7 +75,7 @@ class SlackInbox(PlatformInbox):
         if not received.answer:
             await self.store([received])
         else:
-            self._on_question(message, received.incoming.addressed_agents != () or message.direct)
+            self._on_question(message)
             await self._store_together(received.incoming)
         await self.reapply_change(message.channel, message.ts)
 
@@ -89,7 +89,7 @@ class SlackInbox(PlatformInbox):
             recent = now - message.at < MAX_ANSWERED_AGE
             answer = received.answer and recent and self._is_question(message, received.incoming)
             if answer:
-                self._on_question(message, True)
+                self._on_question(message)
             missed.append(replace(received, answer=answer))
         await self.store(missed)
 

@@ -41,7 +41,6 @@ BACKOFF: Final = Backoff(first_seconds=0.3)
 MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
 PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
-FORGOTTEN_TITLE: Final = "Forgotten"  # Slack takes no empty one
 _NO_MESSAGE: Final = "message_not_found"
 _CANNOT_BE_EDITED: Final = frozenset({_NO_MESSAGE, "thread_not_found", "cant_update_message", "edit_window_closed"})
 _CLOSED_TO_EDITS: Final = frozenset({"cant_update_message", "edit_window_closed"})
@@ -213,22 +212,6 @@ class SlackOutbox:
         elif not await self._streams.extend(message, new):
             key = await self._streams.stop(message)
             await self._update(location, message, new, metadata=message_metadata(key))
-        if text == RETRACTED and to.kind is ConversationKind.DM:
-            await self._forget_title(location, message)
-
-    async def _forget_title(self, location: Location, message: str) -> None:
-        """Take a question out of the title of its conversation in the agent's pane."""
-        thread = location.thread or await self._thread_in_pane(location.channel, message)
-        if thread is not None:
-            await self.set_title(location.channel, thread, FORGOTTEN_TITLE)
-
-    async def set_title(self, channel: str, thread: str, title: str) -> None:
-        """Set the title of a conversation in the agent's pane, if Slack takes one. Raises Unavailable: a title that is
-        to be forgotten is tried again with its answer."""
-        try:
-            await self._slack.call("assistant.threads.setTitle", channel_id=channel, thread_ts=thread, title=title)
-        except SlackRefused as error:
-            logger.info("slack.title_not_set", error=str(error))
 
     async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:
         """Set the text of a message. Does nothing if it was deleted or cannot be edited any more."""

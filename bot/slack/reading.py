@@ -106,10 +106,11 @@ class ChannelIdChanged:
 
 @dataclass(frozen=True, slots=True)
 class HistoryChanged:
-    """The history of a channel ("": of some channel) was changed at once, as by an import of an admin, before a
-    message."""
+    """The history of a channel ("": of some channel; `direct`: of some DM) was changed at once, as by an import of an
+    admin, before a message."""
 
     channel: str
+    direct: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,6 @@ class AssistantThreadStarted:
     """Someone began a conversation in the agent's pane."""
 
     channel: str
-    thread: str
     user: str
 
 
@@ -190,7 +190,7 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "channel_id_changed":
             return ChannelIdChanged(event["old_channel_id"], event["new_channel_id"])
         case "channel_history_changed" | "group_history_changed" | "im_history_changed":
-            return HistoryChanged(str(event.get("channel") or ""))
+            return HistoryChanged(str(event.get("channel") or ""), direct=event["type"] == "im_history_changed")
         case "group_unarchive":
             return ChannelFound(event["channel"])
         case "channel_deleted" | "group_deleted":
@@ -209,7 +209,7 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":
             thread = event["assistant_thread"]
-            return AssistantThreadStarted(thread["channel_id"], thread["thread_ts"], thread["user_id"])
+            return AssistantThreadStarted(thread["channel_id"], thread["user_id"])
         case "agent_session_stopped":
             return StreamsStopped(tuple(event.get("streaming_message_ts") or ()))
         case "tokens_revoked" | "app_uninstalled":

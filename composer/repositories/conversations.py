@@ -65,7 +65,8 @@ class NewConversation:
 @dataclass(frozen=True, slots=True)
 class ReceivedConversation:
     """How far a platform's conversation was received: up to the message `seen_id`, sent at `seen_at`. `first_at`: when
-    the first stored message was sent, if there is one."""
+    the first stored message was sent, if there is one. `changed_at`: when its history was changed at once, if it was
+    not compared with what is stored since."""
 
     id: uuid.UUID
     kind: ConversationKind
@@ -75,6 +76,7 @@ class ReceivedConversation:
     seen_id: str
     seen_at: datetime
     first_at: datetime | None
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +167,28 @@ class Conversations:
                 row["seen_id"],
                 row["seen_at"],
                 row["first_at"],
+                row["history_changed_at"],
             )
             for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
         ]
+
+    async def note_history_changed(
+        self, platform: str, workspace: str, rooms: Sequence[str], *, direct: bool, now: datetime
+    ) -> None:
+        """Note that the history of these rooms and their threads, or (`direct`) of all DMs, was changed at once.
+        Without either: that of every conversation of the workspace."""
+        await self._sql.execute(
+            "conversations_note_history_changed",
+            platform=platform,
+            workspace=workspace,
+            rooms=list(rooms),
+            direct=direct,
+            now=now,
+        )
+
+    async def clear_history_changed(self, id: uuid.UUID, changed_at: datetime) -> None:
+        """Note that what is stored of a conversation was compared with its history, as changed at a time."""
+        await self._sql.execute("conversation_clear_history_changed", id=id, changed_at=changed_at)
 
     async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
         """The rooms of a workspace that have got other ids on their platform."""

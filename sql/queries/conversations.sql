@@ -294,13 +294,25 @@ RETURNING previous.recording
 
 -- name: conversations_received
 -- List how far each conversation of a workspace was received, latest first, to resume reading after an outage.
-SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, i.external_id AS user_external_id,
+SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, c.history_changed_at, i.external_id AS user_external_id,
        (SELECT min(m.at) FROM messages AS m WHERE m.tenant_id = c.tenant_id AND m.conversation_id = c.id) AS first_at
 FROM conversations AS c
 LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
                              AND i.workspace = c.workspace
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
 ORDER BY c.seen_at DESC, c.id
+
+-- name: conversations_note_history_changed
+-- Note that the history of rooms and their threads, of all DMs, or (with neither) of every conversation of a workspace was changed
+-- at once.
+UPDATE conversations SET history_changed_at = :now
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND seen_id IS NOT NULL
+      AND CASE WHEN :direct::boolean THEN kind = 'dm' ELSE cardinality(:rooms::text[]) = 0 OR (kind <> 'dm' AND name = ANY (:rooms::text[])) END
+
+-- name: conversation_clear_history_changed
+-- Note that what is stored of a conversation was compared with its history, unless that was changed again since.
+UPDATE conversations SET history_changed_at = NULL
+WHERE tenant_id = :tenant_id AND id = :id AND history_changed_at = :changed_at
 
 -- name: rooms_with_later_ids
 -- List the rooms of a workspace that have got other ids on their platform since, with those of these ids under which something

@@ -12,6 +12,7 @@ import yaml
 from bot.commands.confirmations import EXPIRED, USED
 from bot.slack.doctor import SCOPES, inspect
 from composer.ingest.rooms import private_rooms
+from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from tests.support.program import ROOT
 from tests.support.slack.harness import Office, office_on
@@ -66,7 +67,7 @@ async def test_a_dm_is_answered_next_to_the_question(office: Office) -> None:
         assert "91k" not in office.model.prompts[1]
 
 
-async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_status_and_title(office: Office) -> None:
+async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_status(office: Office) -> None:
     async with office.socket() as running:
         thread = await office.slack.start_assistant_thread(office.team, office.bob)
         im = await office.slack.add_im(office.team, office.bob)
@@ -75,19 +76,13 @@ async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_statu
         await office.answered(1, im)
         await running.settle()
         assert office.answers(im)[-1]["thread_ts"] == thread
-        (title,) = office.slack.calls_of("assistant.threads.setTitle")
-        assert (title.args["thread_ts"], title.args["title"]) == (thread, "plan the <offsite>")
         await office.slack.post(im, office.bob, "and the budget", thread=thread)
         await office.answered(2, im)
-        assert len(office.slack.calls_of("assistant.threads.setTitle")) == 1
         assert office.slack.calls_of("assistant.threads.setStatus")
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(office: Office, restarted: bool) -> None:
-    def titles() -> list[Any]:
-        return [call.args for call in office.slack.calls_of("assistant.threads.setTitle")]
-
+async def test_what_is_said_in_the_agents_pane_stands_in_no_title(office: Office) -> None:
+    # README, "Forgetting a message erases it": a title is no message, so nothing that forgets its words reaches it.
     async with office.socket() as running:
         thread = await office.slack.start_assistant_thread(office.team, office.bob)
         im = await office.slack.add_im(office.team, office.bob)
@@ -95,65 +90,10 @@ async def test_a_title_in_the_agents_pane_forgets_the_question_that_it_quotes(of
         asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
         await office.answered(1, im)
         await running.settle()
-        if not restarted:
-            await office.slack.delete(im, asked)
-            await office.slack.wait_for(lambda: len(titles()) == 2)
-    if restarted:
         await office.slack.delete(im, asked)
-        async with office.socket():
-            await office.slack.wait_for(lambda: len(titles()) == 2)
-    assert [title["title"] for title in titles()] == ["plan the offsite", "Forgotten"]
-    assert [title["thread_ts"] for title in titles()] == [thread, thread]
-
-
-@pytest.mark.parametrize("text", [None, "plan the trip"])
-async def test_a_title_in_the_agents_pane_follows_its_question_before_that_is_answered(
-    office: Office, text: str | None
-) -> None:
-    # README, "Forgetting a message erases it": with no answer that could be retracted, its words stayed in the title.
-    office.model.gates[0] = asyncio.Event()
-    async with office.socket() as running:
-        thread = await office.slack.start_assistant_thread(office.team, office.bob)
-        im = await office.slack.add_im(office.team, office.bob)
-        await office.slack.settled()
-        office.slack.fail("assistant.threads.setTitle")
-        asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
-        await office.slack.wait_for(lambda: office.model.prompts)
-        if text is None:
-            await office.slack.delete(im, asked)
-        else:
-            await office.slack.edit(im, asked, text)
-        await office.slack.settled()
-        titles = office.slack.calls_of("assistant.threads.setTitle")
-        await office.slack.wait_for(lambda: titles_of(office)[-1:] == [text or "Forgotten"])
-        office.model.gates[0].set()
+        await office.slack.wait_for(lambda: office.answers(im)[-1]["text"] == RETRACTED)
         await running.settle()
-        assert titles_of(office)[-1] == (text or "Forgotten"), titles
-
-
-def titles_of(office: Office) -> list[str]:
-    """The titles that Slack was asked to set, and took."""
-    return [call.args["title"] for call in office.slack.calls_of("assistant.threads.setTitle") if call.status == 200]
-
-
-async def test_a_title_is_forgotten_once_slack_takes_it_again(office: Office) -> None:
-    def tried() -> list[int]:
-        calls = office.slack.calls_of("assistant.threads.setTitle")
-        return [call.status for call in calls if call.args["title"] == "Forgotten"]
-
-    async with office.socket() as running:
-        thread = await office.slack.start_assistant_thread(office.team, office.bob)
-        im = await office.slack.add_im(office.team, office.bob)
-        await office.slack.settled()
-        asked = await office.slack.post(im, office.bob, "plan the offsite", thread=thread)
-        await office.answered(1, im)
-        await running.settle()
-        office.slack.fail("assistant.threads.setTitle", times=50)
-        await office.slack.delete(im, asked)
-        await office.slack.wait_for(lambda: bool(tried()))
-    office.slack.routes.faults.clear()
-    async with office.socket():
-        await office.slack.wait_for(lambda: 200 in tried())
+    assert office.slack.calls_of("assistant.threads.setTitle") == []
 
 
 async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(office: Office) -> None:

@@ -1,5 +1,6 @@
 """A Slack channel that gets another id stays the same room, and a history that is changed at once is followed."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -154,3 +155,93 @@ async def test_a_history_that_is_changed_at_once_is_followed(
         await until(lambda: gone(settings, "zqold0", "zqold1", "zqold2", "zqold9", "zqfriday"))
         assert "the day is Monday" in await running.stored()
         assert "and this stays" in await running.stored()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_what_is_stored_under_a_later_id_is_compared_with_the_history_too(
+    office: Office, settings: Settings, *, at_once: bool
+) -> None:
+    # README, "Forgetting": nobody looked at it, nor at its threads, so what was deleted there in an absence stayed.
+    async with office.socket() as running:
+        channel = await vault(running)
+        new = await office.slack.change_id(channel, told=False)
+        early = await office.slack.post(new, office.alice, "the other code is zqearly")
+        root = await office.slack.post(new, office.alice, "the day is zqfriday")
+        reply = await office.slack.post(new, office.bob, "in a thread: zqreply", thread=root)
+        await running.settle()
+        await office.slack.tell_id(channel, new)
+        await running.settle()
+        assert sorted(await rooms(settings)) == sorted([channel, new])
+        if at_once:
+            await office.slack.change_history(new, early, reply, named=True, **{root: "the day is Monday"})
+            await until(lambda: gone(settings, "zqearly", "zqreply", "zqfriday"))
+    if not at_once:
+        await office.slack.delete(new, early)
+        await office.slack.delete(new, reply)
+        await office.slack.edit(new, root, "the day is Monday")
+        async with office.socket() as running:
+            await until(lambda: gone(settings, "zqearly", "zqreply", "zqfriday"))
+            assert "the day is Monday" in await running.stored()
+
+
+async def test_what_is_stored_under_a_later_id_is_private_again_after_an_absence(
+    office: Office, settings: Settings
+) -> None:
+    # It opened with its channel, and stayed open: its words were used in the other rooms of its project.
+    async with office.socket() as running:
+        channel = await vault(running)
+        new = await office.slack.change_id(channel, told=False)
+        await office.slack.post(new, office.alice, "the other code is zqearly")
+        await running.settle()
+        await office.slack.tell_id(channel, new)
+        await running.settle()
+        await office.slack.set_private(new, False, office.alice)
+        await until(lambda: all_are(settings, private=False))
+    await office.slack.set_private(new, True, office.alice)
+    async with office.socket():
+        await until(lambda: all_are(settings, private=True))
+
+
+async def all_are(settings: Settings, *, private: bool) -> bool:
+    """Whether all rooms of more than one are private, or public."""
+    found = await rows(settings, "SELECT private FROM conversations WHERE kind = 'room'")
+    return len(found) > 1 and all(row["private"] is private for row in found)
+
+
+async def test_an_id_that_slack_tells_again_after_a_later_one_changes_nothing(office: Office) -> None:
+    # All calls went to an id that Slack knows no more.
+    async with office.socket() as running:
+        channel = await vault(running)
+        second = await office.slack.change_id(channel)
+        await running.settle()
+        third = await office.slack.change_id(second)
+        await running.settle()
+        await office.slack.tell_id(channel, second, by_now=third)
+        await running.settle()
+        assert "walrus" in await ask(office, third)
+        assert running.adapter._ids.present(channel) == third
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_history_that_is_changed_at_once_is_compared_by_the_next_process_where_one_dies(
+    office: Office, settings: Settings, *, direct: bool
+) -> None:
+    # Which history was changed was known to the process alone that Slack told.
+    async with office.socket() as running:
+        where = await office.slack.add_im(office.team, office.alice) if direct else office.general
+        old = await office.slack.post(where, office.alice, "the word is zqold")
+        await running.settle()
+        await office.slack.advance(2 * 86_400)  # further back than what is compared at each start
+        await office.slack.post(where, office.alice, "much later")
+        await running.settle()
+        running.adapter.history.catch_up = asyncio.Event().wait  # type: ignore[method-assign,assignment]
+        await office.slack.change_history(where, old)
+        await office.slack.settled()
+    assert not await gone(settings, "zqold")
+    async with office.socket():
+        await until(lambda: gone(settings, "zqold"))
+        await until(lambda: all_compared(settings))
+
+
+async def all_compared(settings: Settings) -> bool:
+    return not await rows(settings, "SELECT FROM conversations WHERE history_changed_at IS NOT NULL")

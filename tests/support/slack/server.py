@@ -162,9 +162,9 @@ class SlackServer:
             await self.tell_id(channel, place.id)
         return place.id
 
-    async def tell_id(self, old: str, new: str) -> None:
-        """Tell that a channel has another id."""
-        place = self.world.channels[new]
+    async def tell_id(self, old: str, new: str, *, by_now: str = "") -> None:
+        """Tell that a channel has another id, also late, when it has got a third one by now."""
+        place = self.world.channels[by_now or new]
         event = {"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": new}
         self.world.tell(place.team, event, place, scope="groups:read")
 
