@@ -87,7 +87,12 @@ class StreamingDelivery:
         self._tasks = BackgroundTasks()
 
     def on_start(self, turn: Turn) -> None:
-        """Show that an answer is being written, and look up where it goes, while the model is being asked."""
+        """Show that an answer is being written, and look up where it goes, while the model is being asked. Hide what is
+        shown of one that could not be stored: it is written anew, perhaps since something was forgotten."""
+        stream = self._streams.get(turn.id)
+        if stream is not None and stream.text:
+            stream.text = ""
+            self._show_soon(turn, stream)
         self._tasks.start(self._log_failure(partial(self._show_typing, turn)))
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
@@ -96,8 +101,7 @@ class StreamingDelivery:
         if stream is None:
             return
         stream.text += text
-        if stream.task is None or stream.task.done():
-            stream.task = asyncio.create_task(self._show_progress(turn, stream))
+        self._show_soon(turn, stream)
 
     async def deliver(self, answer: OutgoingAnswer) -> None:
         """Post or edit the parts until they show the whole answer. Raises Unavailable when the platform does not
@@ -223,6 +227,10 @@ class StreamingDelivery:
         stream = _Stream(to, parts=parts, notices=notices)
         self._streams[turn.id] = stream
         return stream
+
+    def _show_soon(self, turn: Turn, stream: _Stream) -> None:
+        if stream.task is None or stream.task.done():
+            stream.task = asyncio.create_task(self._show_progress(turn, stream))
 
     async def _show_progress(self, turn: Turn, stream: _Stream) -> None:
         """Show the text so far, not more often than the platform allows."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.delivery.citations import link_marks
-from bot.delivery.streaming import StreamingDelivery
+from bot.delivery.streaming import EMPTY_PART, StreamingDelivery
 from bot.platform.retry import Backoff
 from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
@@ -21,6 +21,7 @@ from composer.repositories.explanations import MessageAddress
 from composer.signals import ErasureSignal
 from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import OutgoingAnswer
+from tests.support.waiting import until
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -95,6 +96,24 @@ async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() ->
     await sending
     assert outbox.shown == {"p0": TEXT}
     assert store.noted == {0: "p0"}
+
+
+async def test_an_answer_that_is_written_anew_shows_nothing_of_the_first() -> None:
+    # It could not be stored. What it was made from may be forgotten in between: the second is judged by its own prompt.
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    showing = delivery._streams[turn.id].task
+    assert showing is not None
+    await showing
+    assert outbox.shown == {"p0": TEXT}
+    delivery.on_start(turn)
+    await until(lambda: outbox.shown == {"p0": EMPTY_PART})
+    another = "I know nothing of it any more, as far as I can see."
+    await delivery.on_chunk(turn, another)
+    await delivery.deliver(OutgoingAnswer(turn, another, "m1", None))
+    assert outbox.shown == {"p0": another}
 
 
 async def as_links(_: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
