@@ -13,7 +13,7 @@ import structlog
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.credentials.leaving import end_access, holders
-from composer.errors import NexusError, Unavailable
+from composer.errors import NexusError, NotFound, Unavailable
 from composer.ingest.members import (
     NO_CONNECTION,
     begin_connection,
@@ -91,13 +91,11 @@ class MembershipReader:
     def again(self, room: str) -> None:
         """Read a room again, also if it could not be read."""
         self._again.add(room)
-        self._unreadable.discard(room)
         self._wake.set()
 
     async def all_again(self) -> None:
         """Read every private room again, and who has left, while what was read counts on. Raises Unavailable."""
         rooms = await unread_rooms(self._app.database, await self._workspace(), NO_CONNECTION)
-        self._unreadable.clear()
         self._leavers_unread = True
         self._again.update(rooms)
         self._wake.set()
@@ -131,7 +129,7 @@ class MembershipReader:
             return
         await self._end_access_of_leavers()
         unread = await unread_rooms(self._app.database, await self._workspace(), connection)
-        rooms = sorted({*unread, *self._again} - self._unreadable)
+        rooms = sorted(({*unread} - self._unreadable) | self._again)
         self._again.clear()
         if rooms:
             try:
@@ -193,15 +191,18 @@ class MembershipReader:
         """Store who is in a room, as the platform said at a time (see `confirm_members`). `since`: what `doubts_of`
         returned before that.
 
-        False when the room must be read again. Raises Unavailable.
+        False when the room must be read again. Nothing is stored of a room in which nothing was said yet. Raises
+        Unavailable.
         """
         connection, _ = since
         if connection is None or since != self.doubts_of(room):
             return False
-        workspace = await self._workspace()
-        return await confirm_members(
-            self._app.database, workspace, connection, room, present, at, asked=asked, bots=bots
-        )
+        self._unreadable.discard(room)
+        store, workspace = self._app.database, await self._workspace()
+        try:
+            return await confirm_members(store, workspace, connection, room, present, at, asked=asked, bots=bots)
+        except NotFound:
+            return True
 
     def note_change(self, room: str) -> None:
         """Note that who is in a room changes: what is being read of it now is outdated."""

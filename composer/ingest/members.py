@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from composer.errors import NotFound
 from composer.repositories.database import Database
 from composer.workspace import Workspace, room_id
 
@@ -56,12 +57,12 @@ async def confirm_members(
     `asked`: the people of whom it said that (None: everybody); the others stay as they are. So do `bots`, which no
     platform lists. People that Nexus does not know are not recorded. Returns whether the room's members are certain
     now. They are not if the connection has ended meanwhile, or if somebody is recorded who was not asked for, or who
-    came or wrote since `at`: then the room must be read again.
+    came or wrote since `at`: then the room must be read again. Raises NotFound for a room that is not stored.
     """
     id = room_id(workspace, room)
     async with database.transaction(workspace.tenant_id) as tx:
         if id not in await tx.conversations.lock([id]):
-            return False
+            raise NotFound("There is no such room.")
         known = await tx.people.find_user_ids(workspace.platform, workspace.name, sorted(present))
         recorded = await tx.connections.recorded_members(id)
         here = {*known.values(), *(recorded[name] for name in recorded.keys() & set(bots))}

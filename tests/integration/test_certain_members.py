@@ -1,13 +1,17 @@
 """When it is certain who is in a private room of a chat platform, and what follows where it is not."""
 
+import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import asyncpg
 import pytest
 
+from bot.platform.members import MembershipReader
+from bot.platform.retry import Backoff
 from composer.ingest.members import (
     begin_connection,
     confirm_members,
@@ -19,8 +23,10 @@ from composer.ingest.members import (
 from composer.ingest.rooms import set_room_members
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
+from composer.signals import end_tasks
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -175,3 +181,62 @@ async def test_a_doubt_ends_what_was_read(harness: AppHarness) -> None:
     await doubt_members(harness.app.database, workspace(harness), ["vault"])
     assert not await certain(harness)
     assert await unread_rooms(harness.app.database, workspace(harness), connection) == ("vault",)
+
+
+class Reading:
+    """A reader whose platform is the test: `answer` says what is made of a room that is read."""
+
+    def __init__(self, harness: AppHarness, answer: Callable[[MembershipReader, str], Awaitable[bool]]) -> None:
+        async def here() -> Workspace:
+            return workspace(harness)
+
+        async def stays(person: str) -> bool:
+            return False
+
+        self._answer = answer
+        self.read: list[str] = []
+        self.reader = MembershipReader(harness.app, here, self._read, stays, Backoff())
+
+    async def _read(self, rooms: Sequence[str]) -> list[str]:
+        self.read += rooms
+        return [room for room in rooms if not await self._answer(self.reader, room)]
+
+    @asynccontextmanager
+    async def follow(self) -> AsyncIterator[None]:
+        self.reader.connected()
+        self.reader.ready()
+        running = asyncio.create_task(self.reader.run())
+        yield
+        await end_tasks([running])
+
+
+async def test_a_room_that_may_be_read_again_is_though_the_reading_that_goes_on_fails(harness: AppHarness) -> None:
+    at = harness.clock.tick()
+
+    async def answer(reader: MembershipReader, room: str) -> bool:
+        if len(reading.read) == 1:
+            reader.again(room)  # it can be read from now on; what was asked before that says that it can't
+            await reader.unreadable(room)
+            return True
+        return await reader.confirm(room, ["alice", "bob"], at, reader.doubts_of(room))
+
+    reading = Reading(harness, answer)
+    async with reading.follow():
+        await until(lambda: certain(harness))
+    assert reading.read == ["vault", "vault"]
+
+
+async def test_a_room_in_which_nothing_was_said_is_not_read_for_ever(harness: AppHarness) -> None:
+    at = harness.clock.tick()
+
+    async def answer(reader: MembershipReader, room: str) -> bool:
+        settled.append(await reader.confirm(room, ["alice", "bob"], at, reader.doubts_of(room)))
+        return settled[-1]
+
+    settled: list[bool] = []
+    reading = Reading(harness, answer)
+    reading.reader.again("silent")
+    async with reading.follow():
+        await until(lambda: len(settled) == 2)
+    assert reading.read == ["silent", "vault"]
+    assert settled == [True, True]
