@@ -72,10 +72,9 @@ async def erase_room(
     async with database.transaction(workspace.tenant_id) as tx:
         if await tx.conversations.get(id) is None:
             return None
-        await tx.summaries.lock()  # what is being stored is either stored before, and found, or waits
-        await tx.conversations.lock(
-            sorted(await tx.conversations.with_threads(id))
-        )  # a message that is being stored too
+        # What is being stored, a message too, is either stored before that, and found, or waits.
+        await tx.summaries.lock()
+        await tx.conversations.lock(sorted(await tx.conversations.with_threads(id)))
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)
