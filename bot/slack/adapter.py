@@ -78,7 +78,7 @@ _CHANGES: Final = (
     ChannelLost,
     ChannelFound,
 )
-BEGIN_SECONDS: Final = 2.0  # for storing that a connection began; an event must be acknowledged within three
+BEGIN_SECONDS: Final = 2.0  # for what the database is asked before an acknowledgement, which Slack wants within three
 MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
 
 
@@ -459,11 +459,17 @@ class SlackAdapter:
         async def respond_later(message: Message) -> WebhookResponse:
             return await respond(**message, response_type="ephemeral")  # type: ignore[no-any-return]
 
-        with suppress(Unavailable):  # without the database the command says so itself
-            await self._channels.refresh(0.0)
+        await self._refresh_ids()
         named = command | {"channel_id": self._ids.name(str(command["channel_id"]))}
         message = await self.commands.slash(named, respond_later)
         await (ack(**message, response_type="ephemeral") if message else ack())
+
+    async def _refresh_ids(self) -> None:
+        """Read the ids of channels before a command, unless that fails or takes long: the command says itself that the
+        database is away, and Slack waits three seconds for its acknowledgement."""
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(BEGIN_SECONDS):
+                await self._channels.refresh(0.0)
 
     async def _on_press(self, ack: Any, respond: Any, body: dict[str, Any]) -> None:
         async def respond_alone(message: Message) -> WebhookResponse:
@@ -471,8 +477,7 @@ class SlackAdapter:
                 **message, response_type="ephemeral", replace_original=False
             )
 
-        with suppress(Unavailable):
-            await self._channels.refresh(0.0)
+        await self._refresh_ids()
         channel = body["channel"] | {"id": self._ids.name(str(body["channel"]["id"]))}
         self.commands.press(body | {"channel": channel}, respond_alone)
         await ack()

@@ -245,3 +245,18 @@ async def test_a_history_that_is_changed_at_once_is_compared_by_the_next_process
 
 async def all_compared(settings: Settings) -> bool:
     return not await rows(settings, "SELECT FROM conversations WHERE history_changed_at IS NOT NULL")
+
+
+async def test_a_command_is_acknowledged_while_the_database_does_not_say_which_ids_there_are(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+
+        async def never(max_age: float = 0.0) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr("bot.slack.adapter.BEGIN_SECONDS", 0.01)
+        monkeypatch.setattr(running.adapter._channels, "refresh", never)
+        shown = await office.slack.command(channel, office.bob, "help")
+        assert "/nexus" in str([shown.ack, shown.responses])
