@@ -26,13 +26,14 @@ class CpuTimes:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        elsewhere, here = others_seconds(), own_seconds()
+        folder = os.environ["TMPDIR"]
+        elsewhere, here = others_seconds(folder), own_seconds()
         try:
             return (yield)
         finally:
             file = item.nodeid.partition("::")[0]
             self._here[file] += own_seconds() - here
-            self._elsewhere[file] += max(others_seconds() - elsewhere, 0)
+            self._elsewhere[file] += max(others_seconds(folder) - elsewhere, 0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         both = {file: seconds + self._elsewhere[file] for file, seconds in self._here.items()}
@@ -48,12 +49,11 @@ def own_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def others_seconds() -> float:
-    """What the processes of this run have taken besides: those that this one waited for, and the servers and programs
-    that live, with what each of these waited for."""
+def others_seconds(folder: str) -> float:
+    """What other processes have taken: those that this one waited for, and the servers and programs of a folder that
+    live, with what each of these waited for. It falls when such a program ends for which another process waits."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = ended.ru_utime + ended.ru_stime
-    folder = os.environ["TMPDIR"]
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.pid != os.getpid() and _is_of(process, folder):
