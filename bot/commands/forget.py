@@ -102,9 +102,11 @@ async def _forget(call: Call) -> CommandAnswer:
         unanswered_commands = await _unanswered(tx, call, target, people)
         await tx.commands.discard_calls(unanswered_commands)
         names = people if everything and not (since or until) else ()
+        # What is being learnt, and a message that is being stored, is either stored before, and found, or waits.
+        await tx.summaries.lock()
+        await tx.erasure.lock_places(_selection(call, people, target))
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
-        await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
         found = await _own(tx, call, target)
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
         if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
@@ -173,15 +175,13 @@ def _confirmation(
 
 
 async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
-    """The caller's own messages and items that a target names. Only the place of `here` is judged: what is one's own
-    may be erased from anywhere."""
-    access, people = await access_context(tx, call), await _identities(tx, call.user)
-    since, until = _reach(call)
+    """The caller's own messages and items that a target names. What is one's own may be erased from anywhere that one
+    is in. Raises NotFound."""
+    await access_context(tx, call)
+    people, until = await _identities(tx, call.user), _reach(call)[1]
     match target.scope:
-        case ForgetScope.HERE:
-            return _Found(*await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until)))
-        case ForgetScope.EVERYTHING:
-            return _Found(*await tx.erasure.select(Selection(people, since=since, until=until)))
+        case ForgetScope.HERE | ForgetScope.EVERYTHING:
+            return _Found(*await tx.erasure.select(_selection(call, people, target)))
         case ForgetScope.MESSAGE:
             return _Found(await _own_message(tx, call, people, target.text))
         case ForgetScope.ITEM:
@@ -193,6 +193,13 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
                 then = {*messages, *(id for _, id in items)}
                 found = [text for text in found if text.id in then]
             return _Found.of(found)
+
+
+def _selection(call: Call, people: tuple[uuid.UUID, ...], target: ForgetTarget) -> Selection:
+    """All of the caller's own in which a target lies."""
+    since, until = _reach(call)
+    here = call.conversation.id if target.scope is ForgetScope.HERE else None
+    return Selection(people, here, since=since, until=until)
 
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
@@ -279,8 +286,9 @@ async def _erase_selected(
         commands = Forgotten(users=of_people or None, rooms=rooms, since=since, until=until)
         unanswered = await find_forgotten(tx, call.workspace, call.incoming, commands)
         await tx.commands.discard_calls(unanswered)
-        await tx.usage.blank(of_people, *_blanked_days(call))
         await tx.summaries.lock()  # as above
+        await tx.erasure.lock_places(selection)
+        await tx.usage.blank(of_people, *_blanked_days(call))
         messages, items = await tx.erasure.select(selection)
         exports_of = of_people or await authors_of(tx, messages, items)
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)

@@ -159,11 +159,13 @@ async def _state(app: App, workspace: Workspace, incoming: Incoming) -> CommandS
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Which unanswered commands are forgotten: those of these `users`, given in these `rooms` or in the very place of a
-    command (`beside`), that have these `words`, from `since` until `until`. What is None or empty fits every one."""
+    """Which unanswered commands are forgotten: those of these `users`, given in these `rooms`, or in a `thread` of
+    them, or in the very place of a command (`beside`), that have these `words`, from `since` until `until`. What is
+    None or empty fits every one."""
 
     users: Collection[uuid.UUID] | None = None
     rooms: frozenset[uuid.UUID] | None = None
+    thread: str | None = None
     beside: Incoming | None = None
     words: str = ""
     since: datetime | None = None
@@ -171,12 +173,21 @@ class Forgotten:
 
 
 async def find_forgotten(
-    tx: Transaction, workspace: Workspace, own: Incoming, forgotten: Forgotten
+    tx: Transaction, workspace: Workspace, own: Incoming | None, forgotten: Forgotten
 ) -> Sequence[uuid.UUID]:
-    """The unanswered commands that are forgotten with what `own`, itself a command of this workspace, forgets: run
-    later, they would store it after all."""
-    stored = await tx.commands.unanswered(command_id(workspace, own))
+    """The unanswered commands that are forgotten with what `own`, itself a command of this workspace, forgets (None: a
+    platform says it): run later, they would store it after all."""
+    stored = await tx.commands.unanswered(None if own is None else command_id(workspace, own))
     return [each.id for each in stored if _is_forgotten(workspace, each, forgotten)]
+
+
+async def discard_in_room(app: App, workspace: Workspace, room: str, thread: str | None) -> None:
+    """Let no command run any more that was given in a room, or in one thread of it, that its platform has deleted. What
+    one is changing just now is changed when this returns. Raises Unavailable."""
+    wanted = Forgotten(rooms=frozenset({room_id(workspace, room)}), thread=thread)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        await tx.commands.lock()
+        await tx.commands.discard_calls(await find_forgotten(tx, workspace, None, wanted))
 
 
 def _is_forgotten(workspace: Workspace, stored: StoredCall, wanted: Forgotten) -> bool:
@@ -186,6 +197,8 @@ def _is_forgotten(workspace: Workspace, stored: StoredCall, wanted: Forgotten) -
     if (wanted.since and stored.at < wanted.since) or (wanted.until and stored.at > wanted.until):
         return False
     if wanted.rooms is not None and wanted.rooms.isdisjoint(_rooms(workspace, stored.adapter, given)):
+        return False
+    if wanted.thread is not None and given.place.thread != wanted.thread:
         return False
     if wanted.beside is not None and _where(workspace.platform, wanted.beside) != _where(stored.adapter, given):
         return False

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import structlog
 from cachetools import LRUCache
 
+from bot.commands.idempotency import discard_in_room
 from bot.platform.events import (
     MembersChanged,
     MessageChanged,
@@ -283,6 +284,7 @@ class PlatformInbox:
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread):
+                await discard_in_room(self._app, workspace, room, thread)
                 receipt = await erase_room(store, workspace, room, thread, self._app.clock.now())
                 if receipt is not None:
                     await self._app.forgotten(workspace.tenant_id, receipt)

@@ -64,8 +64,8 @@ class Commands:
         """Record that a command was answered, and delete its text, unless another process has taken it over."""
         await self._sql.execute("command_answered", id=id, process=process)
 
-    async def unanswered(self, except_id: uuid.UUID) -> list[StoredCall]:
-        """All unanswered commands, but one."""
+    async def unanswered(self, except_id: uuid.UUID | None) -> list[StoredCall]:
+        """All unanswered commands, but one (None: all)."""
         rows = await self._sql.fetch("commands_unanswered", except_id=except_id)
         return [StoredCall(row["id"], row["adapter"], row["user_id"], row["received_at"], row["call"]) for row in rows]
 

@@ -14,12 +14,12 @@ UPDATE commands SET done = true WHERE tenant_id = :tenant_id AND id = :id
 UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = :id AND process = :process
 
 -- name: commands_unanswered
--- List the unanswered commands, but one, with who gave them (NULL: nobody who is known).
+-- List the unanswered commands, but one (NULL: all), with who gave them (NULL: nobody who is known).
 SELECT c.id, c.adapter, c.received_at, c.call, i.user_id
 FROM commands AS c
 LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.platform = c.adapter AND i.workspace = c.workspace
                              AND i.external_id = c.call -> 'incoming' ->> 'user'
-WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id
+WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id IS DISTINCT FROM :except_id::uuid
 ORDER BY c.id
 
 -- name: command_state

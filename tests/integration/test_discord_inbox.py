@@ -1,19 +1,24 @@
 """The Discord inbox on its own: a failure of one event affects no other."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from bot.commands.command import FORGOTTEN
+from bot.commands.idempotency import begin_command
+from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import PLATFORM, read_files
-from bot.platform.events import MessageReceived
+from bot.platform.events import MessageReceived, RoomDeleted
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import Backoff
-from composer.errors import Unavailable
+from composer.errors import Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
@@ -111,3 +116,44 @@ async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:
 
     (file,) = await asyncio.wait_for(read_files([Broken()]), TIMEOUT_SECONDS)  # type: ignore[list-item]
     assert (file.name, file.text) == ("notes.txt", "")
+
+
+# README: what is deleted on the platform is forgotten. A command that was given before, and began to change something
+# after, stored it in a room that nobody sees any more.
+@pytest.mark.parametrize(
+    ("place", "deleted"),
+    [
+        (ROOM, RoomDeleted("77")),
+        (replace(ROOM, kind=ConversationKind.THREAD, thread="t1"), RoomDeleted("77")),
+        (replace(ROOM, kind=ConversationKind.THREAD, thread="t1"), RoomDeleted("77", "t1")),
+        (replace(ROOM, name="t1", private=True), RoomDeleted("t1")),
+    ],
+)
+async def test_a_command_changes_nothing_in_a_room_that_was_deleted_since(
+    harness: AppHarness, place: Place, deleted: RoomDeleted
+) -> None:
+    at = harness.app.directory.workspace(PLATFORM, "1")
+
+    async def workspace(_: str) -> Workspace:
+        return at
+
+    await process(harness, workspace, message(harness, 1, "hello"))
+    call = Incoming(PLATFORM, "1", place, "5", "Ada", "2", "/nexus remember the vault is zqnew", harness.clock.tick())
+    assert await begin_command(harness.app, at, call, {})
+    await process(harness, workspace, deleted)
+    with pytest.raises(Refused, match=re.escape(FORGOTTEN)):
+        await run_command(harness.app, at, call)
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        assert await connection_of(tx).fetch("SELECT text FROM memories") == []
+
+
+async def test_a_command_elsewhere_is_given_although_a_room_or_a_thread_was_deleted(harness: AppHarness) -> None:
+    at = harness.app.directory.workspace(PLATFORM, "1")
+
+    async def workspace(_: str) -> Workspace:
+        return at
+
+    call = Incoming(PLATFORM, "1", ROOM, "5", "Ada", "2", "/nexus remember the vault is zqnew", harness.clock.tick())
+    assert await begin_command(harness.app, at, call, {})
+    await process(harness, workspace, RoomDeleted("78"), RoomDeleted("77", "t1"), RoomDeleted("t1"))
+    assert (await run_command(harness.app, at, call)).text.startswith("Remembered")
