@@ -29,6 +29,7 @@ from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.support.harness import AppHarness, open_harness
+from tests.support.lock_waits import until_stopped
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -296,18 +297,11 @@ async def test_commands_are_taken_over_while_one_of_them_forgets_another(
     ids = sorted(command_id(workspace, each) for each in given)
     await unanswered(settings)  # as another process sees them after a restart of PostgreSQL
 
-    async def waits() -> bool:
-        connection = await asyncpg.connect(settings.database_url)
-        try:
-            return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
-        finally:
-            await connection.close()
-
     async with harness.app.database.transaction(workspace.tenant_id) as tx:
         await tx.commands.lock()
         await tx.commands.hold(ids[forgets], harness.app.locks.number)
         adopting = asyncio.create_task(adopt_interrupted(harness.app, workspace))
-        await until(waits)
+        await until_stopped(settings, adopting)
         await tx.commands.discard_calls([ids[1 - forgets]])
     (found,) = await adopting
     assert command_id(workspace, found.incoming) == ids[forgets]

@@ -2,15 +2,12 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer.entries import entries
 from composer.entries.draft import EntryChange
@@ -32,25 +29,10 @@ from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import TIMEOUT_SECONDS, until
-from tests.support.web import served_at
+from tests.support.lock_waits import until_stopped
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    async with open_harness(settings.model_copy(update={"requests_per_minute": 10_000})) as harness:
-        yield harness
-
-
-@pytest.fixture
-async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    async with (
-        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
-        httpx2.AsyncClient(base_url=url, timeout=60) as http,
-    ):
-        yield http
 
 
 # DESIGN 8: a message that was acknowledged is stored, and forgetting is done. Whoever has had everything forgotten gets
@@ -58,18 +40,15 @@ async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
 # person, which an admin or another account of theirs that erased them had locked, and this for the chat: the database
 # ended one of the two.
 async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
-    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, client: httpx2.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     restore, erasing = People.restore_names, list[asyncio.Task[Any]]()
-
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
 
     async def restored(people: People, names: Any) -> None:
         if not erasing:
             forget = harness.command("bob", "/nexus erase user alice --yes", room="general")
             erasing.append(asyncio.create_task(forget))
-            await until(waits)
+            await until_stopped(settings, erasing[0])
         await restore(people, names)
 
     key = bearer(await key_of(harness, "alice"))
@@ -78,7 +57,7 @@ async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
     await rows(settings, "UPDATE users SET admin = true WHERE name = 'bob' RETURNING 1")
     await rows(settings, "UPDATE users SET name = 'someone' WHERE name = 'alice' RETURNING 1")
     monkeypatch.setattr(People, "restore_names", restored)
-    answer = await http.post("/v1/chat", json={"content": "zqword"}, headers=key)
+    answer = await client.post("/v1/chat", json={"content": "zqword"}, headers=key)
     assert answer.status_code == 200, answer.text
     assert (await erasing[0]).text.startswith("Forgotten for good")
     await harness.app.turns.settle()
@@ -119,10 +98,10 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
 # docs/api.md: a request with an Idempotency-Key takes effect once in a day. One that ends what a former member shares,
 # and came again late, ended what they had shared once more since.
 async def test_what_ends_a_share_and_is_sent_again_late_ends_nothing_more(
-    harness: AppHarness, http: httpx2.AsyncClient
+    harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     async def did(method: str, path: str, headers: dict[str, str], **body: Any) -> httpx2.Response:
-        return await http.request(method, path, json=body or None, headers=headers)
+        return await client.request(method, path, json=body or None, headers=headers)
 
     alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
     of_bob = (await did("GET", "/v1/whoami", bob)).json()["user"]
@@ -163,14 +142,11 @@ async def test_an_edit_finds_the_message_that_is_being_stored(
     await harness.say("alice", "hello", room="general")
     append, editing = Messages.append, list[asyncio.Task[Any]]()
 
-    async def done_or_waits() -> bool:
-        return editing[0].done() or bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async def appended(messages: Messages, *args: Any, **named: Any) -> Any:
         agents, now = harness.app.directory.agents(at.tenant_id), harness.clock.now()
         edit = change_message(database, at, agents, place, "alice", "m1", "zqnew", [], now, edited_at=now)
         editing.append(asyncio.create_task(edit))
-        await until(done_or_waits)
+        await until_stopped(settings, editing[0])
         return await append(messages, *args, **named)
 
     monkeypatch.setattr(Messages, "append", appended)
@@ -190,47 +166,41 @@ async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
     monkeypatch.setattr("composer.ingest.imports.BATCH_SIZE", 1)
     old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="m1")
     await harness.app.receive(at, [old], answer=False, run=run)
-    database, append, appended = harness.app.database, Messages.append, asyncio.Event()
+    database, append, undoing = harness.app.database, Messages.append, list[asyncio.Task[None]]()
+    found = await find_import(database, run.id.hex)
+    undone = undo_import(database, found, lambda: b"k" * RECEIPT_KEY_BYTES, harness.clock.now())
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
+    async def undo() -> None:
+        async for _ in undone:
+            pass
 
-    async def append_and_wait(messages: Messages, *args: Any, **named: Any) -> None:
+    async def append_and_undo(messages: Messages, *args: Any, **named: Any) -> None:
         await append(messages, *args, **named)
-        appended.set()
-        await until(waits)
+        undoing.append(asyncio.create_task(undo()))
+        await until_stopped(settings, undoing[0])
 
-    undoing = undo_import(
-        database, await find_import(database, run.id.hex), lambda: b"k" * RECEIPT_KEY_BYTES, harness.clock.now()
-    )
-    await anext(undoing)  # the messages; the rooms are deleted by the next step
-    monkeypatch.setattr(Messages, "append", append_and_wait)
+    await anext(undone)  # the messages; the rooms are deleted by the next step
+    monkeypatch.setattr(Messages, "append", append_and_undo)
     new = incoming(at, place, "alice", "zqnew", harness.clock.tick(), id="m2")
-    receiving = asyncio.create_task(harness.app.receive(at, [new], answer=False))
-    await asyncio.wait_for(appended.wait(), TIMEOUT_SECONDS)
-    async for _ in undoing:
-        pass
-    await receiving
+    await harness.app.receive(at, [new], answer=False)
+    await undoing[0]
     assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zqnew"]
 
 
 # docs/api.md: a tool forgets what it wrote while it is shared with nobody. It was looked at before its person, who was
 # sharing it, was waited for, and was erased for all of the team.
 async def test_a_tool_forgets_nothing_that_is_being_shared(
-    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings
+    harness: AppHarness, client: httpx2.AsyncClient, settings: Settings
 ) -> None:
     hub = Hub(harness)
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     alice, tool = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "alice", "cursor"))
-    team = (await http.post("/v1/teams", json={"name": "Ops"}, headers=alice)).json()["id"]
+    team = (await client.post("/v1/teams", json={"name": "Ops"}, headers=alice)).json()["id"]
     entry = (await hub.write("alice", "zqshared", "cursor")).entry.id
     async with hub.request("alice") as (tx, access):
         await entries.share(tx, access, entry, uuid.UUID(team), harness.clock.now())
-        forgetting = asyncio.create_task(http.post(f"/v1/agent/entries/{entry}/forget", headers=tool))
-        await until(waits)
+        forgetting = asyncio.create_task(client.post(f"/v1/agent/entries/{entry}/forget", headers=tool))
+        await until_stopped(settings, forgetting)
     assert (await forgetting).status_code in (403, 404)
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqshared"]
 
@@ -241,24 +211,20 @@ async def test_a_tool_forgets_nothing_that_is_being_shared(
 async def test_a_message_that_is_being_stored_goes_with_its_room(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, thread: str | None
 ) -> None:
-    at, append, appended = harness.workspace(), Messages.append, asyncio.Event()
+    at, append, erasing = harness.workspace(), Messages.append, list[asyncio.Task[Any]]()
     await harness.say("alice", "zqold", room="general")
     await harness.say("alice", "zqold", room="general", thread="t1")
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
-    async def append_and_wait(messages: Messages, *args: Any, **named: Any) -> None:
+    async def append_and_erase(messages: Messages, *args: Any, **named: Any) -> None:
         await append(messages, *args, **named)
-        appended.set()
-        await until(waits)
+        erase = erase_room(harness.app.database, at, "general", None, harness.clock.now())
+        erasing.append(asyncio.create_task(erase))
+        await until_stopped(settings, erasing[0])
 
-    monkeypatch.setattr(Messages, "append", append_and_wait)
+    monkeypatch.setattr(Messages, "append", append_and_erase)
     new = incoming(at, place_of("general", None, None, thread), "alice", "zqnew", harness.clock.tick(), id="m2")
-    receiving = asyncio.create_task(harness.app.receive(at, [new], answer=False))
-    await asyncio.wait_for(appended.wait(), TIMEOUT_SECONDS)
-    await erase_room(harness.app.database, at, "general", None, harness.clock.now())
-    await receiving
+    await harness.app.receive(at, [new], answer=False)
+    await erasing[0]
     assert await rows(settings, "SELECT text FROM messages") == []
 
 

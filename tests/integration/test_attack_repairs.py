@@ -15,12 +15,9 @@ from bot.commands.command import CommandAnswer
 from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.sessions import EventKind
 from composer import visibility
 from composer.app import App
-from composer.credentials.resolver import Resolver
 from composer.entries import entries
 from composer.ingest.imports import find_import, undo_import
 from composer.ingest.rooms import erase_room
@@ -28,7 +25,6 @@ from composer.memory.forget import RECEIPT_KEY_BYTES, RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Incoming, Trust, Visibility
-from composer.repositories.erasure import Erasure
 from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
 from composer.repositories.imports import ImportRun, Imports
 from composer.sessions.opening import open_session
@@ -42,8 +38,9 @@ from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import TIMEOUT_SECONDS, until
-from tests.support.web import served_at
+from tests.support.held_erasure import HeldErasure
+from tests.support.lock_waits import until_stopped
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -54,15 +51,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         yield harness
 
 
-@pytest.fixture
-async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    async with (
-        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
-        httpx2.AsyncClient(base_url=url, timeout=60) as http,
-    ):
-        yield http
-
-
 # docs/keys.md: when its person forgets everything, a key goes with it. DESIGN 8: forgetting reaches every layer. A
 # message waited for an erasure that went on; one that began right after that was not seen, and the message was stored
 # and answered behind it.
@@ -70,7 +58,7 @@ async def http(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
 @pytest.mark.parametrize("known", [False, True])
 async def test_no_message_is_stored_by_a_key_that_ends_before(
     harness: AppHarness,
-    http: httpx2.AsyncClient,
+    client: httpx2.AsyncClient,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     before: str,
@@ -78,7 +66,7 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
 ) -> None:
     key = bearer(await key_of(harness, "alice"))
     if known:
-        assert (await http.post("/v1/chat", json={"content": "hello", "session": "zqname"}, headers=key)).is_success
+        assert (await client.post("/v1/chat", json={"content": "hello", "session": "zqname"}, headers=key)).is_success
     receive, forgets = App.receive, [True]
 
     async def forget() -> None:
@@ -98,7 +86,7 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
 
     monkeypatch.setattr("bot.web.sessions.open_session", opens)
     monkeypatch.setattr(App, "receive", receives)
-    answer = await http.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
+    answer = await client.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
     assert answer.status_code == 401, answer.text
     await harness.app.turns.settle()
     assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqlate%'") == []
@@ -139,19 +127,6 @@ FURTHER = [{"role": "assistant", "tool_calls": [CALLS]}, {"role": "tool", "tool_
 async def test_what_is_forgotten_while_a_request_is_read_for_does_not_leave_after_that(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, further: bool
 ) -> None:
-    begun, go, waits = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    erase, block = Erasure.erase, Erasure.block
-
-    async def erased(erasure: Erasure, *args: Any, **options: Any) -> Any:
-        begun.set()
-        await go.wait()
-        return await erase(erasure, *args, **options)
-
-    async def blocked(erasure: Erasure) -> None:
-        if begun.is_set():
-            waits.set()
-        await block(erasure)
-
     asked: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
     if further:
         asked["tools"] = [FUNCTION]
@@ -164,15 +139,14 @@ async def test_what_is_forgotten_while_a_request_is_read_for_does_not_leave_afte
         assert first.headers["x-nexus-memory"].startswith("3 entries")
         if further:
             asked["messages"] += FURTHER
-        monkeypatch.setattr(Erasure, "erase", erased)
-        monkeypatch.setattr(Erasure, "block", blocked)
+        held = HeldErasure(monkeypatch)
         erasing = asyncio.create_task(stage.harness.command("alice", "/nexus forget orchid --yes", dm="nexus"))
-        await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
+        await held.until_held()
         asking = asyncio.create_task(http.post("/v1/chat/completions", json=asked, headers=headers))
-        waiting = asyncio.create_task(waits.wait())
+        waiting = asyncio.create_task(held.lock_wanted.wait())
         await asyncio.wait({asking, waiting}, timeout=TIMEOUT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        go.set()
+        held.go.set()
         assert "memor" in (await erasing).text
         answer, told = await asking, str(stage.upstream.bodies[-1])
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
@@ -200,15 +174,12 @@ async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
             return await erase_room(database, at, "general", None, harness.clock.now())
         return await sessions.forget(alice, None, "s1", None)
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async with database.transaction(at.tenant_id) as tx:
         await tx.erasure.block()
         tag, now = AccessTag(namespace, visible, alice.user), harness.clock.now()
         await set_fact(tx, tag, "vault", '"zqorchid"', Author("alice"), "console", "e", now)
         erasing = asyncio.create_task(erase())
-        await until(waits)
+        await until_stopped(settings, erasing)
     await erasing
     assert await rows(settings, "SELECT 1 FROM facts") == []
 
@@ -216,22 +187,19 @@ async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
 # docs/architecture.md: whoever stores an answer shares the lock of an erasure, and locks the conversation after it.
 # Deleting a project took them the other way round, so each waited for the other.
 async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
-    harness: AppHarness, http: httpx2.AsyncClient, settings: Settings
+    harness: AppHarness, client: httpx2.AsyncClient, settings: Settings
 ) -> None:
     await harness.command("alice", "/nexus project create apollo", room="general")
     await harness.command("alice", "/nexus project assign apollo --yes", room="general")
     key = bearer(await key_of(harness, "alice"))
-    [project] = (await http.get("/v1/projects", headers=key)).json()["items"]
+    [project] = (await client.get("/v1/projects", headers=key)).json()["items"]
     [[room]] = await rows(settings, "SELECT id FROM conversations WHERE name = 'general'")
-
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
 
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:  # as an answer is stored
         await tx.erasure.block()
         path = f"/v1/projects/{project['id']}?confirm=true"
-        deleting = asyncio.create_task(http.delete(path, headers=key))
-        await until(waits)
+        deleting = asyncio.create_task(client.delete(path, headers=key))
+        await until_stopped(settings, deleting)
         await tx.conversations.lock([room])
     answer = await deleting
     assert answer.status_code == 200, answer.text
@@ -248,45 +216,42 @@ async def test_what_is_approved_while_it_is_taken_back_does_not_stay(harness: Ap
         settings, "SELECT u.id, c.id FROM users AS u, conversations AS c WHERE u.name = 'alice' AND c.name = 'board'"
     )
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async with harness.app.database.transaction(at.tenant_id) as tx:
         access = await tx.conversations.access_context(room, alice, Trust.MEMBER)
         assert access is not None
         [item] = await tx.quarantine.find_pending(visibility.reviewable(access, room_admin=True, pooled=True))
         await approve(tx, item, harness.clock.now())
         undoing = asyncio.create_task(harness.command("alice", "/nexus memory undo mallory --yes", room="board"))
-        await until(waits)
+        await until_stopped(settings, undoing)
     assert (await undoing).text.startswith("Taken back: 1 memory")
     assert await rows(settings, "SELECT text FROM memories") == []
 
 
 async def did(
-    http: httpx2.AsyncClient, method: str, path: str, headers: dict[str, str], **body: Any
+    client: httpx2.AsyncClient, method: str, path: str, headers: dict[str, str], **body: Any
 ) -> httpx2.Response:
-    return await http.request(method, path, json=body or None, headers=headers)
+    return await client.request(method, path, json=body or None, headers=headers)
 
 
 # docs/api.md: a request with an Idempotency-Key takes effect once in a day. Changes of names, roles, settings and
 # memberships took effect each time, and so did forgetting a session: one that came late undid what came after it.
 async def test_a_change_of_who_is_in_something_that_is_sent_again_late_undoes_nothing(
-    harness: AppHarness, http: httpx2.AsyncClient
+    harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
-    of_bob = (await did(http, "GET", "/v1/whoami", bob)).json()["user"]
-    team = f"/v1/teams/{(await did(http, 'POST', '/v1/teams', alice, name='Ops')).json()['id']}"
-    project = f"/v1/projects/{(await did(http, 'POST', '/v1/projects', alice, name='apollo')).json()['id']}"
+    of_bob = (await did(client, "GET", "/v1/whoami", bob)).json()["user"]
+    team = f"/v1/teams/{(await did(client, 'POST', '/v1/teams', alice, name='Ops')).json()['id']}"
+    project = f"/v1/projects/{(await did(client, 'POST', '/v1/projects', alice, name='apollo')).json()['id']}"
 
     async def joins() -> None:
-        assert (await did(http, "POST", f"{team}/invites", alice, user=of_bob)).status_code == 201
-        assert (await did(http, "POST", f"{team}/accept", bob)).status_code == 204
+        assert (await did(client, "POST", f"{team}/invites", alice, user=of_bob)).status_code == 201
+        assert (await did(client, "POST", f"{team}/accept", bob)).status_code == 204
 
     async def state() -> list[Any]:
         found = [
-            await did(http, "GET", f"{path}{more}", alice) for path in (team, project) for more in ("", "/members")
+            await did(client, "GET", f"{path}{more}", alice) for path in (team, project) for more in ("", "/members")
         ]
-        settings = await did(http, "GET", "/v1/settings", alice)
+        settings = await did(client, "GET", "/v1/settings", alice)
         return [each.json() for each in (*found, settings)]
 
     await joins()
@@ -306,43 +271,43 @@ async def test_a_change_of_who_is_in_something_that_is_sent_again_late_undoes_no
     ]
     for n, (who, method, path, body, undoing) in enumerate(steps):
         once = who | {"Idempotency-Key": str(n)}
-        first = await did(http, method, path, once, **body)
+        first = await did(client, method, path, once, **body)
         assert first.is_success, first.text
         if undoing:
             for other, another, there, with_body in undoing:
-                assert (await did(http, another, there, other, **with_body)).is_success
+                assert (await did(client, another, there, other, **with_body)).is_success
         else:
             await joins()
         before = await state()
-        again = await did(http, method, path, once, **body)
+        again = await did(client, method, path, once, **body)
         assert again.status_code == first.status_code, again.text
         assert await state() == before, (method, path)
         assert first.status_code == 204 or again.headers["idempotency-replayed"] == "true"
 
 
 async def test_a_session_that_is_forgotten_again_by_a_repeat_keeps_what_was_said_since(
-    harness: AppHarness, http: httpx2.AsyncClient
+    harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     alice = bearer(await key_of(harness, "alice"))
     once, path = alice | {"Idempotency-Key": "one"}, "/v1/chat/session/default"
-    assert (await did(http, "POST", "/v1/chat", alice, content="zqfirst")).is_success
-    first = await did(http, "DELETE", path, once)
-    assert (await did(http, "POST", "/v1/chat", alice, content="zqsecond")).is_success
-    again = await did(http, "DELETE", path, once)
+    assert (await did(client, "POST", "/v1/chat", alice, content="zqfirst")).is_success
+    first = await did(client, "DELETE", path, once)
+    assert (await did(client, "POST", "/v1/chat", alice, content="zqsecond")).is_success
+    again = await did(client, "DELETE", path, once)
     assert (again.status_code, again.json()) == (200, first.json()), "it has the receipt of what it forgot"
-    said = (await did(http, "GET", "/v1/episodes", alice)).json()["items"]
+    said = (await did(client, "GET", "/v1/episodes", alice)).json()["items"]
     assert [each["content"] for each in said] == ["zqsecond"]
 
 
 # docs/api.md: what a request is answered with that is sent again. Whoever missed the first answer was told that nothing
 # had been there, or that there is no such entry.
 async def test_who_missed_the_answer_to_forgetting_gets_its_receipt_by_asking_again(
-    harness: AppHarness, http: httpx2.AsyncClient
+    harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     alice = bearer(await key_of(harness, "alice"))
-    ids = [(await did(http, "POST", "/v1/entries", alice, content=f"zq{n}")).json()["id"] for n in range(2)]
+    ids = [(await did(client, "POST", "/v1/entries", alice, content=f"zq{n}")).json()["id"] for n in range(2)]
     for n, (path, body) in enumerate(((f"/v1/entries/{ids[0]}/forget", {}), ("/v1/entries/forget", {"confirm": 1}))):
-        answers = [await did(http, "POST", path, alice | {"Idempotency-Key": str(n)}, **body) for _ in range(2)]
+        answers = [await did(client, "POST", path, alice | {"Idempotency-Key": str(n)}, **body) for _ in range(2)]
         assert [each.status_code for each in answers] == [200, 200]
         assert answers[0].json() == answers[1].json()
         assert answers[0].json()["counts"] == {"memory": 1}
@@ -359,13 +324,10 @@ async def test_something_is_stored_for_a_person_while_all_of_theirs_is_to_be_era
     await rows(settings, "UPDATE users SET admin = true WHERE name = 'alice' RETURNING 1")
     [[alice]] = await rows(settings, "SELECT id FROM users WHERE name = 'alice'")
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.erasure.block()
         erasing = asyncio.create_task(harness.command("alice", f"/nexus {command}", dm="nexus"))
-        await until(waits)
+        await until_stopped(settings, erasing)
         exchange = Exchange(uuid.uuid4(), "the vault is zqorchid", "", harness.clock.now())
         assert await tx.gateway_exchanges.put(ExchangeOwner(alice, "cursor"), exchange, harness.clock.now())
     assert (await erasing).text.startswith("Forgotten for good")
@@ -384,7 +346,7 @@ async def test_something_is_stored_for_a_person_while_all_of_theirs_is_to_be_era
 )
 async def test_nothing_is_set_or_made_by_a_key_behind_the_erasure_that_ended_it(
     harness: AppHarness,
-    http: httpx2.AsyncClient,
+    client: httpx2.AsyncClient,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     method: str,
@@ -392,29 +354,14 @@ async def test_nothing_is_set_or_made_by_a_key_behind_the_erasure_that_ended_it(
     body: dict[str, Any],
     left: str,
 ) -> None:
-    begun, go, seen = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    store, resolve = Erasure.store_receipt, Resolver.resolve
-
-    async def stored(erasure: Erasure, *args: Any, **options: Any) -> Any:  # all that is erased is erased by now
-        begun.set()
-        await go.wait()
-        return await store(erasure, *args, **options)
-
-    async def resolved(resolver: Resolver, *args: Any, **options: Any) -> Any:
-        found = await resolve(resolver, *args, **options)
-        if begun.is_set():
-            seen.set()
-        return found
-
-    monkeypatch.setattr(Erasure, "store_receipt", stored)
-    monkeypatch.setattr(Resolver, "resolve", resolved)
+    held = HeldErasure(monkeypatch, "store_receipt")
     key = bearer(await key_of(harness, "alice"))
     await harness.say("alice", "hello", dm="nexus")
     erasing = asyncio.create_task(harness.command("alice", "/nexus forget everything --yes", dm="nexus"))
-    await asyncio.wait_for(begun.wait(), TIMEOUT_SECONDS)
-    asking = asyncio.create_task(did(http, method, path, key, **body))
-    await asyncio.wait_for(seen.wait(), TIMEOUT_SECONDS)
-    go.set()
+    await held.until_held()
+    asking = asyncio.create_task(did(client, method, path, key, **body))
+    await asyncio.wait_for(held.credential_read.wait(), TIMEOUT_SECONDS)
+    held.go.set()
     await erasing
     assert ((await asking).status_code, await rows(settings, left)) == (401, [])
 
@@ -481,13 +428,10 @@ async def test_an_entry_that_is_restored_while_the_trash_is_emptied_stays(
             await entries.trash(tx, access, each.id, harness.clock.now())
     now = harness.clock.tick(31 * 24 * 3_600)
 
-    async def waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async with hub.request("alice") as (tx, access):
         await entries.restore(tx, access, kept.id, now)
         emptying = asyncio.create_task(purge(JobRun(harness.app, now, lambda *_: None)))
-        await until(waits)
+        await until_stopped(settings, emptying)
     await emptying
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqkept"]
 
@@ -507,12 +451,9 @@ async def test_a_message_that_its_platform_delivers_while_its_import_is_undone_s
         async for _ in undo_import(database, found, lambda: b"k" * RECEIPT_KEY_BYTES, harness.clock.now()):
             pass
 
-    async def undone_or_waits() -> bool:
-        return undoing[0].done() or bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async def kept(imports: Imports, messages: Any) -> None:
         undoing.append(asyncio.create_task(undo()))
-        await until(undone_or_waits)
+        await until_stopped(settings, undoing[0])
         await keep(imports, messages)
 
     monkeypatch.setattr(Imports, "keep", kept)

@@ -12,7 +12,7 @@ from composer.repositories.messages import Messages
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness
-from tests.support.waiting import until
+from tests.support.lock_waits import until_stopped
 
 pytestmark = pytest.mark.integration
 
@@ -31,13 +31,10 @@ async def test_a_message_that_is_deleted_while_it_is_stored_does_not_stay(
         agents, now = harness.app.directory.agents(at.tenant_id), harness.clock.now()
         return await change_message(harness.app.database, at, agents, place, "alice", "said", None, (), now)
 
-    async def deleted_or_waits() -> bool:
-        return deletions[0].done() or bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async def slow(*arguments: Any, **named: Any) -> None:
         await append(*arguments, **named)
         deletions.append(asyncio.create_task(deletes()))
-        await until(deleted_or_waits)
+        await until_stopped(settings, deletions[0])
 
     said = incoming(at, place, "alice", "the vault is zqorchid", harness.clock.tick(), id="said")
     with monkeypatch.context() as patched:

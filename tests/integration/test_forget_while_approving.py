@@ -13,7 +13,7 @@ from composer.memory.review import approve
 from composer.model import Trust
 from composer.repositories.database import Transaction
 from tests.support.harness import AppHarness
-from tests.support.waiting import until
+from tests.support.lock_waits import until_stopped
 
 pytestmark = pytest.mark.integration
 
@@ -57,15 +57,12 @@ async def test_what_is_approved_or_amended_while_its_source_is_forgotten_is_gone
             async with database.transaction(here.tenant_id) as tx:
                 return await forget(tx, [row["id"]], [], harness.clock.now())
 
-        async def blocked_or_done() -> bool:
-            return task.done() or await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-
         async with database.transaction(here.tenant_id) as tx:
             access = await tx.conversations.access_context(row["room"], alice, Trust.MEMBER)
             assert access is not None
             await (approve_all if act is approve_all else amend)(tx, harness, access)
             task = asyncio.create_task(forgetting())
-            await until(blocked_or_done)
+            await until_stopped(harness.app.settings, task)
         assert (await task).counts["message"] == 1
         assert not [text for (text,) in await connection.fetch(LEFT) if "vault" in text]
     finally:

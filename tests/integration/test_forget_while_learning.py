@@ -13,12 +13,12 @@ from composer.repositories.compactions import Compactions
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.recall import Recall
 from composer.settings import Settings
-from tests.integration.test_compaction import add_messages, configured, rows
+from tests.integration.test_compaction import add_messages, configured
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.integration.test_mem0 import extraction_reply, office_on
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import until
+from tests.support.lock_waits import until_stopped
 
 pytestmark = pytest.mark.integration
 
@@ -41,14 +41,11 @@ async def changed_before_it_ends(
     changes: list[asyncio.Task[None]] = []
     write = getattr(writer, method)
 
-    async def change_waits() -> bool:
-        return bool(await rows(settings, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-
     async def slow(*arguments: Any, **named: Any) -> Any:
         written = await write(*arguments, **named)
         if not changes:
             changes.append(asyncio.create_task(harness.change("said", text)))
-            await until(change_waits)
+            await until_stopped(settings, changes[0])
         return written
 
     monkeypatch.setattr(writer, method, slow)

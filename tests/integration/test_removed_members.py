@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
-import asyncpg
 import pytest
 
 from bot.commands.command import Call
@@ -13,7 +12,7 @@ from composer.repositories.database import Transaction
 from composer.rights import Act, by_project
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
-from tests.support.waiting import until
+from tests.support.lock_waits import until_stopped
 
 pytestmark = pytest.mark.integration
 
@@ -42,15 +41,7 @@ async def give(harness: AppHarness, user: str, text: str, room: str = "lab") -> 
 async def begun(settings: Settings, act: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     """A task that is done, or waits for a lock."""
     task = asyncio.ensure_future(act)
-    connection = await asyncpg.connect(settings.database_url)
-
-    async def stopped() -> bool:
-        return task.done() or await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-
-    try:
-        await until(stopped)
-    finally:
-        await connection.close()
+    await until_stopped(settings, task)
     return task
 
 
