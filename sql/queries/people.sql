@@ -85,13 +85,15 @@ RETURNING previous.reads_rooms
 
 -- name: users_ensure
 -- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as
--- of a time.
+-- of a time. A user that exists is not inserted: that would wait for who is erasing them, and they may be waiting for this.
 WITH new AS MATERIALIZED (
     SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[], :stated_at::timestamptz[])
          AS n (external_id, id, name, trust, stated_at)
 ), people AS (
     INSERT INTO users (tenant_id, id, name, created_at)
-    SELECT :tenant_id, id, name, :now FROM new ORDER BY id
+    SELECT :tenant_id, id, name, :now FROM new
+    WHERE NOT EXISTS (SELECT FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = new.id)
+    ORDER BY id
     ON CONFLICT DO NOTHING
 )
 INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust, trust_stated_at)

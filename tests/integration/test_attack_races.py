@@ -95,6 +95,26 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
 
 
+# docs/gateway.md: nothing is put into the requests of who has switched recall off. It was looked at before memory was
+# read for a request, which takes a while.
+async def test_nothing_leaves_of_who_switches_recall_off_meanwhile(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        own, headers = [bearer(await key_of(stage.harness, "alice", vendor)) for vendor in (None, "cursor")]
+        await stage.hub.write("alice", "the vault code is orchid")
+        check = GatewayMemory._not_erased
+
+        async def checked(memory: GatewayMemory, *args: Any) -> Any:
+            assert (await http.patch("/v1/settings", json={"recall": False}, headers=own)).is_success
+            return await check(memory, *args)
+
+        monkeypatch.setattr(GatewayMemory, "_not_erased", checked)
+        asked = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
+        answer = await http.post("/v1/chat/completions", json=asked, headers=headers)
+    assert (answer.status_code, "orchid" in str(stage.upstream.bodies[-1])) == (200, False)
+
+
 # docs/api.md: a request with an Idempotency-Key takes effect once in a day. One that ends what a former member shares,
 # and came again late, ended what they had shared once more since.
 async def test_what_ends_a_share_and_is_sent_again_late_ends_nothing_more(

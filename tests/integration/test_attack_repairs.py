@@ -2,6 +2,7 @@
 repeat or a slow client makes of it."""
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from bot.script.places import incoming, place_of
 from bot.web.sessions import EventKind
 from composer import visibility
 from composer.app import App
+from composer.credentials.issuing import require_valid
 from composer.entries import entries
 from composer.ingest.imports import find_import, undo_import
 from composer.ingest.rooms import erase_room
@@ -88,6 +90,39 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     monkeypatch.setattr(App, "receive", receives)
     answer = await client.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
     assert answer.status_code == 401, answer.text
+    await harness.app.turns.settle()
+    assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqlate%'") == []
+    assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
+
+
+# DESIGN 8: forgetting reaches every layer. What a key was let in with is stored before an erasure that begins after it
+# was looked at: that finds the message, and the name of the session. One that made the person known to the API waited
+# for their row, which the erasure had locked, and the erasure for the message.
+@pytest.mark.parametrize("command", ["forget everything --yes", "erase user alice --yes"])
+@pytest.mark.parametrize("step", [1, 2], ids=["it is opened", "it is stored"])
+async def test_what_is_said_by_a_key_while_all_of_its_person_is_forgotten_goes_too(
+    harness: AppHarness,
+    client: httpx2.AsyncClient,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    command: str,
+) -> None:
+    seen, forgetting = itertools.count(1), list[asyncio.Task[CommandAnswer]]()
+
+    async def valid(*arguments: Any) -> None:
+        await require_valid(*arguments)
+        if next(seen) == step:
+            forget = harness.command("alice", f"/nexus {command}", dm="nexus")
+            forgetting.append(asyncio.create_task(forget))
+            await until_stopped(settings, forgetting[0])
+
+    key = bearer(await key_of(harness, "alice"))
+    await harness.say("alice", "hello", dm="nexus")
+    await rows(settings, "UPDATE users SET admin = true WHERE name = 'alice' RETURNING 1")
+    monkeypatch.setattr("bot.web.routes.chat.require_valid", valid)
+    await client.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
+    assert (await forgetting[0]).text.startswith("Forgotten for good")
     await harness.app.turns.settle()
     assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqlate%'") == []
     assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
@@ -191,6 +226,7 @@ async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
 ) -> None:
     await harness.command("alice", "/nexus project create apollo", room="general")
     await harness.command("alice", "/nexus project assign apollo --yes", room="general")
+    await harness.command("alice", "/nexus fact set day Friday --project", room="general")
     key = bearer(await key_of(harness, "alice"))
     [project] = (await client.get("/v1/projects", headers=key)).json()["items"]
     [[room]] = await rows(settings, "SELECT id FROM conversations WHERE name = 'general'")

@@ -8,6 +8,7 @@ import pytest
 from bot.delivery.retraction import MAX_LOOKED_FOR, MAX_REFUSED, MIN_WAIT, Retraction
 from bot.script.places import PLATFORM
 from composer.errors import Refused, Unavailable
+from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind
 from composer.repositories.deliveries import Destination
@@ -36,9 +37,12 @@ class Moody(Screen):
         return self.found
 
 
-async def queue(harness: AppHarness, *posts: str, part: int | None = None) -> None:
-    await harness.say("alice", "hello", room="general")
-    to = Destination(PLATFORM, harness.workspace().name, ConversationKind.ROOM, "general", None, False, "m1", "alice")
+async def queue(
+    harness: AppHarness, *posts: str, part: int | None = None, room: str = "general", thread: str | None = None
+) -> None:
+    await harness.say("alice", "hello", room=room, **({} if thread is None else {"thread": thread}))
+    kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
+    to = Destination(PLATFORM, harness.workspace().name, kind, room, thread, False, "m1", "alice")
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         for post in posts:
             await tx.deliveries.queue_retraction(uuid.uuid4(), to, post, part)
@@ -96,6 +100,22 @@ async def test_a_post_that_always_fails_holds_up_no_other(harness: AppHarness, e
             continue
     assert sorted(screen.replaced) == ["p2", "p3"]
     assert await left(harness) == 1
+
+
+@pytest.mark.parametrize(
+    ("thread", "replaced"), [(None, ["other"]), ("t1", ["channel", "other", "t2"])], ids=["a room", "a thread"]
+)
+async def test_what_is_posted_elsewhere_is_retracted_though_a_room_or_thread_was_deleted(
+    harness: AppHarness, thread: str | None, replaced: list[str]
+) -> None:
+    await queue(harness, "channel")
+    await queue(harness, "other", room="other")
+    for each in ("t1", "t2"):
+        await queue(harness, each, thread=each)
+    await erase_room(harness.app.database, harness.workspace(), "general", thread, harness.clock.now())
+    screen = Moody()
+    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    assert sorted(screen.replaced) == replaced
 
 
 async def test_files_are_deleted_although_a_post_can_not_be_retracted(harness: AppHarness) -> None:

@@ -21,7 +21,6 @@ from composer.repositories.explanations import MessageAddress
 from composer.signals import ErasureSignal
 from composer.turn.answers import ROOM_OPENED
 from composer.turn.delivery import OutgoingAnswer
-from tests.support.waiting import until
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -109,7 +108,10 @@ async def test_an_answer_that_is_written_anew_shows_nothing_of_the_first() -> No
     await showing
     assert outbox.shown == {"p0": TEXT}
     delivery.on_start(turn)
-    await until(lambda: outbox.shown == {"p0": EMPTY_PART})
+    hiding = delivery._streams[turn.id].task
+    assert hiding is not None
+    await hiding
+    assert outbox.shown == {"p0": EMPTY_PART}
     another = "I know nothing of it any more, as far as I can see."
     await delivery.on_chunk(turn, another)
     await delivery.deliver(OutgoingAnswer(turn, another, "m1", None))
