@@ -68,6 +68,7 @@ class Builder:
         """Add the next event, some time after the last one."""
         self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR))
         event = kind(n=len(self.events) + 1, at=self.at, user=user, **fields)
+        assert ":" not in fields.get("slug", ""), "that may be the beginning of a project's id"
         self.events.append(event)
         return self.rules.apply(event)
 
@@ -202,12 +203,12 @@ class Builder:
         if scope == "project" and self.rng.random() < 0.9:
             may = [
                 (user, s)
-                for slug, project in sorted(here.projects.items())
+                for key, project in sorted(here.projects.items())
                 for user in sorted(u for u, role in project.members.items() if role != "read")
                 for s in PLACES
                 if self.rules.may_take_part(MAIN, user, conversation_key := self.rules.conversation_key(MAIN, user, s))
                 and (found := self.rules.project(MAIN, user, conversation_key)) is not None
-                and found.slug == slug
+                and found.key == key
             ]
             if may:
                 return self.rng.choice(may)
@@ -235,7 +236,7 @@ class Builder:
 
     def keep(self) -> None:
         """A memory entry of a tool: private in a profile, or for some vendors only, or soon over."""
-        projects = sorted(self.rules.tenant(MAIN).projects)
+        projects = sorted(key for key, each in self.rules.tenant(MAIN).projects.items() if key == each.slug)
         where = self.rng.choice(("profile", "profile", "here", "global", *(f"project:{slug}" for slug in projects)))
         user = self.rng.choice(sorted(self.rules.tenant(MAIN).people))
         spot = self._existing(user) if where == "here" else None
@@ -386,8 +387,8 @@ class Builder:
     def project_life(self) -> None:
         """A project with DMs, sessions and rooms in it, of people who are in it, and who may not stay."""
         here = self.rules.tenant(MAIN)
-        slug = self.rng.choice(sorted(here.projects))
-        project = here.projects[slug]
+        project = here.projects[self.rng.choice(sorted(here.projects))]
+        slug = project.slug
         manager = self.rng.choice(sorted(p for p, role in project.members.items() if role == "admin") or [""])
         if not manager:
             return

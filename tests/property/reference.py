@@ -149,7 +149,7 @@ class PersonalConversation:
 
 @dataclass(slots=True)
 class Project:
-    key: str  # the slug, of the first project that has it
+    key: str  # the slug, of the first project that has it; no name for one (in a name an id follows the colon)
     slug: str
     isolated: bool
     members: dict[str, str] = field(default_factory=dict)

@@ -249,6 +249,7 @@ class _Adder:
 
     def add(self, kind: type[Event], user: str, at: int | None = None, **fields: Any) -> int:
         when = self.rng.randrange(700, max(self.last, 701)) if at is None else at
+        assert ":" not in fields.get("slug", ""), "that may be the beginning of a project's id"
         n = EXTRA + 1_000 + len(self.events)
         self.events.append(kind(n=n, at=when, user=user, **fields))
         return when
@@ -268,11 +269,11 @@ class _Adder:
             self.add(Say, self.rng.choice(OUTSIDERS), at, spot=BUNKER, text=self.words.line())
         self.add(SetFact, OUTSIDERS[0], opened + 2, spot=BUNKER, key=KEYS[0], text=f"{TOPICS[0]} {self.words.canary()}")
         self.add(Pin, OUTSIDERS[0], opened + 3, spot=BUNKER, text=self.words.line())
-        for slug, project in self.rules.tenant(MAIN).projects.items():
+        for project in self.rules.tenant(MAIN).projects.values():
             writers = [p for p, role in project.members.items() if role != "read" and p not in self.accounts]
             writers = [p for p in writers if BUNKER.may_be_named_by(p)]
             if writers:
-                self.add(Assign, writers[0], self.last, spot=BUNKER, slug=slug)
+                self.add(Assign, writers[0], self.last, spot=BUNKER, slug=project.slug)
                 self.done["added: a private room in a project"] += 1
                 break
 
@@ -283,7 +284,7 @@ class _Adder:
         for _ in range(self.rng.choice((1, 4))):
             user = self.rng.choice(others)
             at = self.add(Say, user, spot=spot, text=self.words.line(), answer=self.rng.random() < 0.2)
-            slugs = [s for s, p in self.rules.tenant(MAIN).projects.items() if user in p.members]
+            slugs = [p.slug for p in self.rules.tenant(MAIN).projects.values() if user in p.members]
             if slugs and spot.kind == "dm" and self.rng.random() < 0.6:
                 self.add(Assign, user, max(at, self.last), spot=spot, slug=self.rng.choice(slugs))
                 self.done["added: a DM in a project"] += 1
