@@ -79,7 +79,8 @@ class ActorFacts:
     `project_name`, as typed, may mean; if it is one, it is `named`. `names`: what the person calls the projects here
     and named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
-    account to be linked. `needs_approval`: what they write waits for approval.
+    account to be linked. `needs_approval`: what they write waits for approval. `pooling`: the project is to recall what
+    is said in the room.
     """
 
     access: AccessContext
@@ -91,6 +92,7 @@ class ActorFacts:
     proposed: bool = False
     account: Account | None = None
     needs_approval: bool = False
+    pooling: bool = False
     names: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     @property

@@ -5,7 +5,7 @@ not in the table is refused. Who may read is decided in composer/visibility.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -163,15 +163,16 @@ def by_project(acts: Sequence[Act]) -> bool:
 
 def opening(acts: Sequence[Act], facts: ActorFacts) -> str:
     """What the acts open to whom, in sentences; empty if they open nothing."""
+    facts = replace(facts, pooling=Act.POOL_ROOM in acts)
     found = (rule.opens(facts) for rule in map(TABLE.__getitem__, acts) if rule.opens is not None)
     return " ".join(sentence for sentence in found if sentence)
 
 
 def who(*acts: Act) -> str:
-    """Who may do all of these, in words for help texts."""
+    """Who may do all of these, in words for help texts: those of whom all of the words are true."""
     requirements = [requirement for act in acts for requirement in TABLE[act].requirements]
     stricter = [requirement for requirement in requirements if requirement not in (PARTICIPANT, KNOWN)] or requirements
-    return "; ".join(dict.fromkeys(requirement.words for requirement in stricter))
+    return ", ".join(dict.fromkeys(requirement.words for requirement in stricter))
 
 
 def _refusal(requirement: AnyOf, facts: ActorFacts) -> NexusError:
@@ -203,7 +204,7 @@ def _assigned(facts: ActorFacts) -> str:
     who = "Everyone" if facts.in_room else "You"
     opened = f"{who} in {place} can then recall what {name} remembers"
     if facts.private_room:
-        opened += "; what is said in this private room stays here."
+        opened += "." if facts.pooling else "; what is said in this private room stays here."
     else:
         opened += f", and everyone in {name} what is said in {place}, also what was said before."
     if project.isolated:
@@ -289,18 +290,18 @@ _NAMED_WRITER: Final = AnyOf(
 )
 _NAMED_MANAGED: Final = "Only an admin of {named} may change its members: ask one (/nexus project member list {named})."
 _OUT_OF_ISOLATED: Final = AnyOf(
-    (Permission(Relation.ADMIN, Thing.ISOLATED_LEFT, "to leave an isolated project, an admin of that project too"),),
+    (Permission(Relation.ADMIN, Thing.ISOLATED_LEFT, "and to leave an isolated project as an admin of that too"),),
     "{left} is isolated: only one of its admins may take a conversation out of it. Ask one of them.",
 )
 _YOURS: Final = "To erase your own messages: /nexus forget WORDS."
 _OWN: Final = AnyOf((_OWNER,), "Only the person whose conversation this is may do that.")
 _THE_PERSON: Final = Permission(Relation.SELF, Thing.PERSON, "the person themselves")
 _OF_TENANT: Final = AnyOf(
-    (Permission(Relation.MEMBER, Thing.TENANT, "members of the workspace, not its guests"),),
+    (Permission(Relation.MEMBER, Thing.TENANT, "as a member of the workspace, not a guest"),),
     "Guests have no keys and don't sign in: ask a member of this workspace.",
 )
 _ON_ANOTHER_PLATFORM: Final = Permission(
-    Relation.ANOTHER_PLACE, Thing.ACCOUNT, "a person with accounts on two platforms or workspaces"
+    Relation.ANOTHER_PLACE, Thing.ACCOUNT, "with accounts on two platforms or workspaces"
 )
 
 

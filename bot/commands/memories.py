@@ -23,11 +23,15 @@ from composer.memory import remember as remembering
 from composer.model import Agent, Item, Message, derived_id
 from composer.prompt.lines import recall_line
 from composer.rights import Act
+from composer.text.cleaning import shorten
 from composer.turn.reading import PromptRequest
 
-_STATEMENT: Final = parameters.text("text", "the statement, stored exactly as written")
+_STATEMENT: Final = parameters.text(
+    "text", "the statement, stored as written; keys, passwords and card numbers are masked"
+)
 _QUERY: Final = parameters.text("text", "what to search for")
 ID_CHARS: Final = 8  # of an item's id
+MAX_SHOWN_CHARS: Final = 200  # of a statement in which something was masked
 SUMMARY: Final = "summary"
 EPISODE: Final = "episode"  # a message as it is recalled; what else a person owns is erased by its own id
 
@@ -38,12 +42,12 @@ async def _remember(call: Call) -> CommandAnswer:
         access = await access_context(tx, call)
         tag = access_tag_of(call, access, scope)
         author, text = author_of(call, scope), call.arguments[_STATEMENT]
-        await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
+        note = await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
+    done = f"Remembered, {scope_phrase(call, scope)}."
+    answer = approval_sentence(access, tag, pooled=True) if author.needs_approval else done
     return CommandAnswer(
-        approval_sentence(access, tag, pooled=True)
-        if author.needs_approval
-        else f"Remembered, {scope_phrase(call, scope)}."
+        answer if note.text == text else f"{answer} It is stored as: {shorten(note.text, MAX_SHOWN_CHARS)}"
     )
 
 

@@ -115,10 +115,10 @@ async def _landmark_add(call: Call) -> CommandAnswer:
         access = await access_context(tx, call)
         tag = access_tag_of(call, access, scope)
         text, author = call.arguments[_DECISION], author_of(call, scope)
-        await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
+        landmark = await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     if author.needs_approval:
         return CommandAnswer(approval_sentence(access, tag, pooled=False))
-    return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
+    return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(landmark.text)}")
 
 
 async def _landmark_list(call: Call) -> CommandAnswer:

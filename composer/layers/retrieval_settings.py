@@ -46,7 +46,8 @@ SETTINGS: Final = {
 
 KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml only: a setting that erases is not changed in a chat
 KEEP_DAYS_HELP: Final = (
-    "erases messages older than this many days every night, for good, with everything made from them"
+    "erases messages older than this many days every night, for good, with everything made from them but the landmarks "
+    "that somebody pinned, accepted or amended"
 )
 
 

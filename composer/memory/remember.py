@@ -42,8 +42,8 @@ class Author:
 
 async def remember(
     tx: Transaction, tag: AccessTag, text: str, author: Author, origin: str, event: str, now: datetime
-) -> uuid.UUID:
-    """Store a note and return its id. `event` identifies the request: repeating it stores nothing more."""
+) -> NewMemory:
+    """Store a note, and return it as it is stored. `event` identifies the request: repeating it stores nothing more."""
     memory = NewMemory(
         id=derived_id("memory", str(tag.user_id), event),
         tag=tag,
@@ -59,7 +59,7 @@ async def remember(
         await tx.quarantine.add([pending_memory(memory)])
     elif await tx.memories.add([memory]):
         await tx.recall.index([], [memory_entry(memory)], [])
-    return memory.id
+    return memory
 
 
 async def set_fact(

@@ -85,7 +85,7 @@ async def replay(
     try:
         now = (await composer.compose(request)).prompt.as_json()
     except NotFound:  # the asker may not be there any more
-        now = {"sections": [{**section, "text": "", "sources": []} for section in before["sections"]]}
+        return Replay(turn, DIFFERENT, _all_hidden(before))
     async with database.transaction(tenant, snapshot=True) as tx:
         differences = await _differences(tx, request, before, now, stored.answered_at)
     return Replay(turn, DIFFERENT if differences else SAME, tuple(differences))
@@ -96,6 +96,12 @@ async def _why_not_stored(tx: Transaction, turn: uuid.UUID) -> str:
     if edited:
         return f"Its prompt was cleared because {edited} of the messages in it were edited since."
     return "Its prompt was cleared: something in it was erased since, or it has expired."
+
+
+def _all_hidden(before: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Each section that was made of something, for an asker who may not be there any more: they read nothing of it."""
+    made = (section for section in before["sections"] if section["sources"] and section["name"] != TOOLS)
+    return tuple(Difference(each["name"], ((HIDDEN, len(each["sources"])),)) for each in made)
 
 
 async def _differences(

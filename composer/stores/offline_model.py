@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from math import log
 
 from composer.layers.ranking import is_question
@@ -22,6 +23,7 @@ from composer.text.offline import OFFLINE, OFFLINE_MODEL
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
+from composer.text.work import CLEANED_PER_READ, off_loop
 
 SECTION_HEAD = "[{name}]"
 QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
@@ -292,6 +294,7 @@ class OfflineModel:
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Stream the note that it is offline, then each quote as a chunk, then zero usage. Never fails."""
-        for text in _answer(agent, messages):
+        chars = sum(len(message.content) for message in messages)
+        for text in await off_loop(chars // CLEANED_PER_READ, partial(_answer, agent, messages)):
             yield Chunk(text=text, model=OFFLINE_MODEL)
         yield Chunk(usage=Usage(), model=OFFLINE_MODEL)

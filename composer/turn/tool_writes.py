@@ -88,10 +88,10 @@ class ToolWriter:
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
-            id = await remembering.remember(tx, tag, quote, author, self._turn.adapter, self._event(quote), now)
-            await tx.turns.record_write(self._turn, "memory", id)
+            note = await remembering.remember(tx, tag, quote, author, self._turn.adapter, self._event(quote), now)
+            await tx.turns.record_write(self._turn, "memory", note.id)
         stored = mask(quote)
-        return self._written("semantic", "note", id, tag, stored, f"Remembered: {stored}")
+        return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
     async def set_fact(self, key: str, value: str) -> Written:
         """Set a fact whose key and value are words of the message. Raises Refused with the sentence for the model, and

@@ -72,6 +72,8 @@ async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None
 async def test_help_says_once_who_may_where_that_is_alike(harness: AppHarness) -> None:
     answer = (await harness.command("alice", "/nexus help project unassign", **ROOM)).text
     assert "in a DM or a session: the person whose DM or session it is" in answer
+    answer = (await harness.command("alice", "/nexus help project assign", **ROOM)).text
+    assert "in a room: admins of the room, with the role write or admin in the project, and" in answer
 
 
 async def test_an_answer_is_explained_by_what_was_recalled_and_by_what_was_only_the_latest(harness: AppHarness) -> None:

@@ -44,3 +44,12 @@ async def test_a_recalled_message_shows_no_key(harness: AppHarness) -> None:
     answer = await harness.command("bob", "/nexus recall staging deploy", **ROOM)
     assert "the staging deploy uses [masked: AWS key]" in answer.text
     assert KEY not in answer.text
+
+
+async def test_who_stores_a_key_is_shown_what_is_stored_of_it(harness: AppHarness) -> None:
+    noted = await harness.command("alice", f"/nexus remember the card is {CARD}", **ROOM)
+    assert noted.text == "Remembered, in #general. It is stored as: the card is [masked: card number]"
+    pinned = await harness.command("alice", f"/nexus landmark add staging uses {KEY}", **ROOM)
+    assert pinned.text == "Pinned, in #general: staging uses [masked: AWS key]"
+    plain = await harness.command("alice", "/nexus remember  two  spaces", **ROOM)
+    assert plain.text == "Remembered, in #general."

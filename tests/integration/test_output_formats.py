@@ -79,6 +79,16 @@ def test_play_reports_the_result_of_each_event(program: Program) -> None:
         )
 
 
+def test_play_shows_people_the_prompt_and_says_how_to_get_other_files(program: Program) -> None:
+    give = {"type": "command", "room": "general", "user": "alice"}
+    asked = message("q1", "@nexus when do we deploy?")
+    script = program.script(asked, give | {"text": "/nexus why --prompt"}, give | {"text": "/nexus export"})
+    played = program.run("play", script)
+    assert (played.status, played.sentences) == (0, [])
+    assert "as far as you may read it now:\n[system]\nYou are " in played.out
+    assert played.out.endswith("pending items.\n  (nexus-export.json: --json shows it)\n")
+
+
 def test_compose_stores_nothing_and_repeats_its_output(program: Program) -> None:
     program.play(message("m1", "we decided to deploy on Fridays"))
     entry = {"id": "q1", "at": "2026-05-04T10:00:00Z", "room": "general", "user": "bob", "text": "when do we deploy?"}

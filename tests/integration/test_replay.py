@@ -71,7 +71,7 @@ async def test_an_asker_who_left_the_room_reads_none_of_it(harness: AppHarness) 
     turn = await answered(harness, "@nexus who is here?", room="cave")
     await harness.move("alice", "cave", joined=False)
     found = await reasons(harness, turn)
-    assert found["WORKING"] == [replaying.HIDDEN]
+    assert found == {"WORKING": [replaying.HIDDEN], "MESSAGE": [replaying.HIDDEN]}, "nothing else has changed"
 
 
 async def test_a_cleared_prompt_is_said_to_be_erased_or_edited(harness: AppHarness) -> None:

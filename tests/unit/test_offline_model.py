@@ -1,5 +1,6 @@
 """The offline model says that it is offline, and otherwise only quotes the prompt."""
 
+import threading
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.stores.offline_model import HELLO, NOTHING, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
 from composer.text.offline import OFFLINE
 from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER, REMIND, SUM_UP, WELCOME
+from composer.text.terms import terms
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
@@ -53,6 +55,21 @@ async def answer(messages: Sequence[ChatMessage], agent: Agent = AGENT) -> str:
     chunks = [chunk async for chunk in OfflineModel().stream(agent, messages)]
     assert chunks[-1].usage == Usage()
     return "".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize(("times", "beside"), [(1, False), (40_000, True)])
+async def test_a_long_prompt_is_read_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, times: int, beside: bool
+) -> None:
+    readers = []
+
+    def read(text: str) -> list[str]:
+        readers.append(threading.current_thread())
+        return terms(text)
+
+    monkeypatch.setattr("composer.stores.offline_model.terms", read)
+    await answer(prompt("the van?" * times))
+    assert {reader is not threading.main_thread() for reader in readers} == {beside}
 
 
 def quotes(text: str) -> list[str]:

@@ -124,6 +124,12 @@ def test_what_opens_something_says_so_first() -> None:
     said = rights.opening([Act.ASSIGN_ROOM], entered)
     assert "Everyone in #general can then recall what apollo remembers, and everyone in apollo what is said" in said
     assert "nobody in gemini recalls what is said in #general" in said
+    closed = facts(named=project("apollo", Role.WRITE))
+    closed = replace(closed, access=replace(closed.access, conversation=replace(GENERAL, private=True)))
+    assert "in this private room stays here" in rights.opening([Act.ASSIGN_ROOM], closed)
+    pooled = rights.opening([Act.ASSIGN_ROOM, Act.POOL_ROOM], closed)
+    assert "Everyone in apollo can then recall all that is said in this private room" in pooled
+    assert "stays here" not in pooled, "that would deny what the next sentence says"
     there = facts(here=project("gemini", None), named=project("gemini", None))
     assert rights.opening([Act.ASSIGN_ROOM], there) == "", "it is there already"
     within = facts(here=project("gemini", Role.WRITE))

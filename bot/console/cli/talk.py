@@ -135,6 +135,8 @@ def _print_event(event: dict[str, Any]) -> None:
         heads["post"] = f"→ @{event.get('user')}: "
     head = heads[event["event"]]
     render.show(head + event["text"], style="yellow" if event["event"] == "error" else "")
+    if (file := event.get("file")) is not None:
+        render.show(file["text"] if file["name"].endswith(".txt") else f"  ({file['name']}: --json shows it)")
 
 
 @cli.command()
