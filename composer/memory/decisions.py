@@ -19,18 +19,21 @@ _START: Final = rf"^\W{{0,3}}{_LEAD}{{0,3}}"
 _OBJECT: Final = (
     r"\s(?!(?:it|this|that|these|those|them|him|her|you|me|us|anything|something|nothing)\b(?:\s*$|\s*[.,;!]))\w"
 )
+_NO_CHOICE: Final = (  # picked up, approved of, chose poorly, picked a bad time
+    r"\s(?:up|of|well|wisely|poorly|badly|(?:a|the)\s(?:good|great|bad|right|wrong)\s(?:day|time|moment|one))\b"
+)
 _CHOSEN: Final = (
     r"(?:decided\s(?:(?:on|against|that|to|not\sto|upon)\b|in\sfavou?r)|agreed\s(?:to|on|upon|that|not\sto)\b|settled\son\b"
-    r"|(?:chose|chosen|picked|selected|adopted|approved)(?!\sup\b)|voted\s(?:to|for|against|on)\b|opted\s(?:for|to)\b"
-    r"|committed\sto\b|signed\soff\son\b|went\swith\b)"
+    rf"|(?:chose|chosen|picked|selected|adopted|approved)(?!{_NO_CHOICE})|voted\s(?:to|for|against|on)\b|opted\s(?:for|to)\b"
+    r"|committed\sto\b|signed\soff\son\b|went\swith\b(?!\s(?:him|her|them|me|us|you)\b))"
 )
 _COURSE: Final = (
     r"(?:going\swith|going\sto\s(?:use|adopt|switch\sto|move\sto|migrate\sto|ship|release|stick\s(?:with|to)|drop|standardi[sz]e\son)"
-    r"|switching\sto|moving\sto|migrating\sto|standardi[sz]ing\son|sticking\s(?:with|to)|dropping)"
+    r"|switching\sto|moving\sto|migrating\sto|standardi[sz]ing\son|sticking\s(?:with|to)|dropping(?!\s(?:by|in|off)\b))"
 )
 _WILL: Final = (
-    r"(?:use|go\swith|adopt|switch\sto|move\sto|migrate\sto|ship|release|deploy|launch|stick\s(?:with|to)|standardi[sz]e\son|drop|freeze"
-    r"|host|hire|support|require|hold)"
+    r"(?:use(?!\sthe\stime\b)|go\swith|adopt|switch\sto|move\sto|migrate\sto|ship|release|deploy|launch(?!\sinto\b)|stick\s(?:with|to)"
+    r"|standardi[sz]e\son|drop(?!\s(?:by|in|off)\b)|freeze|host|hire|support(?!\s(?:you|him|her|them|each)\b)|require|hold)"
 )
 _DECISION: Final = re.compile(
     rf"{_START}{_GROUP}(?:{_APOSTROPHE}ve)?\s{_ADVERB}{{0,3}}{_CHOSEN}{_OBJECT}"
@@ -45,12 +48,14 @@ _DECISION: Final = re.compile(
 # What makes a sentence something else than a decision that was taken: open, hoped for, conditional, told of others.
 _OPEN: Final = re.compile(
     rf"\?|\b(?:maybe|perhaps|probably|possibly|might|could|should|would|guess|think|thought|hope(?:fully)?|wish|suppose|assuming|imagine"
-    rf"|if|unless|whether|until|hypothetically|not\ssure|consider(?:ing)?|lean(?:ing)?|likely|not\syet|almost|nearly|supposed|never|nobody"
-    rf"|someday|eventually|joking|jk|lol|haha+|or\ssomething)\b|n{_APOSTROPHE}t\s(?:decided|agreed|chosen|settled|picked)\b",
+    rf"|if|unless|whether|until|as\ssoon\sas|in\scase|provided\sthat|hypothetically|not\ssure|consider(?:ing)?|lean(?:ing)?|likely"
+    rf"|not\syet|almost|nearly|supposed|never|nobody|someday|eventually|joking|jk|lol|haha+|or\ssomething|agreed\sto\sdisagree"
+    rf"|(?:decided|agreed)\sto\s(?:decide|think|talk|wait\sand\ssee|sleep))\b|n{_APOSTROPHE}t\s(?:decided|agreed|chosen|settled|picked)\b",
     re.IGNORECASE,
 )
 _REPORTED: Final = re.compile(
-    r"\b(?:said|says|told|tells|heard|reads?|asked|wrote|writes|claim(?:s|ed)?|according|apparently|rumou?rs?|remember\swhen)\b",
+    r"\b(?:said|says|told|tells|heard|reads?(?!\s(?:access|only|permissions?|replicas?)\b)|asked|wrote|writes|claim(?:s|ed)?|according"
+    r"|apparently|rumou?rs?|remember\swhen)\b",
     re.IGNORECASE,
 )
 # Stories of the past, and plans of a private life: "last year we decided to …", "we picked a movie".
@@ -61,7 +66,10 @@ _STORY: Final = re.compile(
 )
 _PRIVATE: Final = re.compile(
     r"\b(?:my|our)\s(?:\w+\s)?(?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|mom|mum|mother|dad|father|parents?|family|kids?"
-    r"|children|sons?|daughters?|sisters?|brothers?|dogs?|cats?|pets?|puppy|friends?|neighbou?rs?|home|house|honeymoon|wedding)\b",
+    r"|children|sons?|daughters?|sisters?|brothers?|dogs?|cats?|pets?|puppy|friends?|neighbou?rs?|home|house|honeymoon|wedding)\b"
+    r"|\b(?:the\skids|bowling|karaoke|after\swork)\b"
+    r"|\b(?:an?|the|another)\s(?:\w+\s)?(?:cat|dog|puppy|flat|apartment|movie|film|cake|pizza|salad|card)"
+    r"(?=\s*(?:$|[.,;!])|\s(?:and|at|for|in|near|on|was|were|with)\b)",
     re.IGNORECASE,
 )
 _TEACHING: Final = re.compile(

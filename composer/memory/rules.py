@@ -30,7 +30,8 @@ _ABOUT_CONVERSATION: Final = re.compile(
     re.IGNORECASE,
 )
 _MOMENTARY: Final = re.compile(
-    r"\b(?:right\s+now|at\s+the\s+moment|brb|afk|one\s+sec|a\s+sec(?:ond)?|in\s+a\s+(?:minute|moment|bit|sec)|lol|lmao|rofl)\b",
+    r"\b(?:right\s+now|at\s+the\s+moment|brb|afk|one\s+sec|a\s+sec|in\s+a\s+(?:minute|moment|bit|sec)|lol|lmao|rofl)\b"
+    r"|\ba\s+second(?=\s*(?:$|[.,;:!?])|\s+(?:and|before|i|let|please|pls|to|while)\b)",  # not "a second reviewer"
     re.IGNORECASE,
 )
 # References to something that only the surrounding messages show.

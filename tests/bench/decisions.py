@@ -6,12 +6,17 @@ sentence, and `yes` or `no`), is counted. The labels were made by one reader of 
 near misses and of other sentences about what "we" do, by one question: is this plainly a decision that the people who
 talk here have taken together? The sentences themselves are not in this repository. Real talk of this kind has hardly
 any decision in it, so recall is measured on `decision_sentences.txt`: sentences of work talk in the shapes of real
-ones, written for it. Half of these, by their digest, were held out while the rule was written.
+ones, written for it. Half of the first, by their digest, were held out while the rule was written. The others were
+written later by somebody else, most of them to be mistaken for decisions, and the rule was mended by them: of 51 that
+it proposed at first, 31 were decisions.
+
+The rule knows shapes and no weight. Whoever writes "We adopted a kitten" writes a decision for it.
 """
 
 import hashlib
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +26,7 @@ from tests.bench.extraction import messages
 
 LABELS: Final = Path(__file__).with_name("decision_labels.txt")
 WRITTEN: Final = Path(__file__).with_name("decision_sentences.txt")
+FIRST: Final = 70  # of those that were written; half of them were held out
 
 
 def digest(sentence: str) -> str:
@@ -46,13 +52,16 @@ def main(data: Path) -> None:
     right, wrong = counts["yes", True], counts["no", True]
     print(f"{read} messages, {labelled} labelled sentences: proposed {right} that are decisions, {wrong} that are not;")
     print(f"  not proposed: {counts['yes', False]} decisions; proposed without a label: {counts['unlabelled', True]}")
-    for half in (False, True):
-        print(f"written, {'held out' if half else 'seen'}: {_written(half)}")
-
-
-def _written(half: bool) -> str:
     rows = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
-    verdicts = Counter((label, is_group_decision(text)) for label, text in rows if held_out(text) is half)
+    first, later = rows[:FIRST], rows[FIRST:]
+    for half in (False, True):
+        written = [(label, text) for label, text in first if held_out(text) is half]
+        print(f"written, {'held out' if half else 'seen'}: {_judged(written)}")
+    print(f"written later: {_judged(later)}")
+
+
+def _judged(rows: Sequence[Sequence[str]]) -> str:
+    verdicts = Counter((label, is_group_decision(text)) for label, text in rows)
     right, wrong, missed = verdicts["yes", True], verdicts["no", True], verdicts["yes", False]
     return f"recall {right}/{right + missed} ({right / (right + missed):.0%}), wrongly proposed {wrong}"
 

@@ -22,6 +22,12 @@ def test_most_decisions_of_a_group_are_recognised_and_extracted_as_such() -> Non
         assert "decision" in [statement.kind for statement in extract(text)], text
 
 
+def test_nine_in_ten_of_what_is_proposed_of_200_labelled_sentences_are_decisions() -> None:
+    assert len({text for _, text in SENTENCES}) >= 200
+    proposed = [label for label, text in SENTENCES if is_group_decision(text)]
+    assert proposed.count("yes") / len(proposed) >= 0.9
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -33,6 +33,7 @@ def stored(number: int, text: str, kind: str = "preference", days: int = 0) -> S
         *("hi", "Hello there!", "thanks a lot", "good morning all", "ok great", "lol", "", "   ", "...", "?!"),
         *("alice asked when the launch is", "The user wants to know the deadline", "bob greeted everyone"),
         *("we decided what?", "I always do", "I prefer it that way", "I prefer this right now lol", "=== 12 % 34 ==="),
+        *("I'll be back in a second", "give me a second please", "we decided to wait a second"),
     ],
 )
 def test_statements_without_content_are_not_stored(text: str) -> None:
@@ -41,7 +42,10 @@ def test_statements_without_content_are_not_stored(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["I prefer tea", "We decided to ship on Friday", "alice lives in Lisbon", "my salary is 91k", "Ich mag Käse"],
+    [
+        *("I prefer tea", "We decided to ship on Friday", "alice lives in Lisbon", "my salary is 91k", "Ich mag Käse"),
+        *("We decided to hire a second designer.", "I have a second passport"),
+    ],
 )
 def test_statements_with_content_are_stored(text: str) -> None:
     assert is_worth_storing("fact", text)
