@@ -7,12 +7,15 @@ changes. All this without the second check in code, so that it can't hide what a
 The other way round: without the predicate in SQL, the second check lets no unreadable row through.
 """
 
+import inspect
+import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, cast
 
 import asyncpg
 import numpy as np
@@ -27,10 +30,13 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.semantic import Query, Retrieval, Shown
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
+from composer.ports.database import Statements
+from composer.repositories.database import Transaction
 from composer.repositories.recall import Candidate, episode_id_of
 from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable
 from tests.support.databases import run_sql
 from tests.support.harness import AppHarness
+from tests.support.program import ROOT
 from tests.support.stored_rows import NOW, TERMS, WIDTH, Rows, Tag
 
 LIMIT: Final = 200
@@ -103,6 +109,7 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             scene.readable, scene.conversation, scene.agent, question, {"day": 0}, [], [(EARLIEST, NOW)]
         )
         by_words = await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW)
+        of_a_prompt = await tx.structured.read(scene.readable, NOW, [])
         return {
             "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
             "by words": by_words.candidates,
@@ -118,6 +125,8 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "facts": await tx.facts.find(scene.readable, NOW),
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),
+            "facts of a prompt": of_a_prompt.facts,
+            "landmarks of a prompt": of_a_prompt.landmarks,
             "superseded": await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW),
             "pending": await tx.quarantine.find_pending(scene.readable),
             "contributions": await tx.quarantine.contributions(scene.readable, scene.viewer, EARLIEST),
@@ -129,6 +138,37 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             ],
             "messages of sources": await tx.explanations.addresses(scene.readable, MESSAGE_IDS, 3),
         }
+
+
+# Reads that take a Readable and are not asked above, and where what may not be read is shown to change nothing in them.
+ASKED_ELSEWHERE: Final = {
+    "entries.count": "tests/property/test_entry_interference.py",
+    "entries.find": "tests/property/test_entry_interference.py",
+    "entries.find_by_ids": "tests/property/test_entry_interference.py",
+    "entries.find_by_key": "tests/property/test_entry_interference.py",
+    "entries.find_own": "tests/property/test_entry_interference.py",
+    "entries.find_own_ids": "tests/property/test_entry_interference.py",
+    "entries.get": "tests/property/test_entry_interference.py",
+    # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
+    "messages.latest": "tests/property/test_non_interference.py",
+    "turns.last_prompt": "tests/property/test_non_interference.py",
+}
+
+
+def test_every_read_that_takes_a_readable_is_asked_or_listed() -> None:
+    nothing = Transaction(cast(Statements, None), uuid.uuid4(), None)
+    repositories = [name for name, value in vars(Transaction).items() if isinstance(value, cached_property)]
+    reads = {
+        f"{name}.{method}"
+        for name in repositories
+        for method, function in inspect.getmembers(type(getattr(nothing, name)), inspect.isfunction)
+        if any(each.annotation is Readable for each in inspect.signature(function).parameters.values())
+    }
+    asked = {".".join(found) for found in re.findall(r"tx\.(\w+)\.(\w+)\(", inspect.getsource(_everything_read))}
+    assert len(reads) > 20
+    assert reads == asked | ASKED_ELSEWHERE.keys()
+    assert not asked & ASKED_ELSEWHERE.keys()
+    assert all((ROOT / path).is_file() for path in ASKED_ELSEWHERE.values())
 
 
 def _question(scene: Scene) -> Message:
