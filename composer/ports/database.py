@@ -38,6 +38,11 @@ class Statements(Protocol):
         """Run a query without reading rows."""
         ...
 
+    async def lock(self, query: str, kind: str, /, **values: Any) -> None:
+        """Run a query that takes an advisory lock until the transaction ends. Raises Unavailable where too many wait
+        for locks of this kind."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Vector:

@@ -51,17 +51,18 @@ class ApiRequests:
     async def begin(self, request: NamedRequest, now: datetime) -> Begun:
         """Record a write in the transaction that makes it, unless it took effect within the last day. One that another
         transaction is making is waited for. Raises BadInput where the key was used for another request."""
+        named = {"credential": request.credential, "key_digest": request.key_digest}
+        await self._sql.lock("api_request_lock", "request", **named)
         if await self._sql.fetch_value(
             "api_request_begin",
-            credential=request.credential,
-            key_digest=request.key_digest,
+            **named,
             digest=request.digest,
             user_id=request.user,
             now=now,
             before=now - REQUEST_RETENTION,
         ):
             return Begun(now)
-        row = await self._sql.fetch_one("api_request_get", credential=request.credential, key_digest=request.key_digest)
+        row = await self._sql.fetch_one("api_request_get", **named)
         if row is None or row["digest"] != request.digest:
             raise BadInput(OTHER_REQUEST)
         return Begun(row["created_at"], row["made"])

@@ -282,7 +282,7 @@ class Erasure:
     async def block(self) -> None:
         """Block erasure until this transaction ends. Call it before any conversation is locked. A transaction may begin
         with it (`Database.transaction`)."""
-        await self._sql.execute("erasure_block")
+        await self._sql.lock("erasure_block", "erasing")
 
     async def changed_sources(
         self, sources: Sequence[Source], derived: Sequence[uuid.UUID]

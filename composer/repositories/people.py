@@ -188,12 +188,12 @@ class People:
     async def lock(self) -> None:
         """Let no other transaction change which users are one person, what counts for all users of a person (consent,
         membership of projects), nor the projects of conversations, until this one ends."""
-        await self._sql.execute("people_lock")
+        await self._sql.lock("people_lock", "people")
 
     async def hold(self) -> None:
         """Keep what `lock` names as it is until this transaction ends. Several transactions may do so at once; one that
         does must not lock afterwards."""
-        await self._sql.execute("people_hold")
+        await self._sql.lock("people_hold", "people")
 
     async def linked_users(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
         """The other users of the same person, for each user that has any."""

@@ -114,7 +114,7 @@ class Summaries:
 
     async def lock(self) -> None:
         """Lock out other writers of summaries, and erasure, until the transaction ends."""
-        await self._sql.execute("erasure_lock")
+        await self._sql.lock("erasure_lock", "erasing")
 
     async def activity_around(
         self, conversation: uuid.UUID, namespace: str, first: datetime, last: datetime, pause: timedelta

@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import asyncpg
@@ -16,7 +16,8 @@ from composer.ports.database import Bits, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import OWNER_SETTING, ServerUrl
-from composer.stores.statements import Connection, PostgresStatements, of_tenant
+from composer.stores.lock_waits import LockWaits
+from composer.stores.statements import Connection, PostgresStatements, attempt_of, of_tenant
 from sql.loader import migrations, queries
 
 logger = structlog.get_logger()
@@ -48,6 +49,7 @@ BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 CACHE_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
 PLAN_ANEW: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 STATISTICS_POLL_SECONDS: Final = 10.0  # until the largest tables have statistics
+NO_ROW: Final = "SELECT 0"  # the server's word for a query without a result
 
 UNAVAILABLE_ERRORS = (
     OSError,
@@ -71,6 +73,7 @@ class PostgresDatabase:
         self._url = url
         self._pool = pool
         self._signer = signer
+        self._waits = LockWaits(pool.get_max_size())
         self._embedder: str | None = None  # as stored with the vectors; None: this process has none
         self._has_statistics = False
         self._next_statistics_check = 0.0  # time.monotonic()
@@ -112,7 +115,8 @@ class PostgresDatabase:
     ) -> AsyncIterator[Transaction]:
         """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment. `blocks_erasure`:
         it begins with `Erasure.block`."""
-        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
+        async with translate_postgres_errors(self._url), AsyncExitStack() as held:
+            connection: Connection = await held.enter_async_context(self._pool.acquire())
             begin = BEGIN_SNAPSHOT if snapshot else "BEGIN"
             if not await self._statistics_exist(connection):
                 begin = f"{begin}; {PLAN_ANEW}"
@@ -121,12 +125,20 @@ class PostgresDatabase:
             try:
                 # In one round trip. Row-level security reads the setting, which ends with the transaction.
                 begin = f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'"
-                if blocks_erasure:  # by a statement of its own: the next one sees what was erased while this waited
-                    begin = f"{begin}; {of_tenant('erasure_block', tenant_id)}"
-                await connection.execute(begin)
-                yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._signer)
+                # Erasure is blocked by a statement of its own: the next one sees what was erased while this waited.
+                block = of_tenant("erasure_block", tenant_id)
+                if not blocks_erasure:
+                    await connection.execute(begin)
+                elif await connection.execute(f"{begin}; {attempt_of(block)}") == NO_ROW:
+                    await connection.execute("ROLLBACK")
+                    await held.aclose()  # an erasure goes on: it is waited for without a connection, but for a few
+                    async with self._waits.begins:
+                        connection = await held.enter_async_context(self._pool.acquire())
+                        await connection.execute(f"{begin}; {block}")
+                statements = PostgresStatements(connection, tenant_id, self._waits)
+                yield Transaction(statements, tenant_id, self._embedder, self._signer)
             except BaseException as error:
-                with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself
+                with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
                     await connection.execute("ROLLBACK")
                 if isinstance(error, asyncpg.DeadlockDetectedError):  # the server ended this one of the two
                     raise Unavailable("Another change of the same data was in progress; try again.") from error

@@ -2,10 +2,12 @@
 
 import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import asyncpg
 
+from composer.stores.lock_waits import LockWaits
 from sql.loader import queries
 
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
@@ -19,13 +21,21 @@ def of_tenant(name: str, tenant_id: uuid.UUID) -> str:
     return query.sql.replace("$1", f"'{tenant_id}'")
 
 
+def attempt_of(lock: str) -> str:
+    """What takes a lock as this statement does, if nobody has to be waited for: it has a row if it is taken."""
+    return f"SELECT FROM ({lock.replace('pg_advisory', 'pg_try_advisory')}) AS attempt (taken) WHERE taken"
+
+
 class PostgresStatements:
     """The statements of one transaction (composer.ports.database.Statements). A given `tenant_id` is supplied to every
-    query that names it; callers may not pass another."""
+    query that names it; callers may not pass another. `waits`: with whom it waits for locks (None: with nobody)."""
 
-    def __init__(self, connection: Connection, tenant_id: uuid.UUID | None = None) -> None:
+    def __init__(
+        self, connection: Connection, tenant_id: uuid.UUID | None = None, waits: LockWaits | None = None
+    ) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
+        self._waits = waits
 
     async def fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
         """All rows."""
@@ -46,6 +56,15 @@ class PostgresStatements:
         """Run a query without reading rows."""
         sql, arguments = self._bound(query, values)
         await self._connection.execute(sql, *arguments, timeout=timeout_seconds)
+
+    async def lock(self, query: str, kind: str, /, **values: Any) -> None:
+        """Run a query that takes an advisory lock until the transaction ends. Raises Unavailable where too many wait
+        for locks of this kind."""
+        sql, arguments = self._bound(query, values)
+        if await self._connection.fetch(attempt_of(sql), *arguments):
+            return
+        async with nullcontext() if self._waits is None else self._waits.place(kind):
+            await self._connection.execute(sql, *arguments)
 
     def _bound(self, name: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
         query = queries()[name]

@@ -39,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, method, counted)
 
-    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+    for method in ("fetch", "fetch_one", "fetch_value", "execute", "lock"):
         count(PostgresStatements, method, None)
     count(redis.Redis, "execute_command", "cache")
     count(Pipeline, "execute", "cache")

@@ -174,11 +174,15 @@ class LentPool:
     """A pool (asyncpg.Pool) whose connections stay open when it is closed."""
 
     def __init__(self, pool: asyncpg.Pool, limit: int) -> None:
-        self._pool, self._free = pool, asyncio.Semaphore(limit)
+        self._pool, self._free, self._limit = pool, asyncio.Semaphore(limit), limit
         self._used: set[Any] = set()
         self._unused = asyncio.Event()
         self._unused.set()
         self._closed = False
+
+    def get_max_size(self) -> int:
+        """How many connections may be in use at once."""
+        return self._limit
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Any]:
