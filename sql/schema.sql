@@ -681,6 +681,7 @@ CREATE TABLE public.memories (
     session text,
     updated_at timestamp with time zone,
     version integer DEFAULT 1 NOT NULL,
+    said_at timestamp with time zone,
     CONSTRAINT memories_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )

@@ -16,7 +16,7 @@ from composer.entries.draft import API, EntryChange, EntryDraft, apply_change, c
 from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
-from composer.memory.entry_index import merged
+from composer.memory.entry_index import merged, said_since
 from composer.memory.forget import Receipt
 from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace
 from composer.repositories.audit import AuditAct
@@ -179,7 +179,8 @@ async def _replace(
     """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
     too."""
     values = merged(existing.values, entry.values, replace_vendors=said_vendors and access.is_person)
-    changed = await put_values(tx, access, existing, values, now)
+    said_at = said_since(now, values, entry.values)
+    changed = await put_values(tx, access, existing, values, now, said_at=said_at)
     return Written(changed.entry, created=False, receipt=changed.receipt)
 
 
@@ -202,12 +203,23 @@ async def change(
     return await put_values(tx, access, entry, values, now)
 
 
-async def put_values(tx: Transaction, access: EntryAccess, entry: Entry, values: EntryValues, now: datetime) -> Changed:
-    """Store new values of an entry, in a transaction that holds `tx.summaries.lock`. Raises Outdated when it was
-    changed meanwhile."""
+async def put_values(
+    tx: Transaction,
+    access: EntryAccess,
+    entry: Entry,
+    values: EntryValues,
+    now: datetime,
+    *,
+    said_at: datetime | None = None,
+) -> Changed:
+    """Store new values of an entry, in a transaction that holds `tx.summaries.lock`. `said_at` is when all of them were
+    written (None: some were before). Raises Outdated when it was changed meanwhile."""
     if values.equals(entry.values):
+        if said_at is not None:
+            await tx.entries.say_again(entry.id, said_at)
         return Changed(entry)
-    found = await entry_index.replace_values(tx, entry, values, now, EntryWriter(access.user, _by(access)))
+    by = EntryWriter(access.user, _by(access))
+    found = await entry_index.replace_values(tx, entry, values, now, by, said_at=said_at)
     if found is None:
         raise Outdated(CHANGED_MEANWHILE)
     return Changed(*found)

@@ -116,5 +116,5 @@ async def _carry_out(tx: Transaction, access: EntryAccess, planned: Planned, now
         await entry_index.store(tx, entry)
     elif planned.outcome is Outcome.REPLACED and existing is not None:
         current = existing if existing.trashed_at is None else await untrash(tx, existing, now)
-        return (await put_values(tx, access, current, entry.values, now)).receipt
+        return (await put_values(tx, access, current, entry.values, now, said_at=now)).receipt
     return Receipt()

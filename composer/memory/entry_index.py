@@ -29,12 +29,18 @@ async def store(tx: Transaction, entry: Entry) -> bool:
 
 
 async def replace_values(
-    tx: Transaction, entry: Entry, values: EntryValues, now: datetime, by: EntryWriter | None = None
+    tx: Transaction,
+    entry: Entry,
+    values: EntryValues,
+    now: datetime,
+    by: EntryWriter | None = None,
+    *,
+    said_at: datetime | None = None,
 ) -> tuple[Entry, Receipt] | None:
     """Give a stored entry new values and index it anew; erase what was made from words that it has no more, in a
-    transaction that holds `tx.summaries.lock`. `by` is for the audit log. None when it was changed, trashed
-    or erased meanwhile."""
-    changed = await tx.entries.update(entry, values, now, by)
+    transaction that holds `tx.summaries.lock`. `by` is for the audit log; `said_at` is when all of the values were
+    written (None: some were before). None when it was changed, trashed or erased meanwhile."""
+    changed = await tx.entries.update(entry, values, now, by, said_at=said_at)
     if changed is None:
         return None
     receipt = await reword(tx, ("memory", entry.id), entry.values.texts, values.texts, now)
@@ -78,6 +84,12 @@ def merged(old: EntryValues, new: EntryValues, *, replace_vendors: bool = False)
     return replace(new, metadata=metadata, vendors=vendors)
 
 
+def said_since(at: datetime, whole: EntryValues, written: EntryValues) -> datetime | None:
+    """When all that an entry says was written, if it was `written` at a time; None where it has more than that, from
+    before."""
+    return at if whole.metadata == written.metadata else None
+
+
 async def lock_key_of(tx: Transaction, item: PendingItem) -> None:
     """Let nobody else write with the key of an entry that waits, until the transaction ends. Keys are locked before
     erasure."""
@@ -97,7 +109,9 @@ async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
         again = derived_id("entry", str(item.id), item.at.isoformat())  # the one that it should replace is in the trash
         if not await store(tx, entry):
             await store(tx, replace(entry, id=again))
-    elif await replace_values(tx, existing, merged(existing.values, values), now) is None:
+        return
+    replaced = merged(existing.values, values)
+    if await replace_values(tx, existing, replaced, now, said_at=said_since(item.at, replaced, values)) is None:
         raise BadInput("That entry was changed meanwhile: approve it again.")
 
 

@@ -207,13 +207,20 @@ class Entries:
         return row is not None
 
     async def update(
-        self, entry: Entry, values: EntryValues, now: datetime, by: EntryWriter | None = None
+        self,
+        entry: Entry,
+        values: EntryValues,
+        now: datetime,
+        by: EntryWriter | None = None,
+        *,
+        said_at: datetime | None = None,
     ) -> Entry | None:
-        """Give an entry new values. Which tools may read it is recorded in the audit log where that changes, with whom
-        it is changed `by` (None: whom the transaction acts for). Returns the entry as it is then; None when it was
-        changed, trashed or erased meanwhile."""
+        """Give an entry new values. `said_at` is when all of them were written; None where some were before. Which
+        tools may read it is recorded in the audit log where that changes, with whom it is changed `by` (None: whom the
+        transaction acts for). Returns the entry as it is then; None when it was changed, trashed or erased
+        meanwhile."""
         version = await self._sql.fetch_value(
-            "entry_update", id=entry.id, version=entry.version, now=now, **_parameters(values)
+            "entry_update", id=entry.id, version=entry.version, now=now, said_at=said_at, **_parameters(values)
         )
         if version is None:
             return None
@@ -228,6 +235,10 @@ class Entries:
             )
         size = len((values.text if values.content is None else values.content).encode())
         return replace(entry, values=values, updated_at=now, version=version, size=size)
+
+    async def say_again(self, id: uuid.UUID, now: datetime) -> None:
+        """Note that all that an entry says was written again: that is said now."""
+        await self._sql.execute("entry_say_again", id=id, now=now)
 
     async def file(self, entry: Entry, tag: AccessTag, by: uuid.UUID, vendor: str, now: datetime) -> Entry | None:
         """File an entry under another tag, for a user or, with the word `vendor`, a tool of theirs; that is recorded in

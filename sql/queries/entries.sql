@@ -8,13 +8,18 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: entry_update
--- Give an entry new values, if it still has a version. Returns the next one.
+-- Give an entry new values, if it still has a version; `said_at` is when all of them were written (NULL: some were before).
+-- Returns the next version.
 UPDATE memories
 SET allowed_vendors = :vendors::text[], kind = :kind, key = :key, title = :title, text = :text, content = :content,
     tags = :tags::text[], metadata = :metadata::json, session = :session, expires_at = :expires_at, updated_at = :now,
-    version = version + 1
+    said_at = coalesce(:said_at::timestamptz, said_at), version = version + 1
 WHERE tenant_id = :tenant_id AND id = :id AND version = :version AND trashed_at IS NULL
 RETURNING version
+
+-- name: entry_say_again
+-- Note that all that an entry says was written again.
+UPDATE memories SET said_at = :now WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: entry_file
 -- File an entry under another access tag, also in the recall index.

@@ -88,7 +88,7 @@ WHERE t.tenant_id = :tenant_id AND t.id = ANY (:turn_ids::uuid[]) AND s ->> 'nam
 -- Select people's messages and their other items: of some users (NULL: everyone), in a conversation with its threads or
 -- in a project with its conversations (both NULL: everywhere), within some time. A room's items are taken from every
 -- generation of its namespace; those of a thread are its room's. A DM that has chosen a project is not part of it. A fact
--- counts from when it was set.
+-- counts from when it was set, an entry from when all that it says was written.
 WITH places AS (
     SELECT c.id, c.kind, split_part(c.namespace, '.', 1) AS base_namespace
     FROM conversations AS c LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
@@ -100,7 +100,7 @@ WITH places AS (
     UNION ALL
     SELECT 'project:' || :project_id::uuid::text WHERE :project_id::uuid IS NOT NULL
 ), items (kind, id, user_id, namespace, at) AS (
-    SELECT 'memory', id, user_id, namespace, created_at FROM memories WHERE tenant_id = :tenant_id
+    SELECT 'memory', id, user_id, namespace, coalesce(said_at, created_at) FROM memories WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'fact', id, user_id, namespace, coalesce(set_at, valid_from) FROM facts WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'landmark', id, user_id, namespace, decided_at FROM landmarks WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'pending', id, user_id, namespace, at FROM quarantine WHERE tenant_id = :tenant_id

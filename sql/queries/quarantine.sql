@@ -62,7 +62,7 @@ SELECT kind, id, namespace, visibility, user_id, detail, text, author, trust, at
        ARRAY[]::uuid[] AS shown
 FROM (
     SELECT 'memory' AS kind, id, namespace, visibility, user_id, allowed_vendors AS vendors, kind AS detail, text,
-           author, trust, created_at AS at
+           author, trust, coalesce(said_at, created_at) AS at
     FROM memories WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
                         AND trashed_at IS NULL
     UNION ALL

@@ -11,7 +11,9 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
+from tests.integration.test_late_commands import adopted, done_late, interrupt
 from tests.support.api import bearer, key_of
+from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -80,3 +82,49 @@ async def test_answers_that_wait_for_an_erasure_leave_connections_to_others(
     assert len(harness.delivery.replies) == MORE_THAN_THE_POOL
     assert len(harness.delivery.started) == MORE_THAN_THE_POOL  # each was asked once
     assert not harness.delivery.delays
+
+
+# docs/architecture.md: an erasure that is done late takes what there was when it was asked for. An entry counted as it
+# was made first, so that what had been written with its key since then went with it.
+async def test_what_is_written_with_a_key_stays_where_all_from_before_is_forgotten_late(
+    harness: AppHarness, settings: Settings
+) -> None:
+    hub = Hub(harness)
+    await harness.say("alice", "hello", **BOARD)
+    await hub.write("alice", "zqold", "cursor", key="replaced")
+    await hub.write("alice", "zqsame", "cursor", key="again")
+    await hub.write("alice", "zqpart", "cursor", key="in part", metadata={"from": "before"})
+    changed = (await hub.write("alice", "zqchanged", "cursor")).entry
+    await interrupt(harness, "alice", "forget everything --yes", **BOARD)
+    harness.clock.tick(60)
+    await hub.write("alice", "zqnew", "cursor", key="replaced")
+    await hub.write("alice", "zqsame", "cursor", key="again")
+    await hub.write("alice", "zqother part", "cursor", key="in part")
+    await hub.change("alice", changed.id, title="zqtitle")
+    [given] = await adopted(harness, settings)
+    assert (await done_late(harness, given)).startswith("Forgotten for good")
+    assert await texts(settings) == {"zqnew", "zqsame"}
+
+
+# The same where an admin takes back what somebody wrote.
+async def test_what_is_written_with_a_key_stays_where_all_from_before_is_taken_back_late(
+    harness: AppHarness, settings: Settings
+) -> None:
+    hub = Hub(harness)
+    await harness.say("alice", "hello", **BOARD)
+    await harness.say("bob", "hello", **BOARD)
+    for text in ("project create apollo", "project assign apollo --yes", "project member add apollo bob write"):
+        await harness.command("alice", f"/nexus {text}", **BOARD)
+    [[apollo]] = await rows(settings, "SELECT id FROM projects")
+    await hub.write("bob", "zqold", project=apollo, key="replaced")
+    await hub.write("bob", "zqstays old", project=apollo)
+    await interrupt(harness, "alice", "memory undo bob --yes", **BOARD)
+    harness.clock.tick(60)
+    await hub.write("bob", "zqnew", project=apollo, key="replaced")
+    [given] = await adopted(harness, settings)
+    assert (await done_late(harness, given)).startswith("Taken back: 1 memory")
+    assert await texts(settings) == {"zqnew"}
+
+
+async def texts(settings: Settings) -> set[str]:
+    return {row["text"] for row in await rows(settings, "SELECT text FROM memories")}
