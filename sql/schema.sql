@@ -84,6 +84,13 @@ BEGIN
         EXIT WHEN gone = 0;
         conversations := conversations + gone;
     END LOOP;
+    -- Whoever is becoming a member of a room just now is waited for, and seen by the next statement.
+    PERFORM FROM users AS u
+    WHERE u.tenant_id = tenant AND u.import_id = run
+          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
+    ORDER BY u.id FOR UPDATE;
     DELETE FROM users AS u
     WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
           AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms

@@ -50,6 +50,8 @@ CACHE_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
 PLAN_ANEW: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 STATISTICS_POLL_SECONDS: Final = 10.0  # until the largest tables have statistics
 NO_ROW: Final = "SELECT 0"  # the server's word for a query without a result
+# The server ended one of two that wait for each other; what was read a moment ago was deleted since.
+OVERTAKEN_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.ForeignKeyViolationError)
 
 UNAVAILABLE_ERRORS = (
     OSError,
@@ -140,7 +142,7 @@ class PostgresDatabase:
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
                     await connection.execute("ROLLBACK")
-                if isinstance(error, asyncpg.DeadlockDetectedError):  # the server ended this one of the two
+                if isinstance(error, OVERTAKEN_ERRORS):
                     raise Unavailable("Another change of the same data was in progress; try again.") from error
                 raise
             await connection.execute("COMMIT")

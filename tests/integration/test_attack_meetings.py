@@ -9,6 +9,12 @@ import httpx2
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.errors import Unavailable
+from composer.ingest.imports import find_import, undo_import
+from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.model import Incoming
+from composer.repositories.imports import ImportRun, Imports
+from composer.repositories.messages import Messages
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
 from tests.integration.test_late_commands import adopted, done_late, interrupt
@@ -82,6 +88,69 @@ async def test_answers_that_wait_for_an_erasure_leave_connections_to_others(
     assert len(harness.delivery.replies) == MORE_THAN_THE_POOL
     assert len(harness.delivery.started) == MORE_THAN_THE_POOL  # each was asked once
     assert not harness.delivery.delays
+
+
+# DESIGN 5: a message that was acknowledged is stored. What somebody says for the first time waits for the undoing of
+# the import that made their room and them, and deletes both: the database refused it then, and on Discord, which
+# delivers nothing again, it was lost.
+async def test_a_message_of_somebody_whose_import_is_being_undone_is_stored(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, run = harness.workspace(), await imported(harness)
+    new = said(harness, "zqnew", "general")
+    delete, receiving = Imports.delete_unused, list[asyncio.Task[Any]]()
+
+    async def delete_while_it_waits(imports: Imports, id: uuid.UUID) -> tuple[int, int]:
+        receiving.append(asyncio.create_task(harness.app.receive(at, [new])))
+        await until_stopped(settings, receiving[0])
+        return await delete(imports, id)
+
+    monkeypatch.setattr(Imports, "delete_unused", delete_while_it_waits)
+    await undo(harness, run)
+    with pytest.raises(Unavailable):  # so that it is tried, or delivered, again
+        await receiving[0]
+    assert len((await harness.app.receive(at, [new])).new) == 1
+    assert await rows(settings, MEMBERS_OF_ALICE)
+
+
+# The same beside a message in another room: its person was deleted, and with them that they are in that room.
+async def test_who_speaks_elsewhere_while_their_import_is_undone_stays(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = harness.workspace()
+    await harness.say("bob", "hello", room="elsewhere")
+    run, append, undoing = await imported(harness), Messages.append, list[asyncio.Task[None]]()
+
+    async def append_while_it_is_undone(messages: Messages, *args: Any, **named: Any) -> None:
+        await append(messages, *args, **named)
+        undoing.append(asyncio.create_task(undo(harness, run)))
+        await until_stopped(settings, undoing[0])
+
+    monkeypatch.setattr(Messages, "append", append_while_it_is_undone)
+    await harness.app.receive(at, [said(harness, "zqnew", "elsewhere")])
+    await undoing[0]
+    assert await rows(settings, MEMBERS_OF_ALICE)
+
+
+MEMBERS_OF_ALICE = "SELECT 1 FROM members AS m JOIN users AS u ON u.id = m.user_id WHERE u.name = 'alice'"
+
+
+def said(harness: AppHarness, text: str, room: str) -> Incoming:
+    """A message of alice's."""
+    return incoming(harness.workspace(), place_of(room, None, None), "alice", text, harness.clock.tick(), id=text)
+
+
+async def imported(harness: AppHarness) -> ImportRun:
+    """An import that makes alice known, and a room."""
+    run = ImportRun(uuid.uuid4(), "export.zip")
+    await harness.app.receive(harness.workspace(), [said(harness, "zqold", "general")], answer=False, run=run)
+    return run
+
+
+async def undo(harness: AppHarness, run: ImportRun) -> None:
+    database, new_key = harness.app.database, lambda: b"k" * RECEIPT_KEY_BYTES
+    async for _ in undo_import(database, await find_import(database, run.id.hex), new_key, harness.clock.now()):
+        pass
 
 
 # docs/architecture.md: an erasure that is done late takes what there was when it was asked for. An entry counted as it
