@@ -40,6 +40,7 @@ from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.gateway_turns import Injected, TurnKey
+from composer.repositories.structured import StructuredRows
 from composer.text.cleaning import clean_text
 from composer.text.excerpts import excerpt
 from composer.text.masking import mask
@@ -182,8 +183,7 @@ class GatewayMemory:
             notes = await _notes(tx, access, now)
         return _Standing(
             access.settings.budget,
-            [_Line(fact.id, exact_line(structured.fact_item(fact))) for fact in exact.facts],
-            [_Line(each.id, exact_line(structured.landmark_item(each))) for each in exact.landmarks],
+            *_exact_lines(exact),
             [_Line(each.id, entry_line(each, mask(each.values.text)), each.version) for each in notes],
             injected,
             again,
@@ -213,8 +213,8 @@ class GatewayMemory:
 
     async def _not_erased(self, reader: EntryReader, parts: _Parts, keep: TurnKey | None = None) -> _Parts:
         """The parts without what was erased since it was read, also by an erasure that goes on and is waited for, and
-        without entries that have other words, or may not be read any more: that does not leave after it. `keep`: record
-        what is left as given to a turn."""
+        without what has other words, or may not be read any more: that does not leave after it. `keep`: record what is
+        left as given to a turn."""
         if keep is None and not parts.ids:
             return parts
         async with self._database.transaction(reader.tenant_id) as tx:
@@ -249,14 +249,28 @@ class GatewayMemory:
 
 
 async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: datetime) -> set[uuid.UUID]:
-    """The entries that were changed since they were read, or may not be read any more."""
-    read = {line.id: line.version for line in (*parts.notes, *parts.recalled)}
-    if not read:
+    """What was changed since it was read, or may not be read any more: entries, facts and decisions."""
+    if not parts.ids:
         return set()
     access = await access_for_reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
     visibility.require_recall(access)
-    found = await tx.entries.find_by_ids(visibility.readable_entries(access), list(read), now)
-    return read.keys() - {entry.id for entry in found if entry.version == read[entry.id]}
+    readable = visibility.readable_entries(access)
+    changed = set[uuid.UUID]()
+    read = {line.id: line.version for line in (*parts.notes, *parts.recalled)}
+    if read:
+        found = await tx.entries.find_by_ids(readable, list(read), now)
+        changed |= read.keys() - {entry.id for entry in found if entry.version == read[entry.id]}
+    exact = {*parts.facts, *parts.landmarks}
+    if exact:
+        facts, landmarks = _exact_lines(await structured.read(tx.structured, readable, now))
+        changed |= {line.id for line in exact - {*facts, *landmarks}}
+    return changed
+
+
+def _exact_lines(found: StructuredRows) -> tuple[list[_Line], list[_Line]]:
+    """Facts and decisions as lines."""
+    facts = [_Line(fact.id, exact_line(structured.fact_item(fact))) for fact in found.facts]
+    return facts, [_Line(each.id, exact_line(structured.landmark_item(each))) for each in found.landmarks]
 
 
 async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:

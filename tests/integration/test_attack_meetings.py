@@ -9,7 +9,9 @@ import httpx2
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.entries import entries
 from composer.errors import Unavailable
+from composer.gateway.memory import GatewayMemory
 from composer.ingest.imports import find_import, undo_import
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.model import Incoming
@@ -20,6 +22,7 @@ from tests.integration.test_compaction import rows
 from tests.integration.test_late_commands import adopted, done_late, interrupt
 from tests.support.api import bearer, key_of
 from tests.support.entries import Hub
+from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -151,6 +154,62 @@ async def undo(harness: AppHarness, run: ImportRun) -> None:
     database, new_key = harness.app.database, lambda: b"k" * RECEIPT_KEY_BYTES
     async for _ in undo_import(database, await find_import(database, run.id.hex), new_key, harness.clock.now()):
         pass
+
+
+# docs/decisions/0030: what is changed or shared no more does not leave after that. A fact or a decision that its person
+# replaced or withdrew while memory was read for a request left with what had been read.
+@pytest.mark.parametrize("then", ["fact set code zqrose --everywhere --yes", "share {id} here --yes"])
+async def test_a_fact_that_is_replaced_while_a_request_is_read_for_does_not_leave_after_that(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        harness = stage.harness
+        headers = bearer(await key_of(harness, "alice", "cursor"))
+        await harness.say("alice", "hello", room="general")
+        for fact in ("code zqorchid", "wall zqwall"):
+            await harness.command("alice", f"/nexus fact set {fact} --everywhere --yes", dm="nexus")
+        [[id]] = await rows(settings, "SELECT id FROM facts WHERE key = 'code'")
+        check = GatewayMemory._not_erased
+
+        async def checked(memory: GatewayMemory, *args: Any) -> Any:
+            await harness.command("alice", f"/nexus {then.format(id=id.hex[:8])}", dm="nexus")
+            return await check(memory, *args)
+
+        monkeypatch.setattr(GatewayMemory, "_not_erased", checked)
+        asked = {"model": MODEL, "messages": [{"role": "user", "content": "what is the code?"}]}
+        answer = await http.post("/v1/chat/completions", json=asked, headers=headers)
+        told = str(stage.upstream.bodies[-1])
+    assert (answer.status_code, "zqorchid" in told, "zqwall" in told) == (200, False, True)
+
+
+# The same for an entry of another person that ceased to be shared.
+async def test_an_entry_that_ceases_to_be_shared_while_a_request_is_read_for_does_not_leave_after_that(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+        alice, bob = bearer(await key_of(stage.harness, "alice")), bearer(await key_of(stage.harness, "bob", "cursor"))
+        of_bob = bearer(await key_of(stage.harness, "bob"))
+        user = (await http.get("/v1/whoami", headers=of_bob)).json()["user"]
+        team = (await http.post("/v1/teams", json={"name": "Ops"}, headers=alice)).json()["id"]
+        await http.post(f"/v1/teams/{team}/invites", json={"user": user}, headers=alice)
+        assert (await http.post(f"/v1/teams/{team}/accept", headers=of_bob)).status_code == 204
+        shared = [
+            (await stage.hub.write("alice", f"the vault code is {word}")).entry for word in ("zqorchid", "zqrose")
+        ]
+        for entry in shared:
+            await stage.hub.share("alice", entry.id, uuid.UUID(team))
+        check = GatewayMemory._not_erased
+
+        async def checked(memory: GatewayMemory, *args: Any) -> Any:
+            async with stage.hub.request("alice") as (tx, access):
+                await entries.share(tx, access, shared[0].id, None, stage.harness.clock.tick())
+            return await check(memory, *args)
+
+        monkeypatch.setattr(GatewayMemory, "_not_erased", checked)
+        asked = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
+        answer = await http.post("/v1/chat/completions", json=asked, headers=bob)
+        told = str(stage.upstream.bodies[-1])
+    assert (answer.status_code, "zqorchid" in told, "zqrose" in told) == (200, False, True)
 
 
 # docs/architecture.md: an erasure that is done late takes what there was when it was asked for. An entry counted as it
