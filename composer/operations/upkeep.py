@@ -65,10 +65,9 @@ async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Man
     async with _addresses(settings) as where:
         keys = AuditKeyRing.load(settings)
         backup = DatabaseBackup(where.for_owner, keys)
-        manifest = await backup.restore(path, trust=trust)
-        AuditHeadsFile(settings.home).clear()  # the restored logs end earlier
-        await backup.record_restore(manifest, AuditSigner(keys, SystemClock(), uuid.uuid4))
-        return manifest
+        signer = AuditSigner(keys, SystemClock(), uuid.uuid4)
+        clear = AuditHeadsFile(settings.home).clear  # the restored logs end earlier
+        return await backup.restore(path, trust=trust, signer=signer, before_commit=clear)
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> ReembedStatus:

@@ -10,7 +10,7 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -118,11 +118,19 @@ class DatabaseBackup:
         for path in (*sorted(folder.glob("nexus-*.backup"))[:-limit], *parts):
             path.unlink(missing_ok=True)
 
-    async def restore(self, path: Path, *, trust: bool = False) -> Manifest:
+    async def restore(
+        self,
+        path: Path,
+        *,
+        trust: bool = False,
+        signer: AuditSigner | None = None,
+        before_commit: Callable[[], None] | None = None,
+    ) -> Manifest:
         """Fill an empty database from a backup, of this Nexus or an older one, all or nothing, and compare it with the
-        manifest.
+        manifest. With a `signer`, every tenant's audit log records it.
 
-        `trust`: also from a backup that is not signed with a key of this installation. Raises BadInput (no backup, or
+        `trust`: also from a backup that is not signed with a key of this installation. `before_commit` is called once
+        all is loaded; one that dies before the commit has restored nothing. Raises BadInput (no backup, or
         a damaged one), Refused (not ours, or the database is not empty), Misconfigured (the backup is of a newer
         Nexus), Unavailable.
         """
@@ -139,20 +147,14 @@ class DatabaseBackup:
             await self._require_empty(connection)
             async with connection.transaction(), self._decoded(path) as rows:
                 await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
+                await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
+                if signer is not None:
+                    await _record_restore(connection, manifest, signer)
+                if before_commit is not None:
+                    before_commit()
         async with self._connected() as connection:
-            await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
             await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
         return manifest
-
-    async def record_restore(self, manifest: Manifest, signer: AuditSigner) -> None:
-        """Record in every tenant's audit log that it was restored (as the owner: the service may have no login)."""
-        async with self._connected() as connection:
-            for row in await connection.fetch(queries()["tenant_list"].sql):
-                tenant = row["tenant_id"]
-                async with connection.transaction():
-                    await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
-                    audit = Audit(PostgresStatements(connection, tenant), tenant, signer)
-                    await audit.record(AuditAct.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
 
     def _signed(self, manifest: Manifest) -> bool:
         try:
@@ -308,3 +310,12 @@ def _require_whole(path: Path, manifest: Manifest, counts: Mapping[str, int]) ->
     wrong = [name for name, count in manifest.tables.items() if counts.get(name) != count]
     if wrong:
         raise BadInput(f"{path} is damaged: it has other rows than its manifest says in {', '.join(wrong)}.")
+
+
+async def _record_restore(connection: asyncpg.Connection, manifest: Manifest, signer: AuditSigner) -> None:
+    """Record in every tenant's audit log that it was restored (as the owner: the service may have no login)."""
+    for row in await connection.fetch(queries()["tenant_list"].sql):
+        tenant = row["tenant_id"]
+        await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
+        audit = Audit(PostgresStatements(connection, tenant), tenant, signer)
+        await audit.record(AuditAct.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})

@@ -3,11 +3,13 @@ dies between two steps."""
 
 import asyncio
 import uuid
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from bot.console import operations
 from bot.script.places import incoming, place_of
 from composer.entries import entries
 from composer.errors import Unavailable
@@ -15,15 +17,18 @@ from composer.gateway.memory import GatewayMemory
 from composer.ingest.imports import find_import, undo_import
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.model import Incoming
+from composer.repositories.audit import Audit
 from composer.repositories.imports import ImportRun, Imports
 from composer.repositories.messages import Messages
 from composer.settings import Settings
+from composer.stores.embedded.servers import Servers
 from tests.integration.test_compaction import rows
 from tests.integration.test_late_commands import adopted, done_late, interrupt
 from tests.support.api import bearer, key_of
+from tests.support.databases import clone
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
-from tests.support.harness import AppHarness
+from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
@@ -256,3 +261,27 @@ async def test_what_is_written_with_a_key_stays_where_all_from_before_is_taken_b
 
 async def texts(settings: Settings) -> set[str]:
     return {row["text"] for row in await rows(settings, "SELECT text FROM memories")}
+
+
+# docs/operations.md: every tenant's audit log says that it was restored. A restore that died before that had filled the
+# database, in which no restore could be done any more.
+async def test_a_restore_that_dies_before_it_is_recorded_is_done_again(
+    settings: Settings, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    async def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello", room="general")
+        await harness.app.backup.write(tmp_path / "one.backup", harness.clock.now())
+    async with clone(servers.database_url, "dying_restore", "template0") as url:
+        target = settings.model_copy(update={"database_url": url})
+        with monkeypatch.context() as patched:
+            patched.setattr(Audit, "record", die)
+            with pytest.raises(Killed):
+                await operations.restore(target, tmp_path / "one.backup")
+        await operations.restore(target, tmp_path / "one.backup")
+        assert await rows(target, "SELECT 1 FROM audit_events WHERE act = 'restored'")
