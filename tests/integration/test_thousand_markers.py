@@ -24,7 +24,9 @@ from tests.support.harness import AppHarness, open_harness
 pytestmark = pytest.mark.integration
 
 COUNT = 1_000
-ROUTES = ("words", "message", "here", "everything", "deletion", "edit", "room", "user", "opt-out")
+ROUTES = ("words", "message", "here", "everything", "deletion", "edit", "room", "user", "project", "opt-out", "off")
+OF_MESSAGES = ("message", "deletion", "edit", "opt-out", "off")  # these reach nothing else
+OF_ALL = ("room", "project")  # and these what everybody said there
 WORDS = ("the word is", "I prefer", "decided to use", "filler2099", "in mind", "gus-words", "we use", "also")
 FILLER = " ".join(f"filler{n}" for n in range(2_100))
 MARKER = re.compile(r"zq[0-9]{4}[a-z]+")
@@ -91,7 +93,7 @@ async def plant(
     said[f"{route}-{user}-long"] = f"{FILLER} {markers.next('tail', forget=forget)}"
     ids = await post(harness, user, route, said)
     ids += await post(harness, user, route, {f"{route}-{user}-file": "a file"}, markers.next("file", forget=forget))
-    if route not in ("message", "deletion", "edit", "opt-out"):  # these reach messages alone
+    if route not in OF_MESSAGES:
         note, fact, pin = (markers.next(kind, forget=forget) for kind in ("note", "fact", "pin"))
         await harness.command(user, f"/nexus remember I keep {note} in mind", room=route)
         await harness.command(user, f'/nexus fact set {user} "{fact}"', room=route)
@@ -138,12 +140,15 @@ async def forget(harness: AppHarness, markers: Markers, route: str, ids: list[st
         case "deletion" | "edit":
             for id in ids:
                 await harness.change(id, None if route == "deletion" or id.endswith("file") else "never mind")
-        case "opt-out":
-            await harness.command(user, "/nexus opt-out", **room)
+        case "opt-out" | "off":
+            by, given = (user, "opt-out") if route == "opt-out" else ("root", "memory off")
+            await harness.command(by, f"/nexus {given}", **room)
             for id in ids:
                 await harness.change(id, f"something else {markers.next('new', forget=True)}")
         case "room":
             await harness.command("root", "/nexus erase room --yes", **room)
+        case "project":
+            await harness.command("root", "/nexus erase project project --yes", room="words")
         case "user":
             await harness.command("root", f"/nexus erase user {user} --yes", **room)
 
@@ -163,7 +168,9 @@ async def test_of_a_thousand_markers_the_forgotten_half_is_nowhere_and_the_other
     for route in ROUTES:
         await harness.command("root", "/nexus help", room=route)
         said += await plant(harness, client, markers, route, f"gus-{route}", forget=True, each=each)
-        await plant(harness, client, markers, route, f"ann-{route}", forget=route == "room", each=each)
+        await plant(harness, client, markers, route, f"ann-{route}", forget=route in OF_ALL, each=each)
+    await harness.command("root", "/nexus project create project", room="project")
+    await harness.command("root", "/nexus project assign project --yes", room="project")
     while len(markers.retained) < COUNT // 2 or len(markers.forgotten) < COUNT // 2:
         forget_it = len(markers.forgotten) < COUNT // 2
         marker = markers.next("more", forget=forget_it)
