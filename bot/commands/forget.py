@@ -31,6 +31,7 @@ from composer.visibility import unknown_project_sentence
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
+CHARS_BEFORE: Final = 30  # that are shown before the words, and the word that these stand in
 
 _TARGET: Final = parameters.forget_target(
     "what",
@@ -58,20 +59,26 @@ class _Found:
         return len(self.messages) + len(self.items)
 
     @classmethod
-    def of(cls, texts: Sequence[OwnText]) -> "_Found":
-        """Texts of one's own. Where messages are among other items, each says what it is: a memory often has the words
-        of the message that it was made from."""
+    def of(cls, texts: Sequence[OwnText], words: str = "") -> "_Found":
+        """Texts of one's own, which have these words. Where messages are among other items, each says what it is: a
+        memory often has the words of the message that it was made from."""
         mixed = len({text.kind == "message" for text in texts}) > 1
         return cls(
             [text.id for text in texts if text.kind == "message"],
             [(text.kind, text.id) for text in texts if text.kind != "message"],
-            [f"{text.kind}: {_shown(text)}" if mixed else _shown(text) for text in texts[:MAX_SHOWN]],
+            [f"{text.kind}: {_shown(text, words)}" if mixed else _shown(text, words) for text in texts[:MAX_SHOWN]],
         )
 
 
-def _shown(text: OwnText) -> str:
+def _shown(text: OwnText, words: str) -> str:
+    """A text on one line: its beginning, or of a long one the part in which these words stand."""
     parts = {"memory": text.parts[:1], "fact": text.parts[:2]}.get(text.kind, text.parts)
-    return shorten((" = " if text.kind == "fact" else " ").join(parts), MAX_TEXT_CHARS)
+    line = " ".join((" = " if text.kind == "fact" else " ").join(parts).split())
+    at = line.lower().find(" ".join(words.lower().split()))
+    start = line.rfind(" ", 0, max(at - CHARS_BEFORE, 0))
+    if start < 0 or at + len(words) < MAX_TEXT_CHARS:
+        return shorten(line, MAX_TEXT_CHARS)
+    return f"\N{HORIZONTAL ELLIPSIS} {shorten(line[start:], MAX_TEXT_CHARS - 2)}"
 
 
 async def _forget(call: Call) -> CommandAnswer:
@@ -192,7 +199,7 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
                 messages, items = await tx.erasure.select(Selection(people, until=until))
                 then = {*messages, *(id for _, id in items)}
                 found = [text for text in found if text.id in then]
-            return _Found.of(found)
+            return _Found.of(found, target.text)
 
 
 def _selection(call: Call, people: tuple[uuid.UUID, ...], target: ForgetTarget) -> Selection:

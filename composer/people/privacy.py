@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.people.places import named, room_ids
+from composer.people.places import NamedPlace, named, room_ids
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import Asker, Count
 from composer.text.counts import counted
@@ -14,6 +14,7 @@ from composer.visibility import Owned
 
 _PENDING: Final = "What is pending waits for approval: nobody is answered from it yet."
 _MAX_ASKERS: Final = 50  # lines
+_OF_ACCOUNTS: Final = ("dm:", "profile:", "entries:")  # namespaces that each linked account has; in words they are one
 
 
 async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
@@ -22,13 +23,12 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
     projects = await tx.own_data.projects(owned)
     askers = await tx.own_data.askers(owned)
-    by_namespace: defaultdict[str, list[Count]] = defaultdict(list)
+    by_place: defaultdict[tuple[str, NamedPlace], list[Count]] = defaultdict(list)
     for count in counts:
-        by_namespace[count.namespace].append(count)
-    lines = []
-    for namespace, found in by_namespace.items():
-        place = named(namespace, places, projects, owned.users)
-        lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
+        of_accounts = count.namespace.startswith(_OF_ACCOUNTS)
+        place = named(count.namespace, places, projects, owned.users)
+        by_place["" if of_accounts else count.namespace, place].append(count)
+    lines = [f"  {place.name}: {_counted(found)}. Readers: {place.readers}." for (_, place), found in by_place.items()]
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
     used = _usage_lines(

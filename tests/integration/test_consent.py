@@ -142,6 +142,9 @@ async def test_linked_users_share_private_memories_until_they_unlink(harness: Ap
     await harness.command("annika", f"/nexus link {code.lower()} --yes", dm="nexus", workspace="acme-eu")
     assert "Mia" in await in_other_workspace(harness, "annika", question, dm="nexus")
     assert "Mia" not in await in_other_workspace(harness, "eve", question, dm="nexus")
+    report = (await harness.command("ann", "/nexus privacy", dm="nexus")).text
+    assert report.count("your DM with @nexus: ") == 1, "what is counted of both accounts is one number"
+    assert "your DM with @nexus: 2 answers, 1 memory, 2 messages." in report
     with pytest.raises(NotFound):
         await harness.command("eve", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
     await harness.command("annika", "/nexus unlink", dm="nexus", workspace="acme-eu")

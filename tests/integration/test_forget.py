@@ -216,6 +216,15 @@ async def test_of_many_matches_ten_are_shown(harness: AppHarness) -> None:
     ]
 
 
+async def test_of_a_long_text_the_part_with_the_words_is_shown(harness: AppHarness) -> None:
+    await harness.say("alice", f"{'and so on ' * 300}then Open\nthe vault {SECRET}{' and so on' * 30}", **ROOM)
+    shown = (await harness.command("alice", f"/nexus forget open  the VAULT {SECRET}", **ROOM)).text.split("\n")[0]
+    assert shown.startswith("… so on and so on and so on then Open the vault quokka7 and so on")
+    assert len(shown) == 100
+    shown = (await harness.command("alice", "/nexus forget and so", **ROOM)).text.split("\n")[0]
+    assert shown.startswith("and so on and so on")
+
+
 async def test_words_are_found_in_every_page_of_what_one_owns(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
