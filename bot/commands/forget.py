@@ -104,14 +104,13 @@ async def _forget(call: Call) -> CommandAnswer:
         return call.unconfirmed(
             _confirmation(target, found, others, exported + posted, waiting, unanswered, _days(call))
         )
+    await _await_received(call)
     async with call.changing() as tx:
         people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
         unanswered_commands = await _unanswered(tx, call, target, people)
         await tx.commands.discard_calls(unanswered_commands)
         names = people if everything and not (since or until) else ()
-        # What is being learnt, and a message that is being stored, is either stored before, and found, or waits.
-        await tx.summaries.lock()
-        await tx.erasure.lock_places(_selection(call, people, target))
+        await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
         found = await _own(tx, call, target)
@@ -120,6 +119,13 @@ async def _forget(call: Call) -> CommandAnswer:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(_with_commands(receipt, unanswered_commands)))
+
+
+async def _await_received(call: Call) -> None:
+    """Wait until each message that is being stored, wherever that is, is stored, and found by the erasure. Not in its
+    transaction: then all messages would wait until it is over."""
+    async with call.app.database.transaction(call.workspace.tenant_id) as tx:
+        await tx.erasure.await_received()
 
 
 async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
@@ -184,11 +190,13 @@ def _confirmation(
 async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
     """The caller's own messages and items that a target names. What is one's own may be erased from anywhere that one
     is in. Raises NotFound."""
-    await access_context(tx, call)
-    people, until = await _identities(tx, call.user), _reach(call)[1]
+    access, people = await access_context(tx, call), await _identities(tx, call.user)
+    since, until = _reach(call)
     match target.scope:
-        case ForgetScope.HERE | ForgetScope.EVERYTHING:
-            return _Found(*await tx.erasure.select(_selection(call, people, target)))
+        case ForgetScope.HERE:
+            return _Found(*await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until)))
+        case ForgetScope.EVERYTHING:
+            return _Found(*await tx.erasure.select(Selection(people, since=since, until=until)))
         case ForgetScope.MESSAGE:
             return _Found(await _own_message(tx, call, people, target.text))
         case ForgetScope.ITEM:
@@ -200,13 +208,6 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
                 then = {*messages, *(id for _, id in items)}
                 found = [text for text in found if text.id in then]
             return _Found.of(found, target.text)
-
-
-def _selection(call: Call, people: tuple[uuid.UUID, ...], target: ForgetTarget) -> Selection:
-    """All of the caller's own in which a target lies."""
-    since, until = _reach(call)
-    here = call.conversation.id if target.scope is ForgetScope.HERE else None
-    return Selection(people, here, since=since, until=until)
 
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
@@ -287,6 +288,7 @@ async def _erase_selected(
     if "yes" not in call.flags:
         count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}{_days(call)}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
+    await _await_received(call)
     async with call.changing() as tx:
         since, until = selection.since, selection.until
         rooms = None if of_people else await _rooms_of(tx, call, selection)
@@ -294,7 +296,6 @@ async def _erase_selected(
         unanswered = await find_forgotten(tx, call.workspace, call.incoming, commands)
         await tx.commands.discard_calls(unanswered)
         await tx.summaries.lock()  # as above
-        await tx.erasure.lock_places(selection)
         await tx.usage.blank(of_people, *_blanked_days(call))
         messages, items = await tx.erasure.select(selection)
         exports_of = of_people or await authors_of(tx, messages, items)

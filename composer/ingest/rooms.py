@@ -73,10 +73,9 @@ async def erase_room(
         if await tx.conversations.get(id) is None:
             return None
         # What is being stored, a message too, is either stored before that, and found, or waits.
-        selection = Selection(None, id)
         await tx.summaries.lock()
-        await tx.erasure.lock_places(selection)
-        messages, items = await tx.erasure.select(selection)
+        await tx.conversations.lock(sorted(await tx.conversations.with_threads(id)))
+        messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)
         receipt = await forget(tx, messages, items, now, id, posts_stay=gone)

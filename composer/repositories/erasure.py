@@ -152,15 +152,10 @@ class Erasure:
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
-    async def lock_places(self, selection: Selection) -> None:
-        """Lock the conversations that a selection takes in: a message that is being stored there is either stored by
-        then, and found, or waits. Nobody locks a conversation before erasure (`Summaries.lock`)."""
-        await self._sql.fetch(
-            "erasable_lock_places",
-            user_ids=None if selection.users is None else list(selection.users),
-            conversation_id=selection.conversation,
-            project_id=selection.project,
-        )
+    async def await_received(self) -> None:
+        """Wait until what is being received is stored. No message is received until this transaction ends: it does
+        nothing else."""
+        await self._sql.execute("erasure_await_received")
 
     async def erased_ids(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Which of these were erased, and are not stored again."""

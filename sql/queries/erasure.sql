@@ -84,6 +84,10 @@ SELECT t.id, s ->> 'text' AS text
 FROM turns AS t CROSS JOIN LATERAL jsonb_array_elements(t.prompt -> 'sections') AS s
 WHERE t.tenant_id = :tenant_id AND t.id = ANY (:turn_ids::uuid[]) AND s ->> 'name' = 'SUMMARIES'
 
+-- name: erasure_await_received
+-- Wait until what is being received is stored (see tenant_ensure).
+SELECT pg_advisory_xact_lock(hashtextextended('receiving ' || :tenant_id::uuid::text, 0))
+
 -- name: erasable_select
 -- Select people's messages and their other items: of some users (NULL: everyone), in a conversation with its threads or
 -- in a project with its conversations (both NULL: everywhere), within some time. A room's items are taken from every
@@ -117,22 +121,6 @@ WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
       AND (coalesce(:conversation_id::uuid, :project_id::uuid) IS NULL
            OR split_part(i.namespace, '.', 1) IN (SELECT base_namespace FROM base_namespaces))
       AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
-
--- name: erasable_lock_places
--- Lock the conversations that a selection takes in (see erasable_select), in the order of conversations_lock. Of people
--- everywhere these are their own, and the rooms that they are or were members of, with their threads.
-SELECT c.id
-FROM conversations AS c LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
-WHERE c.tenant_id = :tenant_id
-      AND CASE WHEN :conversation_id::uuid IS NOT NULL THEN c.id = :conversation_id OR c.room_id = :conversation_id
-               WHEN :project_id::uuid IS NOT NULL
-                   THEN c.kind <> 'dm' AND coalesce(r.project_id, c.project_id) = :project_id
-               ELSE c.user_id = ANY (:user_ids::uuid[])
-                    OR coalesce(c.room_id, c.id) IN (SELECT m.conversation_id FROM members AS m
-                                                     WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids))
-          END
-ORDER BY c.room_id IS NOT NULL, c.id
-FOR NO KEY UPDATE OF c
 
 -- name: erasable_authors
 -- Find the users whose messages and other items these are.
