@@ -85,15 +85,13 @@ RETURNING previous.reads_rooms
 
 -- name: users_ensure
 -- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as
--- of a time. A user that exists is not inserted: that would wait for who is erasing them, and they may be waiting for this.
+-- of a time.
 WITH new AS MATERIALIZED (
     SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[], :stated_at::timestamptz[])
          AS n (external_id, id, name, trust, stated_at)
 ), people AS (
     INSERT INTO users (tenant_id, id, name, created_at)
-    SELECT :tenant_id, id, name, :now FROM new
-    WHERE NOT EXISTS (SELECT FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = new.id)
-    ORDER BY id
+    SELECT :tenant_id, id, name, :now FROM new ORDER BY id
     ON CONFLICT DO NOTHING
 )
 INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust, trust_stated_at)
@@ -161,8 +159,8 @@ WITH settled AS (
 UPDATE users SET name = :blank WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 
 -- name: users_restore_names
--- Name users again whose names were erased. Whoever is being erased just now gets their name with their next message: the
--- erasure may be waiting for this one.
+-- Name users again whose names were erased. Whoever is being erased just now gets their name with their next message: this one
+-- does not wait for that, and the erasure may be waiting for its conversation.
 UPDATE users AS u SET name = new.name
 FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
 JOIN (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND name = :blank

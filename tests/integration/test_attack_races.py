@@ -29,6 +29,7 @@ from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
+from tests.support.held_erasure import HeldErasure
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import until
 
@@ -66,6 +67,28 @@ async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
     assert await rows(settings, "SELECT name FROM users WHERE name = 'alice'")
 
 
+# DESIGN 5: an event is acknowledged once it is stored, and Slack waits three seconds for that. The row of its sender is
+# locked for as long as all of theirs is being erased; one that waited for it would hold its conversation meanwhile.
+async def test_a_message_waits_for_no_erasure_of_its_sender(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = harness.workspace()
+    for user in ("alice", "bob"):
+        await harness.say(user, "hello", room="general")
+    await rows(settings, "UPDATE users SET admin = true WHERE name = 'bob' RETURNING 1")
+    await rows(settings, "UPDATE users SET name = 'someone' WHERE name = 'alice' RETURNING 1")
+    held = HeldErasure(monkeypatch)
+    erasing = asyncio.create_task(harness.command("bob", "/nexus erase user alice --yes", room="general"))
+    await held.until_held()
+    said = incoming(at, place_of("another", None, None), "alice", "zqword", harness.clock.tick(), id="said")
+    receiving = asyncio.create_task(harness.app.receive(at, [said], answer=False))
+    await until_stopped(settings, receiving)
+    is_stored = receiving.done()
+    held.go.set()
+    await asyncio.gather(erasing, receiving)
+    assert is_stored
+
+
 # docs/decisions/0030, DESIGN 8: words that an entry no longer has are erased as what is forgotten is. An entry that its
 # person changed, threw away or shared no more while memory was read for a request left with what had been read.
 @pytest.mark.parametrize("how", ["changed", "thrown away"])
@@ -95,13 +118,13 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
     assert (answer.status_code, "orchid" in told, "on a wall" in told) == (200, False, True)
 
 
-# docs/gateway.md: nothing is put into the requests of who has switched recall off. It was looked at before memory was
-# read for a request, which takes a while.
+# docs/gateway.md: nothing is put into the requests of who has switched recall off, also by a key of their own, which
+# reads their entries on. It was looked at before memory was read for a request, which takes a while.
 async def test_nothing_leaves_of_who_switches_recall_off_meanwhile(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
-        own, headers = [bearer(await key_of(stage.harness, "alice", vendor)) for vendor in (None, "cursor")]
+        own = bearer(await key_of(stage.harness, "alice"))
         await stage.hub.write("alice", "the vault code is orchid")
         check = GatewayMemory._not_erased
 
@@ -111,7 +134,7 @@ async def test_nothing_leaves_of_who_switches_recall_off_meanwhile(
 
         monkeypatch.setattr(GatewayMemory, "_not_erased", checked)
         asked = {"model": MODEL, "messages": [{"role": "user", "content": "what is the vault code?"}]}
-        answer = await http.post("/v1/chat/completions", json=asked, headers=headers)
+        answer = await http.post("/v1/chat/completions", json=asked, headers=own)
     assert (answer.status_code, "orchid" in str(stage.upstream.bodies[-1])) == (200, False)
 
 
@@ -164,13 +187,13 @@ async def test_an_edit_finds_the_message_that_is_being_stored(
 
     async def appended(messages: Messages, *args: Any, **named: Any) -> Any:
         agents, now = harness.app.directory.agents(at.tenant_id), harness.clock.now()
-        edit = change_message(database, at, agents, place, "alice", "m1", "zqnew", [], now, edited_at=now)
+        edit = change_message(database, at, agents, place, "alice", "edited", "zqnew", [], now, edited_at=now)
         editing.append(asyncio.create_task(edit))
         await until_stopped(settings, editing[0])
         return await append(messages, *args, **named)
 
     monkeypatch.setattr(Messages, "append", appended)
-    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="m1")
+    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="edited")
     await harness.app.receive(at, [old], answer=False)
     await editing[0]
     assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqnew'")
@@ -184,7 +207,7 @@ async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
 ) -> None:
     at, place, run = harness.workspace(), place_of("general", None, None), ImportRun(uuid.uuid4(), "export.zip")
     monkeypatch.setattr("composer.ingest.imports.BATCH_SIZE", 1)
-    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="m1")
+    old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="old")
     await harness.app.receive(at, [old], answer=False, run=run)
     database, append, undoing = harness.app.database, Messages.append, list[asyncio.Task[None]]()
     found = await find_import(database, run.id.hex)
@@ -201,7 +224,7 @@ async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
 
     await anext(undone)  # the messages; the rooms are deleted by the next step
     monkeypatch.setattr(Messages, "append", append_and_undo)
-    new = incoming(at, place, "alice", "zqnew", harness.clock.tick(), id="m2")
+    new = incoming(at, place, "alice", "zqnew", harness.clock.tick(), id="new")
     await harness.app.receive(at, [new], answer=False)
     await undoing[0]
     assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zqnew"]
@@ -242,7 +265,7 @@ async def test_a_message_that_is_being_stored_goes_with_its_room(
         await until_stopped(settings, erasing[0])
 
     monkeypatch.setattr(Messages, "append", append_and_erase)
-    new = incoming(at, place_of("general", None, None, thread), "alice", "zqnew", harness.clock.tick(), id="m2")
+    new = incoming(at, place_of("general", None, None, thread), "alice", "zqnew", harness.clock.tick(), id="new")
     await harness.app.receive(at, [new], answer=False)
     await erasing[0]
     assert await rows(settings, "SELECT text FROM messages") == []

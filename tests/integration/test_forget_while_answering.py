@@ -139,14 +139,17 @@ async def test_the_delivery_abandons_a_turn_whose_question_is_erased_while_the_m
     assert len(harness.delivery.abandoned) == 1
 
 
+@pytest.mark.parametrize("is_stored", [False, True], ids=["not stored", "stored, and erased before"])
 async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_question_is_erased(
-    harness: AppHarness, model: Model, settings: Settings
+    harness: AppHarness, model: Model, raw: asyncpg.Connection, *, is_stored: bool
 ) -> None:
     await begin_answer(harness, model, "It is nothing.", secret=False)
     tenant = harness.workspace().tenant_id
     async with harness.app.database.transaction(tenant) as tx:
         [(turn, _)] = await tx.turns.unfinished(harness.app.locks.number)
         assert await tx.deliveries.record_part(turn.id, 0, "p0", harness.clock.now())
+    if is_stored:
+        await raw.execute("UPDATE turns SET state = 'answered', reply_id = gen_random_uuid()")
     await harness.change("asked", None)
     async with harness.app.database.transaction(tenant) as tx:
         assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"

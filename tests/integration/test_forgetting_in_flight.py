@@ -70,7 +70,7 @@ async def test_a_message_that_is_being_stored_is_forgotten_too(
         "alice",
         "zqnew",
         harness.clock.tick(),
-        id="m2",
+        id="new",
     )
     receiving = asyncio.create_task(harness.app.receive(at, [new], answer=False))
     await asyncio.wait_for(appended.wait(), TIMEOUT_SECONDS)

@@ -88,6 +88,15 @@ async def test_what_is_refused_is_tried_at_once_when_the_platform_may_take_it(ha
     assert (screen.replaced, await left(harness)) == (["p1"], 0)
 
 
+async def test_what_is_refused_is_tried_at_once_by_a_process_that_starts(harness: AppHarness) -> None:
+    screen = Moody(p1=Refused("The channel is archived."))
+    await queue(harness, "p1")
+    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    screen.errors.clear()
+    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    assert (screen.replaced, await left(harness)) == (["p1"], 0)
+
+
 @pytest.mark.parametrize("error", [Unavailable("Slack does not close a stream."), ValueError("no id")])
 async def test_a_post_that_always_fails_holds_up_no_other(harness: AppHarness, error: Exception) -> None:
     screen = Moody(p1=error)
@@ -116,6 +125,20 @@ async def test_what_is_posted_elsewhere_is_retracted_though_a_room_or_thread_was
     screen = Moody()
     await Retraction(harness.app, PLATFORM, screen).catch_up()
     assert sorted(screen.replaced) == replaced
+
+
+async def test_a_file_that_is_refused_is_due_at_once_for_a_process_that_starts(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", room="general")
+    here, now = harness.workspace(), harness.clock.now()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        alice = await tx.people.find_user(here.platform, here.name, "alice")
+        assert alice is not None
+        await tx.posted_files.record(PLATFORM, here.name, "f1", alice.id, now)
+        await tx.posted_files.withdraw([alice.id])
+        await tx.posted_files.postpone(PLATFORM, here.name, "f1", now + timedelta(days=1), now)
+    await Retraction(harness.app, PLATFORM, Moody()).catch_up()
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        assert [file.external_id for file in await tx.posted_files.due(PLATFORM, here.name, now, 9)] == ["f1"]
 
 
 async def test_files_are_deleted_although_a_post_can_not_be_retracted(harness: AppHarness) -> None:

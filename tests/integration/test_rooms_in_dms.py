@@ -119,6 +119,15 @@ async def test_who_leaves_or_is_removed_reads_the_room_no_more(harness: AppHarne
     assert await codes(harness) == {"zqvault"}
 
 
+async def test_who_left_a_public_room_is_no_member_again_by_what_was_told_before(harness: AppHarness) -> None:
+    await open_rooms(harness)
+    database, here = harness.app.database, harness.workspace()
+    early, left, late = (harness.clock.tick() for _ in range(3))
+    for joined, at, expected in ((False, left, False), (True, early, False), (True, late, True)):
+        await set_room_members(database, here, {"general": {"alice": joined}}, at)
+        assert ("zqgeneral" in await codes(harness)) is expected
+
+
 async def test_a_public_room_counts_only_for_its_recorded_members(harness: AppHarness) -> None:
     await open_rooms(harness)
     assert await codes(harness, room="ops") == {"zqops"}  # anyone may ask there
