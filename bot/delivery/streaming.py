@@ -233,12 +233,16 @@ class StreamingDelivery:
             stream.task = asyncio.create_task(self._show_progress(turn, stream))
 
     async def _show_progress(self, turn: Turn, stream: _Stream) -> None:
-        """Show the text so far, not more often than the platform allows."""
-        wait = stream.edited_at + self._outbox.edit_interval - self._monotonic()
-        if wait > 0:
-            await asyncio.sleep(wait)
-        if len(stream.text) >= MIN_FIRST_CHARS or stream.parts:
-            await self._log_failure(partial(self._show_more, turn, stream))
+        """Show the text so far, not more often than the platform allows; once more if another one was begun
+        meanwhile."""
+        text: str | None = None
+        while text is None or not stream.text.startswith(text):
+            wait = stream.edited_at + self._outbox.edit_interval - self._monotonic()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            text = stream.text
+            if len(text) >= MIN_FIRST_CHARS or stream.parts:
+                await self._log_failure(partial(self._show_more, turn, stream))
 
     async def _show_more(self, turn: Turn, stream: _Stream) -> None:
         """Show the text so far, unless its question or something that it is made from was erased since, or its room

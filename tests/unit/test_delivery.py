@@ -118,6 +118,19 @@ async def test_an_answer_that_is_written_anew_shows_nothing_of_the_first() -> No
     assert outbox.shown == {"p0": another}
 
 
+async def test_a_piece_that_is_being_posted_while_its_answer_is_thrown_away_is_hidden() -> None:
+    store, outbox = Store(), Outbox()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await store.asked.wait()  # the piece is posted, and its id is being stored
+    showing = delivery._streams[turn.id].task
+    assert showing is not None
+    delivery.on_start(turn)
+    store.allowed.set()
+    await showing
+    assert outbox.shown == {"p0": EMPTY_PART}
+
+
 async def as_links(_: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
     return {mark: f"[{mark}](https://chat/{address.external_id})" for mark, address in cited.items()}
 
