@@ -29,7 +29,8 @@ from bot.discord.members import DiscordMembers
 from bot.discord.outbox import DiscordOutbox
 from bot.discord.previews import without_previews
 from bot.discord.reading import FAILURES, PLATFORM, is_private
-from bot.platform.events import MembersChanged
+from bot.discord.waiting import WaitingDms
+from bot.platform.events import MembersChanged, MessageReceived
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -71,6 +72,7 @@ class DiscordAdapter:
         self._all_ready = asyncio.Event()  # every shard was, so all guilds are known
         self._confirmations = confirmations.Confirmations()
         self._guilds = Guilds(app, lambda: self._client, self._all_ready)
+        self._waiting = WaitingDms(lambda: self._client, self._guilds)
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
@@ -162,6 +164,7 @@ class DiscordAdapter:
         if self._inbox_tasks:
             await asyncio.wait(self._inbox_tasks, timeout=FLUSH_SECONDS)
         await self._privacy_notices.close()
+        await self._waiting.close()
         await self._delivery.close()
         tasks = [*self._inbox_tasks, *self._catching_up.values()]
         for task in tasks:
@@ -182,6 +185,8 @@ class DiscordAdapter:
 
     def _put(self, guild: int | None, event: QueuedEvent) -> None:
         self._inbox(guild).put(event)
+        if guild is None and isinstance(event, MessageReceived) and event.answer:
+            self._waiting.note(event.incoming.user)
         if isinstance(event, MembersChanged) and guild in self._members:
             self._inbox(guild).put(self._members[guild].check)
 

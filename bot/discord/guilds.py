@@ -64,7 +64,7 @@ class Guilds:
         if guild != DMS:
             return self._app.directory.workspace(PLATFORM, str(guild))
         if user not in self._dm_workspaces:
-            await self._until_all_known()
+            await self.until_all_known()
             name = DM_WORKSPACE
             for each in self.ordered():
                 if await _is_member(each, int(user)):
@@ -73,7 +73,17 @@ class Guilds:
             self._dm_workspaces[user] = self._app.directory.workspace(PLATFORM, name)
         return self._dm_workspaces[user]
 
-    async def _until_all_known(self) -> None:
+    @property
+    def are_all_known(self) -> bool:
+        """Whether the guilds of every shard are known."""
+        return self._all_known.is_set()
+
+    async def all_known(self) -> None:
+        """Wait until the guilds of every shard are known, however long that takes."""
+        await self._all_known.wait()
+
+    async def until_all_known(self) -> None:
+        """The same, for a while. Raises Unavailable when a shard does not connect."""
         try:
             async with asyncio.timeout(SHARDS_SECONDS):
                 await self._all_known.wait()
@@ -90,13 +100,14 @@ class Guilds:
         guild = client.get_guild(int(name)) if client is not None and name.isdigit() else None
         if guild is None:
             return incoming
+        at = self._app.clock.now()  # what is said from now on holds, also if this is stored after that
         try:
             member = await _find_member(guild, int(incoming.user))
         except FAILURES as error:  # TimeoutError is an OSError
             logger.warning("discord.trust_unknown", guild=guild.id, error=type(error).__name__)
             return replace(incoming, sender_trust=Trust.GUEST)
         trust = Trust.GUEST if member is None else trust_of(member, guild)
-        return replace(incoming, sender_trust=trust, trust_stated=True)
+        return replace(incoming, sender_trust=trust, trust_stated=True, trust_stated_at=at)
 
 
 async def _find_member(guild: discord.Guild, user: int) -> discord.Member | None:

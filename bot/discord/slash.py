@@ -346,7 +346,8 @@ async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None
     try:
         member = await guild.fetch_member(int(incoming.user))
         if channel is None:  # a DM of somebody who is still in the guild: there a command is given without rights
-            return replace(incoming, sender_trust=trust_of(member, guild), trust_stated=True)
+            trust = trust_of(member, guild)
+            return replace(incoming, sender_trust=trust, trust_stated=True, trust_stated_at=None)  # it is so now
         if not await _is_inside(channel, member):
             return None
     except FAILURES as error:

@@ -11,6 +11,7 @@ from bot.commands.confirmations import USED
 from bot.console import schedule
 from bot.discord.doctor import BAD_TOKEN, inspect
 from bot.discord.guilds import STILL_CONNECTING
+from bot.discord.waiting import WAITING
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, on_discord, up
@@ -607,6 +608,33 @@ async def test_a_command_in_a_dm_is_refused_while_a_shard_does_not_connect(
         await here.answer(asked)
         command = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
         await until(lambda: command.messages and command.messages[-1].content.startswith("From now on"))
+
+
+async def test_who_writes_in_a_dm_while_a_shard_does_not_connect_is_told_once_that_they_wait(
+    settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # README: in a DM the agent answers every message. It was silent for as long as the shard did not connect.
+    server.gateway.shards, gate = 2, asyncio.Event()
+    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
+    bob = await server.add_member(guilds[1], "Bob")
+
+    async def one_alone(client: discord.Client, shard: int, *, initial: bool) -> None:
+        if not initial:
+            await gate.wait()
+
+    monkeypatch.setattr(discord.Client, "before_identify_hook", one_alone)
+    monkeypatch.setattr("bot.discord.guilds.SHARDS_SECONDS", 0.01)
+    async with on_discord(settings, server, guilds[1], wait=False) as here:
+        await server.wait_for("identify")
+        await until(lambda: here.adapter._was_ready)  # the first shard is connected
+        first = await server.post(server.dm(bob), bob, "hello")
+        await server.wait_for_message(lambda m: m.content == WAITING)
+        second = await server.post(server.dm(bob), bob, "are you there?")
+        gate.set()
+        for asked in (first, second):
+            await here.answer(asked)
+        assert [said.content for said in here.answers(server.dm(bob))].count(WAITING) == 1
+        assert await here.texts() == ["hello", "are you there?"]
 
 
 async def test_doctor_reports_problems_of_the_token_and_the_intents(settings: Settings, server: DiscordServer) -> None:

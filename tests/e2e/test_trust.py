@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from bot.slack.reading import SlackMessage, read_event
-from composer.model import ConversationKind, Place
+from composer.model import ConversationKind, Incoming, Place, Trust
 from composer.settings import Settings
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, Interaction, User
@@ -258,3 +258,35 @@ async def test_what_roles_make_of_people_is_recorded_before_they_write_again(
     await server.add_channel(guild, "board", only=[bob])  # so that discord.py asks for the members of the server
     async with on_discord(settings, server, guild):
         await until(lambda: is_now("member"))
+
+
+async def test_what_discord_says_while_a_direct_message_is_being_stored_holds(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    # README: guests get nothing of what is stored for everyone. Who lost their role just then stayed a member.
+    role = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", role)
+    await server.post(room, bob, "hello")
+    await here.stored("hello")
+    given = Incoming(
+        adapter="discord",
+        workspace=here.workspace.name,
+        place=Place(ConversationKind.DM, "nexus"),
+        user=str(bob.id),
+        user_name="Bob",
+        id="1",
+        text="what is the code?",
+        at=here.app.clock.now(),
+    )
+    looked_up = await here.adapter._guilds.with_trust(given)
+    assert looked_up.sender_trust is Trust.MEMBER
+    await server.set_roles(guild, bob)
+    settings = here.app.settings
+
+    async def is_now(trust: str) -> bool:
+        return (await stated(settings.database_url))["Bob"] == trust
+
+    await until(lambda: is_now("guest"))
+    await here.app.receive(here.workspace, [looked_up], answer=False)
+    assert (await trusted(settings.database_url))["what is the code?"] == "guest"
+    assert await is_now("guest")
