@@ -115,8 +115,11 @@ class Retraction:
 
     async def _retract(self, tenant: uuid.UUID, part: Retractable) -> None:
         """Retract one post, or note that it is to be tried again. Raises Unavailable."""
+        limit = MAX_REFUSED
         try:
             retracted = await self._replace(part)
+            if not retracted:
+                limit = MAX_LOOKED_FOR
         except Unavailable:
             raise
         except Exception as error:
@@ -125,8 +128,8 @@ class Retraction:
             retracted = False
         now = self._app.clock.now()
         since = part.refused_since or now
-        if retracted or now - since > (MAX_REFUSED if part.part is None else MAX_LOOKED_FOR):
-            if not retracted and part.part is None:
+        if retracted or now - since > limit:
+            if not retracted and limit is MAX_REFUSED:
                 logger.error("retraction.given_up", turn=str(part.turn_id))
             async with self._app.database.transaction(tenant) as tx:
                 await tx.deliveries.complete_retraction(part)

@@ -1,18 +1,18 @@
 """Files for one person in their DM on Slack, which has no files that only one person in a channel sees."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import aiohttp
 import structlog
 
 from bot.commands.command import OUTDATED, AnswerFile, require_current
-from bot.delivery.retraction import MAX_REFUSED, retry_at
+from bot.delivery.retraction import MAX_FAILURES, MAX_REFUSED, retry_at
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
 from composer.app import App
-from composer.errors import Refused
+from composer.errors import Refused, Unavailable
 from composer.repositories.posted_files import DueFile
 from composer.workspace import Workspace
 
@@ -49,12 +49,22 @@ class SlackFiles:
             raise Refused(OUTDATED)
 
     async def delete_due(self) -> None:
-        """Delete the files of this workspace whose people have forgotten something. Raises Unavailable."""
+        """Delete the files of this workspace whose people have forgotten something. One that fails does not stop the
+        others. Raises Unavailable."""
         at = await self._inbox.workspace()
         async with self._app.database.transaction(at.tenant_id, snapshot=True) as tx:
             due = await tx.posted_files.due(at.platform, at.name, self._app.clock.now(), _BATCH_SIZE)
+        failures: list[Unavailable] = []
         for file in due:
-            await self._delete(at, file)
+            try:
+                await self._delete(at, file)
+            except Unavailable as error:
+                failures.append(error)
+                await self._postpone(at, file, self._app.clock.now(), file.refused_since)
+            if len(failures) == MAX_FAILURES:
+                break
+        if failures:
+            raise failures[-1]
 
     async def _upload(self, name: str, content: bytes) -> str:
         """Upload a file that nobody sees yet, and return its id."""
@@ -88,6 +98,9 @@ class SlackFiles:
         if now - since > MAX_REFUSED:
             logger.error("retraction.file_given_up", file=file.external_id)
             return False
-        async with self._app.database.transaction(at.tenant_id) as tx:
-            await tx.posted_files.postpone(at.platform, at.name, file.external_id, retry_at(now, since), since)
+        await self._postpone(at, file, retry_at(now, since), since)
         return True
+
+    async def _postpone(self, at: Workspace, file: DueFile, retry_at: datetime, refused_since: datetime | None) -> None:
+        async with self._app.database.transaction(at.tenant_id) as tx:
+            await tx.posted_files.postpone(at.platform, at.name, file.external_id, retry_at, refused_since)

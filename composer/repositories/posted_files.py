@@ -59,9 +59,9 @@ class PostedFiles:
         return [DueFile(row["external_id"], row["sharing"], row["refused_since"]) for row in rows]
 
     async def postpone(
-        self, platform: str, workspace: str, external_id: str, retry_at: datetime, refused_since: datetime
+        self, platform: str, workspace: str, external_id: str, retry_at: datetime, refused_since: datetime | None
     ) -> None:
-        """Try to delete a file again from a time on, which the platform has refused to delete since a time."""
+        """Try to delete a file again from a time on; `refused_since`: since when the platform refuses it."""
         await self._sql.execute(
             "posted_file_postpone",
             platform=platform,

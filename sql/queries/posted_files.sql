@@ -21,13 +21,14 @@ UPDATE posted_files SET due = true WHERE tenant_id = :tenant_id AND user_id = AN
 RETURNING external_id
 
 -- name: posted_files_due
--- List the files that are to be deleted in a workspace now, those last that may not be shared yet.
+-- List the files that are to be deleted in a workspace now, those first that were not tried yet, those last that may not be shared
+-- yet.
 SELECT external_id, coalesce(sharing_until > :now, false) AS sharing, refused_since FROM posted_files
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due AND retry_at <= :now
-ORDER BY sharing, external_id LIMIT :limit
+ORDER BY sharing, retry_at, external_id LIMIT :limit
 
 -- name: posted_file_postpone
--- Try to delete a file again later, which the platform refuses to delete.
+-- Try to delete a file again later; `refused_since`: since when the platform refuses it.
 UPDATE posted_files SET retry_at = :retry_at, refused_since = :refused_since
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
 

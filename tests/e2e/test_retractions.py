@@ -12,6 +12,7 @@ import pytest
 
 from bot.console.doctor import run_doctor
 from bot.delivery.retraction import MAX_REFUSED
+from bot.slack.client import SlackRefused
 from bot.slack.reading import ChannelFound, SlackMessageChange
 from composer.app import open_app
 from composer.ingest.changes import change_message
@@ -247,3 +248,31 @@ async def test_what_discord_shows_though_nobody_recorded_it_is_retracted_once_it
     assert RETRACTED not in [message.content for message in shown]
     async with on_discord(settings, server, guild):
         await server.until(lambda: all(message.content == RETRACTED for message in shown))
+
+
+async def test_what_may_be_posted_where_slack_shows_nothing_for_now_is_looked_for_as_long_as_it_refuses_that(
+    office: Office, settings: Settings
+) -> None:
+    # It was given up after five minutes, though Nexus was let in again later.
+    async with office.socket() as running:
+        await answered_from_a_secret(office, running)
+        [row] = await rows(settings, "SELECT id FROM turns")
+        async with running.app.database.transaction((await running.adapter.inbox.workspace()).tenant_id) as tx:
+            to = await tx.deliveries.destination(row["id"])
+            assert to is not None
+            await tx.deliveries.queue_retraction(row["id"], to, "", 0)
+        retraction, outbox = running.adapter._retraction, running.adapter.outbox
+        find = outbox.find
+
+        async def refused(*_: Any) -> str | None:
+            raise SlackRefused("conversations.replies", "not_in_channel")
+
+        outbox.find = refused  # type: ignore[method-assign,assignment]
+        for days in (timedelta(0), timedelta(days=1)):
+            retraction._app = replace(running.app, clock=Later(days))
+            retraction.wake()
+            await retraction.catch_up()
+            assert len(await rows(settings)) == 1
+        outbox.find = find  # type: ignore[method-assign]
+        retraction.wake()
+        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])

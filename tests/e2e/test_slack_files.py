@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from bot.console.doctor import run_doctor
-from bot.slack.client import Slack, SlackRefused
+from bot.delivery.retraction import MAX_FAILURES
+from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.files import SlackFiles
 from composer.settings import Settings
 from tests.support.harness import open_harness
@@ -168,3 +169,35 @@ async def test_a_file_that_is_not_found_stays_due_as_long_as_it_may_still_be_sha
         await files.delete_due()
         assert calls == [("files.delete", "F1")] * 2
         assert await rows(settings, "SELECT external_id FROM posted_files") == []
+
+
+async def test_a_file_that_cannot_be_deleted_holds_up_no_other(settings: Settings) -> None:
+    # README, "Forgetting": Slack failed at one, and none behind it was deleted as long as it did.
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello", room="lab")
+        here = harness.workspace()
+        deleted: list[str] = []
+        ((user,),) = await rows(settings, "SELECT id FROM users")
+        failing = [f"F{number}" for number in range(MAX_FAILURES)]
+
+        async def call(method: str, file: str) -> None:
+            if file in failing:
+                raise OutcomeUnknown("Slack failed at files.delete (internal_error).")
+            deleted.append(file)
+
+        async def workspace() -> Any:
+            return here
+
+        slack: Any = SimpleNamespace(call=call)
+        inbox: Any = SimpleNamespace(workspace=workspace)
+        files = SlackFiles(harness.app, slack, inbox, inbox)
+        async with harness.app.database.transaction(here.tenant_id) as tx:
+            for file in (*failing, "F9"):
+                await tx.posted_files.record(here.platform, here.name, file, user, harness.clock.now())
+                await tx.posted_files.share(here.platform, here.name, file)
+            await tx.posted_files.withdraw([user])
+        for _ in range(2):
+            with pytest.raises(OutcomeUnknown):
+                await files.delete_due()
+        assert deleted == ["F9"]
+        assert len(await rows(settings, "SELECT FROM posted_files")) == MAX_FAILURES
