@@ -237,6 +237,7 @@ CREATE TABLE public.conversations (
     import_id uuid DEFAULT public.current_import(),
     later_ids text[] DEFAULT '{}'::text[] NOT NULL,
     history_changed_at timestamp with time zone,
+    id_changed_at timestamp with time zone,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),

@@ -129,7 +129,9 @@ class SlackAdapter:
         self._tasks = BackgroundTasks()
         ids = ChannelIds()
         token = settings.slack_bot_token.get_secret_value()
-        self._slack = Slack(token, base_url, report=report, channel_id=ids.present)
+        self._slack = Slack(
+            token, base_url, report=report, channel_id=ids.present, renew_ids=lambda: self._refresh_ids()
+        )
         app_token = settings.slack_app_token
         self._app_token = None if app_token is None else app_token.get_secret_value()
         self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
@@ -143,7 +145,7 @@ class SlackAdapter:
         self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
-        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids)
+        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._begin_command)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
         self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
@@ -243,10 +245,11 @@ class SlackAdapter:
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
-        try:
-            await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
-        except TimeoutError:
-            return  # it is not acknowledged, and is delivered again
+        if request.type == "events_api":  # a command waits for that itself, and is acknowledged meanwhile
+            try:
+                await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
+            except TimeoutError:
+                return  # it is not acknowledged, and is delivered again
         with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
@@ -346,10 +349,10 @@ class SlackAdapter:
             return BoltResponse(status=400) if request.mode == "http" else None
         if isinstance(read, SlackMessage):
             read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
+        if isinstance(read, _CHANGES):
+            await self._apply_to_split(named)
         if read is not None:
             await self._apply(read, retries(request.headers))
-            if isinstance(read, _CHANGES):
-                await self._apply_to_split(named)
         return None
 
     async def _apply_to_split(self, event: dict[str, Any]) -> None:
@@ -418,11 +421,11 @@ class SlackAdapter:
         Unavailable."""
         await self._channels.refresh(0.0)
         name = self._ids.name(event.old)
-        if self._ids.present(name) not in (event.old, event.new):
+        if self._ids.present(name) not in (event.old, event.new) or self._ids.is_outdated(name, event.at):
             return
         await self._members.doubt(name)
         await self.inbox.note_shared(RoomShared(name))
-        await self._channels.change(name, event.new)
+        await self._channels.change(name, event.new, event.at)
         self.directory.forget_room(name)
         self._members.again(name)
         self._retraction.wake()
@@ -459,14 +462,21 @@ class SlackAdapter:
         async def respond_later(message: Message) -> WebhookResponse:
             return await respond(**message, response_type="ephemeral")  # type: ignore[no-any-return]
 
-        await self._refresh_ids()
-        named = command | {"channel_id": self._ids.name(str(command["channel_id"]))}
-        message = await self.commands.slash(named, respond_later)
+        message = await self.commands.slash(command, respond_later)
         await (ack(**message, response_type="ephemeral") if message else ack())
 
+    async def _begin_command(self) -> None:
+        """Wait until what was read during an earlier connection counts no more, and read the ids of channels. Raises
+        Unavailable."""
+        try:
+            await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
+        except TimeoutError as error:
+            raise Unavailable("The database does not answer; try again in a moment.") from error
+        await self._refresh_ids()
+
     async def _refresh_ids(self) -> None:
-        """Read the ids of channels before a command, unless that fails or takes long: the command says itself that the
-        database is away, and Slack waits three seconds for its acknowledgement."""
+        """Read the ids of channels, unless that fails or takes long: a command says itself that the database is
+        away."""
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(BEGIN_SECONDS):
                 await self._channels.refresh(0.0)
@@ -477,9 +487,7 @@ class SlackAdapter:
                 **message, response_type="ephemeral", replace_original=False
             )
 
-        await self._refresh_ids()
-        channel = body["channel"] | {"id": self._ids.name(str(body["channel"]["id"]))}
-        self.commands.press(body | {"channel": channel}, respond_alone)
+        self.commands.press(body, respond_alone)
         await ack()
 
     # Questions

@@ -1,7 +1,7 @@
 """Slack's Web API with one token. Every failure becomes one of our errors, and a bad token is reported once."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -29,6 +29,13 @@ _SERVER_ERRORS: Final = frozenset({"internal_error", "fatal_error", "service_una
 QUIET: Final = logging.getLogger("nexus.slack")
 _CHANNELS: Final = ("channel", "channel_id")  # what calls name a channel by
 QUIET.setLevel(logging.CRITICAL)
+
+
+HIDDEN_CHANNEL: Final = "channel_not_found"  # Slack's error, also for a private channel that we are not in
+
+
+async def _no_news() -> None:
+    pass
 
 
 class TokenRefused(Unavailable):
@@ -59,14 +66,17 @@ class Slack:
         setting: str = "NEXUS_SLACK_BOT_TOKEN",
         report: Callable[[str], None],
         channel_id: Callable[[str], str] = lambda name: name,
+        renew_ids: Callable[[], Awaitable[None]] = _no_news,
     ) -> None:
         """`setting` is where the token comes from; `report` gets a sentence when Slack stops accepting it. `channel_id`
-        gives the present id of a channel, by the name under which it is stored (bot/slack/channels.py)."""
+        gives the present id of a channel, by the name under which it is stored (bot/slack/channels.py); `renew_ids`
+        looks up what another process was told of that."""
         self._token = token
         self._base_url = base_url
         self._setting = setting
         self._report = report
         self._channel_id = channel_id
+        self._renew_ids = renew_ids
         self._reported = ""
         self._session: aiohttp.ClientSession | None = None
         self.scopes: frozenset[str] = frozenset()  # of the token, as in the last response
@@ -93,13 +103,11 @@ class Slack:
 
         Raises TokenRefused, OutcomeUnknown, Unavailable (rate limited) and SlackRefused, each with one sentence.
         """
-        with self._translate_errors(method):
-            return self._data(await self._send(method, wait_for_limits, arguments))
+        return self._data(await self._send_known(method, wait_for_limits, arguments))
 
     async def pages(self, method: str, **arguments: Any) -> AsyncIterator[dict[str, Any]]:
         """The pages of a paged response, fetched by slack_sdk's own cursor. Raises as `call`."""
-        with self._translate_errors(method):
-            pages = aiter(await self._send(method, True, arguments))
+        pages = aiter(await self._send_known(method, True, arguments))
         while True:
             with self._translate_errors(method):
                 page = await anext(pages, None)
@@ -122,14 +130,33 @@ class Slack:
             raise Refused("The file is larger than Slack said.")
         return content
 
+    async def _send_known(self, method: str, wait_for_limits: bool, arguments: dict[str, Any]) -> AsyncSlackResponse:
+        """The response to a call, which is sent again if Slack does not know a channel that has another id by now."""
+        before = self._present(arguments)
+        try:
+            with self._translate_errors(method):
+                return await self._send(method, wait_for_limits, arguments)
+        except SlackRefused as error:
+            if error.code != HIDDEN_CHANNEL or not before:
+                raise
+            await self._renew_ids()
+            if self._present(arguments) == before:
+                raise
+        with self._translate_errors(method):
+            return await self._send(method, wait_for_limits, arguments)
+
+    def _present(self, arguments: dict[str, Any]) -> dict[str, str]:
+        """Those arguments that name a channel, with its present id."""
+        return {name: self._channel_id(arguments[name]) for name in _CHANNELS if name in arguments}
+
     async def _send(self, method: str, wait_for_limits: bool, arguments: dict[str, Any]) -> AsyncSlackResponse:
         handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=MAX_RATE_LIMIT_WAITS)] if wait_for_limits else []
         # Never the library's default, which posts again after a broken connection, whether or not it had posted.
         web = AsyncWebClient(
             self._token, self._base_url, TIMEOUT_SECONDS, session=self.session, retry_handlers=[*handlers], logger=QUIET
         )
-        present = {name: self._channel_id(arguments[name]) for name in _CHANNELS if name in arguments}
-        response: AsyncSlackResponse = await getattr(web, method.replace(".", "_"))(**arguments | present)
+        call = getattr(web, method.replace(".", "_"))
+        response: AsyncSlackResponse = await call(**arguments | self._present(arguments))
         return response
 
     def _data(self, response: AsyncSlackResponse) -> dict[str, Any]:

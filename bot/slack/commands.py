@@ -25,8 +25,8 @@ from bot.delivery.columns import fitted, in_columns
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds
-from bot.slack.client import QUIET, Slack, SlackRefused
-from bot.slack.directory import HIDDEN_CHANNEL, SlackDirectory
+from bot.slack.client import HIDDEN_CHANNEL, QUIET, Slack, SlackRefused
+from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink
@@ -61,18 +61,21 @@ class SlackCommands:
         inbox: SlackInbox,
         files: SlackFiles,
         ids: ChannelIds,
+        begin: Callable[[], Awaitable[None]],
     ) -> None:
+        """`begin` is called before each command. It raises Unavailable where no command can be run."""
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
         self._files = files
         self._ids = ids
+        self._begin = begin
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
         self._interrupted = InterruptedCommands(app, self._as_now, partial(self._run, late=True), self._answer_late)
 
-    async def slash(self, payload: Mapping[str, Any], respond_later: Respond) -> Message | None:
+    async def slash(self, payload: dict[str, Any], respond_later: Respond) -> Message | None:
         """Run a slash command. Returns what to show at once, if anything; `respond_later` shows what takes longer."""
         running = asyncio.create_task(self._slash(payload))
         await asyncio.wait({running}, timeout=ACKNOWLEDGE_SECONDS)
@@ -104,6 +107,8 @@ class SlackCommands:
         action, channel, ran = payload["actions"][0], str(payload["channel"]["id"]), None
         thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
         try:
+            await self._begin()
+            channel = self._ids.name(channel)
             place = await self._place({"channel_id": channel})
             if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
                 inside = room_place(channel, place.private, place.stated_at, place.title, str(action["value"]))
@@ -128,10 +133,11 @@ class SlackCommands:
         """Wait for the answers that are still to be shown."""
         await self._tasks.join()
 
-    async def _slash(self, payload: Mapping[str, Any]) -> list[Message]:
+    async def _slash(self, payload: dict[str, Any]) -> list[Message]:
         """The answer to a slash command; nothing for one that was received before."""
         try:
-            place = await self._place(payload)
+            await self._begin()
+            place = await self._place(payload | {"channel_id": self._ids.name(str(payload["channel_id"]))})
             text = f"{PREFIX} {payload.get('text') or ''}"
             incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
             address = {"response_url": str(payload.get("response_url") or "")}

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from yarl import URL
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
-from bot.slack.client import Slack, SlackRefused
+from bot.slack.client import HIDDEN_CHANNEL, Slack, SlackRefused
 from bot.slack.reading import BotIdentity, trust_of
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
@@ -26,7 +26,6 @@ _PLAIN_HOST = re.compile(r"[a-z0-9.-]+")  # nothing encoded
 PERSON_MAX_AGE: Final = 600.0  # seconds
 ADMIN_MAX_AGE: Final = 60.0
 ROOM_MAX_AGE: Final = 30.0
-HIDDEN_CHANNEL: Final = "channel_not_found"  # Slack's error for a private channel that we are not in
 NO_MAX_AGE: Final = float("inf")
 MAX_CACHED: Final = 10_000  # entries of each kind
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between Slack's clock and ours

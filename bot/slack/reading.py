@@ -98,10 +98,12 @@ class ChannelFound:
 
 @dataclass(frozen=True, slots=True)
 class ChannelIdChanged:
-    """A private channel has another id from now on: it is being shared with another organisation."""
+    """A private channel has another id since a time (None: Slack does not say): it is being shared with another
+    organisation."""
 
     old: str
     new: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "channel_left" | "group_left" | "group_archive":
             return ChannelLost(event["channel"])
         case "channel_id_changed":
-            return ChannelIdChanged(event["old_channel_id"], event["new_channel_id"])
+            return ChannelIdChanged(event["old_channel_id"], event["new_channel_id"], _event_time(event))
         case "channel_history_changed" | "group_history_changed" | "im_history_changed":
             return HistoryChanged(str(event.get("channel") or ""), direct=event["type"] == "im_history_changed")
         case "group_unarchive":

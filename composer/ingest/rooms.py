@@ -84,11 +84,13 @@ async def erase_room(
         return await withdraw_exports(tx, people, receipt)
 
 
-async def add_room_id(database: Database, workspace: Workspace, room: str, external_id: str) -> None:
-    """Note that a room has another id on its platform from now on; it keeps its name. An unknown room is ignored: it is
-    stored by that id."""
+async def add_room_id(
+    database: Database, workspace: Workspace, room: str, external_id: str, at: datetime | None = None
+) -> None:
+    """Note that a room has another id on its platform, since a time if that is said; it keeps its name. An unknown room
+    is ignored: it is stored by that id. So is a change that is not later than the latest one."""
     async with database.transaction(workspace.tenant_id) as tx:
-        await tx.conversations.add_room_id(room_id(workspace, room), external_id)
+        await tx.conversations.add_room_id(room_id(workspace, room), external_id, at)
 
 
 async def rooms_with_later_ids(database: Database, workspace: Workspace) -> list[RoomIds]:

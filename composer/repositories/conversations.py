@@ -82,11 +82,13 @@ class ReceivedConversation:
 @dataclass(frozen=True, slots=True)
 class RoomIds:
     """A room that has got other ids on its platform since it was stored by its `name`: `later_ids`, the present one
-    last, which may be its name again. Under `stored_ids` of them something else is stored."""
+    last, which may be its name again. Under `stored_ids` of them something else is stored. `changed_at`: when it got
+    the present one, if its platform says that."""
 
     name: str
     later_ids: tuple[str, ...]
     stored_ids: tuple[str, ...]
+    changed_at: datetime | None
 
 
 class Conversations:
@@ -193,11 +195,15 @@ class Conversations:
     async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
         """The rooms of a workspace that have got other ids on their platform."""
         rows = await self._sql.fetch("rooms_with_later_ids", platform=platform, workspace=workspace)
-        return [RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"])) for row in rows]
+        return [
+            RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"]), row["id_changed_at"])
+            for row in rows
+        ]
 
-    async def add_room_id(self, room: uuid.UUID, external_id: str) -> None:
-        """Note that a room has another id on its platform from now on. An unknown room is ignored."""
-        await self._sql.execute("room_add_id", room_id=room, external_id=external_id)
+    async def add_room_id(self, room: uuid.UUID, external_id: str, at: datetime | None) -> None:
+        """Note that a room has another id on its platform, since a time if that is said. An unknown room is ignored,
+        and so is a change that is not later than the latest one."""
+        await self._sql.execute("room_add_id", room_id=room, external_id=external_id, at=at)
 
     async def access_context(self, id: uuid.UUID, asker: uuid.UUID, trust: Trust) -> AccessContext | None:
         """The facts that visibility decides by, as of now; None for an unknown conversation. `trust`: what the asker's

@@ -317,7 +317,7 @@ WHERE tenant_id = :tenant_id AND id = :id AND history_changed_at = :changed_at
 -- name: rooms_with_later_ids
 -- List the rooms of a workspace that have got other ids on their platform since, with those of these ids under which something
 -- is stored itself.
-SELECT c.name, c.later_ids,
+SELECT c.name, c.later_ids, c.id_changed_at,
        ARRAY(SELECT o.name FROM conversations AS o
              WHERE o.tenant_id = :tenant_id AND o.platform = c.platform AND o.workspace = c.workspace AND o.kind = 'room'
                    AND o.name = ANY (c.later_ids) AND o.id <> c.id) AS stored_ids
@@ -326,9 +326,12 @@ WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :wor
 ORDER BY c.name
 
 -- name: room_add_id
--- Note that a room has another id on its platform from now on: perhaps its first one again.
-UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :external_id), :external_id)
+-- Note that a room has another id on its platform: perhaps its first one again. `at`: since when, if that is said; what is not later
+-- than the latest change is told again, and ignored.
+UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :external_id), :external_id),
+                         id_changed_at = coalesce(:at, id_changed_at)
 WHERE tenant_id = :tenant_id AND id = :room_id AND (name <> :external_id OR later_ids <> '{}')
+      AND NOT coalesce(:at::timestamptz <= id_changed_at, false)
 
 -- name: rooms_joined
 -- List the rooms that any of these users is a recorded member of now, each as it is now.

@@ -7,12 +7,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from composer.ingest.rooms import rooms_with_later_ids
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from tests.e2e.test_slack_members import certain, open_rooms, sees, vault
 from tests.support.erased_ids import find_remains
 from tests.support.slack.harness import Office, Running, office_on
-from tests.support.waiting import until
+from tests.support.waiting import PLATFORM_SECONDS, until
 
 pytestmark = pytest.mark.e2e
 
@@ -260,3 +261,119 @@ async def test_a_command_is_acknowledged_while_the_database_does_not_say_which_i
         monkeypatch.setattr(running.adapter._channels, "refresh", never)
         shown = await office.slack.command(channel, office.bob, "help")
         assert "/nexus" in str([shown.ack, shown.responses])
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+async def test_a_command_is_acknowledged_before_the_database_says_which_ids_there_are(
+    office: Office, monkeypatch: pytest.MonkeyPatch, *, pressed: bool
+) -> None:
+    # docs/slack.md: Slack waits three seconds. Reading the ids and beginning the command were each given two of them.
+    async with office.socket() as running:
+        channel = await vault(running)
+        asked = await office.slack.command(channel, office.alice, "forget everything") if pressed else None
+        may_read, refresh = asyncio.Event(), running.adapter._channels.refresh
+
+        async def late(max_age: float = 0.0) -> None:
+            await may_read.wait()
+            await refresh(max_age)
+
+        monkeypatch.setattr("bot.slack.adapter.BEGIN_SECONDS", PLATFORM_SECONDS)
+        monkeypatch.setattr("bot.slack.commands.ACKNOWLEDGE_SECONDS", 0.01)
+        monkeypatch.setattr(running.adapter._channels, "refresh", late)
+        if asked is None:
+            shown = await office.slack.command(channel, office.bob, "help")
+        else:
+            shown = await office.slack.click(channel, office.alice, *button_of(office, office.alice))
+        assert (shown.ack, shown.error) == ({}, "")
+        may_read.set()
+        await office.slack.wait_for(lambda: shown.responses)
+
+
+def button_of(office: Office, user: str) -> tuple[str, str]:
+    """The message and the action of the latest button that somebody is shown."""
+    said = next(each for each in reversed(office.slack.ephemerals(user)) if each.get("blocks"))
+    [action] = [e["action_id"] for block in said["blocks"] for e in block.get("elements", ()) if "action_id" in e]
+    return said["ts"], action
+
+
+async def test_an_answer_of_a_process_that_was_not_told_of_the_new_id_reaches_the_channel(office: Office) -> None:
+    # It was refused by Slack, and not delivered again: whoever had asked got no answer.
+    async with office.socket() as told:
+        channel = await vault(told)
+        async with office.open() as other:
+            await other.adapter._channels.refresh()
+            new = await office.slack.change_id(channel)
+            await told.settle()
+            await other.adapter._slack.call("chat.postMessage", channel=channel, text="It is late.")
+            await other.adapter._close()
+        assert "It is late." in office.slack.texts(new)
+
+
+async def test_what_is_said_by_a_new_id_is_stored_in_its_room_by_a_process_that_was_not_told_of_it(
+    office: Office,
+) -> None:
+    # A mention comes as two events, perhaps to two processes: it was stored in two rooms, and answered in each.
+    async with office.socket() as told:
+        channel = await vault(told)
+        async with office.open() as other:
+            await other.adapter._channels.refresh()
+            new = await office.slack.change_id(channel)
+            await told.settle()
+            said = {"type": "message", "channel": new, "user": office.bob, "ts": "1800000000.000100", "text": "hello"}
+            named = await other.adapter._channels.named(said)
+            await other.adapter._close()
+        assert named["channel"] == channel
+
+
+async def test_ids_that_were_read_earlier_replace_none_that_were_read_later(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Calls went to the id before for half a minute, and were refused.
+    async with office.socket() as running:
+        channel = await vault(running)
+        read, may_end = asyncio.Event(), asyncio.Event()
+        channels, look_up = running.adapter._channels, rooms_with_later_ids
+
+        async def slow(*values: Any) -> Any:
+            found = await look_up(*values)
+            if not read.is_set():
+                read.set()
+                await may_end.wait()
+            return found
+
+        monkeypatch.setattr("bot.slack.channels.rooms_with_later_ids", slow)
+        earlier = asyncio.create_task(channels.refresh(0.0))
+        await read.wait()
+        new = await office.slack.change_id(channel)
+        await running.settle()
+        may_end.set()
+        await earlier
+        assert channels.ids.present(channel) == new
+
+
+async def test_an_edit_of_what_is_stored_under_a_later_id_is_made_at_once(office: Office, settings: Settings) -> None:
+    # Slack delivered it again for six minutes before that, since the room of the first id did not have the message.
+    async with office.socket() as running:
+        channel = await vault(running)
+        new = await office.slack.change_id(channel, told=False)
+        early = await office.slack.post(new, office.alice, "the other code is zqearly")
+        await running.settle()
+        await office.slack.tell_id(channel, new)
+        await running.settle()
+        await office.slack.edit(new, early, "the other code is a secret")
+        await until(lambda: gone(settings, "zqearly"))
+
+
+async def test_a_change_of_an_id_that_slack_tells_again_after_it_was_undone_changes_nothing(office: Office) -> None:
+    async with office.socket() as running:
+        channel = await vault(running)
+        at = office.slack.world.ts()
+        second = await office.slack.change_id(channel, at=at)
+        await running.settle()
+        await office.slack.change_id(second, to=channel)
+        await running.settle()
+        assert running.adapter._ids.present(channel) == channel
+        await office.slack.tell_id(channel, second, by_now=channel, at=at)
+        await running.settle()
+        assert running.adapter._ids.present(channel) == channel
+        assert "walrus" in await ask(office, channel)

@@ -1,6 +1,7 @@
 """`/nexus rooms on` reads a private Slack channel while it is certain who is in it: after its members were read anew in
 the connection that lasts."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -224,3 +225,17 @@ async def test_who_comes_back_to_a_closed_account_reads_the_channels_that_they_w
         await running.settle()
         await until(lambda: certain(running, channel))
         assert await sees(running, office.bob)
+
+
+async def test_a_command_waits_until_what_was_read_before_counts_no_more(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # README: who is in a private room is read whenever Nexus connects, and until then it counts for nobody.
+    async with office.socket() as running:
+        await vault(running)
+        await open_rooms(running, office.bob)
+        monkeypatch.setattr("bot.slack.adapter.BEGIN_SECONDS", 0.01)
+        monkeypatch.setattr(running.adapter._members, "begun", asyncio.Event().wait)
+        im = await office.slack.add_im(office.team, office.bob)
+        shown = await office.slack.command(im, office.bob, "rooms")
+        assert "does not answer" in str([shown.ack, shown.responses])

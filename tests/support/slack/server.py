@@ -152,20 +152,21 @@ class SlackServer:
         place.external = True
         self._event(place.team, {"type": "channel_shared", "connected_team_id": "T0OTHER", "channel": channel})
 
-    async def change_id(self, channel: str, *, told: bool = True) -> str:
+    async def change_id(self, channel: str, *, told: bool = True, to: str = "", at: str = "") -> str:
         """A private channel gets another id, as when somebody begins to share it outside; returns the new one. It may
-        be told later."""
+        be told later; `at` is the time that is told with it."""
         place = self.world.channels.pop(channel)
-        place.id = self.world.id("C")
+        place.id = to or self.world.id("C")
         self.world.channels[place.id] = place
         if told:
-            await self.tell_id(channel, place.id)
+            await self.tell_id(channel, place.id, at=at)
         return place.id
 
-    async def tell_id(self, old: str, new: str, *, by_now: str = "") -> None:
+    async def tell_id(self, old: str, new: str, *, by_now: str = "", at: str = "") -> None:
         """Tell that a channel has another id, also late, when it has got a third one by now."""
         place = self.world.channels[by_now or new]
         event = {"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": new}
+        event["event_ts"] = at or self.world.ts()
         self.world.tell(place.team, event, place, scope="groups:read")
 
     async def change_history(self, channel: str, *deleted: str, named: bool = True, **texts: str) -> None:
