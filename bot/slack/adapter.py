@@ -34,6 +34,7 @@ from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import Message, SlackCommands
+from bot.slack.comparison import SlackComparison
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
@@ -146,7 +147,8 @@ class SlackAdapter:
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._begin_command)
-        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
+        self._comparison = SlackComparison(app, self._slack, self.directory, self.inbox, self._channels)
+        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels, self._comparison)
         self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
@@ -389,7 +391,7 @@ class SlackAdapter:
             case ChannelIdChanged():
                 await self._change_id(event)
             case HistoryChanged():
-                await self.history.note_changed(event.channel, direct=event.direct)
+                await self._comparison.note_changed(event.channel, direct=event.direct)
                 self._missed.set()
             case ChannelFound():
                 self._members.again(event.channel)

@@ -17,6 +17,7 @@ from composer.errors import Refused, Unavailable
 
 SLACK: Final = "https://slack.com/api/"
 TIMEOUT_SECONDS: Final = 15
+MESSAGES_A_PAGE: Final = 200
 MAX_RATE_LIMIT_WAITS: Final = 6  # of one call, each as long as Slack asks for
 _TOKEN_ERRORS: Final = frozenset(
     {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "not_allowed_token_type"}
@@ -114,6 +115,11 @@ class Slack:
             if page is None:
                 return
             yield self._data(page)
+
+    async def messages(self, method: str, **arguments: Any) -> list[dict[str, Any]]:
+        """All messages of a paged response. Raises as `call`."""
+        pages = self.pages(method, limit=MESSAGES_A_PAGE, **arguments)
+        return [message async for page in pages for message in page["messages"]]
 
     async def download(self, url: str, max_bytes: int) -> bytes:
         """A private file. Raises OutcomeUnknown, and Refused if the file is larger or we may not have it: Slack then

@@ -198,7 +198,7 @@ async def test_all_messages_that_were_deleted_while_the_adapter_was_down_are_for
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # docs/slack.md: what was deleted meanwhile is forgotten. Of a channel that was cleaned up, it was the latest 50.
-    monkeypatch.setattr("bot.slack.history.MAX_CHECKED_MESSAGES", 1)
+    monkeypatch.setattr("bot.slack.comparison.MAX_CHECKED_MESSAGES", 1)
     monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
     async with office.socket() as running:
         deleted = [await office.slack.post(office.general, office.bob, f"the code is {n}") for n in range(4)]
