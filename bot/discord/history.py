@@ -71,6 +71,7 @@ class DiscordHistory:
         self._inbox = inbox
         self._events = events
         self._gaps = gaps
+        self._found: list[ReceivedConversation] | None = None
 
     async def catch_up(self, guild: discord.Guild) -> None:
         """Store the messages of a guild since the last one received.
@@ -179,9 +180,11 @@ class DiscordHistory:
                 self._inbox.put(self._events.read_edit(present[id], place, str(present[id].author.id)))
 
     async def _seen(self) -> list[ReceivedConversation]:
-        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            found = await tx.conversations.received(PLATFORM, self._workspace.name)
-        return [each for each in found if each.seen_id.isdigit()]
+        """How far each conversation was received before what was missed was stored."""
+        if self._found is None:
+            async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+                self._found = await tx.conversations.received(PLATFORM, self._workspace.name)
+        return [each for each in self._found if each.seen_id.isdigit()]
 
     async def _channels(self, guild: discord.Guild, known: dict[str, ReceivedConversation]) -> list[Channel]:
         """The channels and threads of a guild that we may read, with known threads that were archived meanwhile."""

@@ -34,7 +34,7 @@ from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import Message, SlackCommands
-from bot.slack.comparison import SlackComparison
+from bot.slack.comparison import Compared, SlackComparison
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
@@ -148,12 +148,12 @@ class SlackAdapter:
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._begin_command)
         self._comparison = SlackComparison(app, self._slack, self.directory, self.inbox, self._channels)
-        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels, self._comparison)
+        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
         self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
         self._socket: SocketModeClient | None = None
-        self.caught_up = 0  # how often the history was read completely
+        self.caught_up = 0  # how often the history was read and compared completely
         app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
         files = SlackImages(self._slack, self.directory)
         app.drafter.images.register_source(PLATFORM, files)
@@ -256,13 +256,22 @@ class SlackAdapter:
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
     async def _catch_up(self) -> None:
-        """Read the history whenever something may have been missed."""
-        while True:
-            await self._missed.wait()
-            self._missed.clear()
-            await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
-            self.caught_up += 1
-            self._members.ready()
+        """Read the history whenever something may have been missed, and compare what is stored with it until then."""
+        comparing = BackgroundTasks()
+        try:
+            while True:
+                await self._missed.wait()
+                self._missed.clear()
+                await comparing.cancel()
+                compared = await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
+                self._members.ready()
+                comparing.start(self._compare(compared))
+        finally:
+            await comparing.cancel()
+
+    async def _compare(self, compared: Sequence[Compared]) -> None:
+        await self._backoff.retry(lambda: self._comparison.compare(compared), "slack.history_retrying", on=Exception)
+        self.caught_up += 1
 
     async def _read_members_again(self) -> None:
         """Read from time to time who is in private channels, in case an event was lost unnoticed."""

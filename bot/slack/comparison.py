@@ -1,6 +1,7 @@
 """Compares what is stored with what Slack has, and applies the edits and deletions that were missed: Slack does not
 tell them later."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,11 +33,13 @@ _NO_THREAD: Final = "thread_not_found"
 @dataclass(frozen=True, slots=True)
 class Compared:
     """A conversation to compare with what Slack has: in which channel Slack has it, and under which id it is stored
-    (one of the channel's later ids, if something came by that before Slack told whose it is)."""
+    (one of the channel's later ids, if something came by that before Slack told whose it is). `noted_at`: when it was
+    noted that it is to be compared."""
 
     channel: str
     stored: str
     seen: ReceivedConversation
+    noted_at: datetime | None
 
 
 class SlackComparison:
@@ -78,12 +81,11 @@ class SlackComparison:
                 logger.warning("slack.history_refused", channel=each.channel, error=str(error))
 
     async def _note_compared(self, compared: Compared) -> None:
-        """Compare a conversation no more because of a change of its history, if that was known when it was compared."""
-        changed_at = compared.seen.changed_at
-        if changed_at is not None:
+        """Compare a conversation no more because of what was noted before it was compared."""
+        if compared.noted_at is not None:
             workspace = await self._inbox.workspace()
             async with self._app.database.transaction(workspace.tenant_id) as tx:
-                await tx.conversations.clear_history_changed(compared.seen.id, changed_at)
+                await tx.conversations.clear_history_changed(compared.seen.id, compared.noted_at)
 
     async def _apply_changes(self, compared: Compared) -> Sequence[str]:
         """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
@@ -173,10 +175,15 @@ class SlackComparison:
 
 
 def conversations_of(
-    channel: str, stored: str, seen: ReceivedConversation | None, threads: Sequence[ReceivedConversation]
+    channel: str,
+    stored: str,
+    seen: ReceivedConversation | None,
+    threads: Sequence[ReceivedConversation],
+    noted: Mapping[uuid.UUID, datetime],
 ) -> list[Compared]:
     """A channel and its threads, as far as they are compared: the latest threads, and those of which more may have
-    changed."""
+    changed. `noted`: conversations of which messages were missed, with the time at which that was noted."""
     changed = [thread for thread in threads[MAX_COMPARED_THREADS:] if thread.changed_at is not None]
     latest = [*threads[:MAX_COMPARED_THREADS], *changed][:MAX_THREADS]
-    return [Compared(channel, stored, each) for each in ([] if seen is None else [seen]) + latest]
+    each_of = ([] if seen is None else [seen]) + latest
+    return [Compared(channel, stored, each, each.changed_at or noted.get(each.id)) for each in each_of]

@@ -1,6 +1,7 @@
 """Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,12 +10,13 @@ import structlog
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
-from bot.slack.comparison import MAX_THREADS, Compared, SlackComparison, conversations_of
+from bot.slack.comparison import MAX_THREADS, Compared, conversations_of
 from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.reading import PLATFORM, SlackMessage, edit_of, read_message, ts_of
 from bot.slack.text import command
 from composer.app import App
+from composer.errors import Unavailable
 from composer.model import ConversationKind
 from composer.repositories.conversations import ReceivedConversation
 from composer.workspace import message_id, room_id
@@ -25,6 +27,7 @@ OVERLAP: Final = timedelta(hours=1)  # before the last message received: events 
 NEW_CHANNEL_SPAN: Final = timedelta(days=1)  # of a channel of which nothing was received yet
 MAX_THREAD_AGE: Final = timedelta(days=30)  # since its last message; older threads are not read
 PAGE_SIZE: Final = 200
+MAX_FAILURES: Final = 3  # channels that can't be read, after which Slack or the database counts as down
 CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
 _KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 
@@ -39,17 +42,16 @@ class SlackHistory:
         directory: SlackDirectory,
         inbox: SlackInbox,
         channels: SlackChannels,
-        comparison: SlackComparison,
     ) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
         self._ids = channels
-        self._comparison = comparison
 
-    async def catch_up(self) -> None:
-        """Store what was missed, and queue turns for recent questions. Raises Unavailable."""
+    async def catch_up(self) -> list[Compared]:
+        """Store what was missed, and queue turns for recent questions. Returns what is then to be compared, which takes
+        long: a question is answered for 15 minutes only. Raises Unavailable."""
         workspace = await self._inbox.workspace()
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             seen = await tx.conversations.received(PLATFORM, workspace.name)
@@ -62,6 +64,8 @@ class SlackHistory:
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
         compared: list[Compared] = []
+        noted: dict[uuid.UUID, datetime] = {}
+        failures: list[Unavailable] = []  # a channel that fails keeps no other from being read
         for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
@@ -71,16 +75,22 @@ class SlackHistory:
             own_threads = threads.get(id, [])
             other_threads = [each for other in others for each in threads.get(other, [])]
             try:
-                await self._catch_up_channel(channel, known, own_threads, other_threads)
+                await self._catch_up_channel(channel, known, own_threads, other_threads, noted)
                 await self._open(channel, asked_at)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
                 continue
-            compared += conversations_of(id, id, known, own_threads)
+            except Unavailable as error:
+                failures.append(error)
+                if len(failures) == MAX_FAILURES:
+                    break
+                continue
+            compared += conversations_of(id, id, known, own_threads, noted)
             for other in others:
-                compared += conversations_of(id, other, rooms.get(other), threads.get(other, []))
-        # After the messages of all channels: comparing takes long, and a question is answered for 15 minutes only.
-        await self._comparison.compare(compared)
+                compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
+        if failures:
+            raise failures[-1]
+        return compared
 
     async def _close(self, channels: Iterable[dict[str, Any]]) -> None:
         """Make the rooms of private channels private before anything is read: one may have been public when we last
@@ -109,9 +119,10 @@ class SlackHistory:
         seen: ReceivedConversation | None,
         threads: Sequence[ReceivedConversation],
         others: Sequence[ReceivedConversation],
+        noted: dict[uuid.UUID, datetime],
     ) -> None:
         """Store what was missed in a channel and its threads; `others` are those that are stored under later ids of
-        it themselves."""
+        it themselves. `noted` gets those of which messages were missed."""
         id, now = channel["id"], self._app.clock.now()
         kind = _kind(channel)
         oldest = ts_of(now - NEW_CHANNEL_SPAN if seen is None else seen.seen_at - OVERLAP)
@@ -133,7 +144,21 @@ class SlackHistory:
             messages += [message for message in replies if message["ts"] != root and message["ts"] >= since]
         elsewhere = await self._stored_elsewhere(id, [message["ts"] for message in messages])
         new = {message["ts"]: message for message in messages if message["ts"] not in elsewhere}
+        noted |= await self._note_missed([*([] if seen is None else [seen]), *threads], new)
         await self._store(id, kind, new, oldest)
+
+    async def _note_missed(
+        self, known: Sequence[ReceivedConversation], messages: Mapping[str, dict[str, Any]]
+    ) -> dict[uuid.UUID, datetime]:
+        """Note of which conversations messages were missed, before these are stored: what was deleted or edited
+        meanwhile is looked for before the last message that is stored, and this process may end before it has done
+        that."""
+        now, workspace = self._app.clock.now(), await self._inbox.workspace()
+        missed = {each.id: now for each in known if each.changed_at is None and _is_missed(each, messages)}
+        if missed:
+            async with self._app.database.transaction(workspace.tenant_id) as tx:
+                await tx.conversations.note_missed(missed, now)
+        return missed
 
     async def _stored_elsewhere(self, channel: str, messages: Sequence[str]) -> set[str]:
         """Which messages are stored, or erased, under a later id of a channel itself: they are not stored twice."""
@@ -192,6 +217,14 @@ class SlackHistory:
             await self._inbox.apply(change)
             remaining = remaining[len(before) :]
         await self._inbox.receive_history(remaining)
+
+
+def _is_missed(seen: ReceivedConversation, messages: Mapping[str, dict[str, Any]]) -> bool:
+    """Whether one of these messages of a channel is later than what was received of a conversation in it."""
+    later = [message for ts, message in messages.items() if ts > seen.seen_id]
+    if seen.kind is ConversationKind.DM:
+        return bool(later)
+    return any((m["thread_ts"] if m.get("thread_ts") not in (None, m["ts"]) else None) == seen.thread for m in later)
 
 
 def _kind(channel: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Conversations: rooms, threads, DMs and sessions, who is in them, and who may read them."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -187,6 +187,11 @@ class Conversations:
             direct=direct,
             now=now,
         )
+
+    async def note_missed(self, ids: Collection[uuid.UUID], now: datetime) -> None:
+        """Note that messages of conversations were missed, so that what is stored of them is compared with their
+        history, also by a later process."""
+        await self._sql.execute("conversations_note_missed", ids=list(ids), now=now)
 
     async def clear_history_changed(self, id: uuid.UUID, changed_at: datetime) -> None:
         """Note that what is stored of a conversation was compared with its history, as changed at a time."""

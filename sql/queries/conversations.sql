@@ -309,6 +309,12 @@ UPDATE conversations SET history_changed_at = :now
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND seen_id IS NOT NULL
       AND CASE WHEN :direct::boolean THEN kind = 'dm' ELSE cardinality(:rooms::text[]) = 0 OR (kind <> 'dm' AND name = ANY (:rooms::text[])) END
 
+-- name: conversations_note_missed
+-- Note that messages of conversations were missed, unless it is noted already that their history is to be compared: what is stored is,
+-- too.
+UPDATE conversations SET history_changed_at = :now
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND history_changed_at IS NULL
+
 -- name: conversation_clear_history_changed
 -- Note that what is stored of a conversation was compared with its history, unless that was changed again since.
 UPDATE conversations SET history_changed_at = NULL

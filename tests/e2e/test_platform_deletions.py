@@ -1,6 +1,7 @@
 """What is deleted on Discord or Slack besides people's messages is erased too: answers, threads and channels."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 
 import pytest
 
@@ -72,6 +73,23 @@ async def test_what_was_deleted_on_discord_meanwhile_is_erased(
     await server.delete_channel(attic)
     async with on_discord(settings, server, guild):
         await until(gone(settings, "zqleaked", "zqattic"))
+
+
+async def test_what_was_deleted_on_discord_in_an_absence_in_which_much_was_said_is_erased(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It was looked for among the latest messages, after those of the absence were stored, and not among those before.
+    monkeypatch.setattr("bot.discord.history.COMPARED_SPAN", timedelta())
+    direct = server.dm(ada)
+    async with on_discord(settings, server, guild) as here:
+        old = [await server.post(room, ada, "the word is zqold"), await server.post(direct, ada, "it is zqdirect")]
+        await here.stored("the word is zqold")
+        await here.answer(old[1])
+    await server.delete(*old)
+    for where in (room, direct):
+        await server.post(where, ada, "much later")
+    async with on_discord(settings, server, guild):
+        await until(gone(settings, "zqold", "zqdirect"))
 
 
 @pytest.mark.parametrize("away", [False, True])

@@ -377,3 +377,29 @@ async def test_a_change_of_an_id_that_slack_tells_again_after_it_was_undone_chan
         await running.settle()
         assert running.adapter._ids.present(channel) == channel
         assert "walrus" in await ask(office, channel)
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_before_it_has_compared(
+    office: Office, settings: Settings, *, threaded: bool
+) -> None:
+    # README, "Forgetting": the next process looked for it before what had been missed, and did not find it any more.
+    async with office.socket() as running:
+        root = await office.slack.post(office.general, office.alice, "before") if threaded else ""
+        old = await office.slack.post(office.general, office.alice, "the word is zqold", thread=root)
+        await running.settle()
+    await office.slack.advance(2 * 86_400)
+    await office.slack.delete(office.general, old)
+    await office.slack.post(office.general, office.alice, "much later", thread=root)
+
+    async def is_read() -> bool:
+        return "much later" in await running.stored()
+
+    async with office.open() as running:
+        running.adapter._comparison.compare = asyncio.Event().wait  # type: ignore[method-assign,assignment]
+        async with running.serving():
+            await until(is_read)
+    assert not await gone(settings, "zqold")
+    async with office.socket():
+        await until(lambda: gone(settings, "zqold"))
+        await until(lambda: all_compared(settings))

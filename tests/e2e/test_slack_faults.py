@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from bot.platform import inbox as platform_inbox
+from bot.slack.client import OutcomeUnknown
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change_message
@@ -582,3 +583,44 @@ async def test_an_edit_of_a_message_that_is_not_to_come_is_acknowledged(office: 
             await office.slack.command(office.general, office.bob, f"forget message {ts} --yes")
         await inbox.change_message(edit, 3 if why == "last" else 0)
         assert await running.stored() == []
+
+
+async def test_what_was_missed_is_read_while_what_is_stored_is_still_being_compared(office: Office) -> None:
+    # README: questions of the last 15 minutes are answered. Comparing may take hours, at Slack's limits.
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "before")
+        await running.settle()
+        compares = asyncio.Event()
+
+        async def long(*_: object) -> None:
+            compares.set()
+            await asyncio.Event().wait()
+
+        running.adapter._comparison.compare = long  # type: ignore[method-assign]
+        running.adapter._missed.set()
+        await compares.wait()
+        await office.slack.go_down()
+        await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+        await office.slack.come_back()
+        await office.answered()
+
+
+async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_being_read(office: Office) -> None:
+    # Every channel behind it was read as soon as Slack sent that one: a question there was too old to be answered.
+    later = await office.slack.add_channel(office.team, "later", [office.alice])
+    for channel in (office.general, later):
+        await office.slack.post(channel, office.alice, "before")
+    async with office.socket() as running:
+        await running.settle()
+        messages = running.adapter._slack.messages
+
+        async def failing(method: str, **given: Any) -> list[dict[str, Any]]:
+            if given["channel"] == office.general:
+                raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
+            return await messages(method, **given)
+
+        running.adapter._slack.messages = failing  # type: ignore[method-assign]
+        await office.slack.go_down()
+        await office.slack.post(later, office.alice, office.mention("when is the launch?"))
+        await office.slack.come_back()
+        await office.answered(1, later)
