@@ -1,8 +1,10 @@
 """Reads the messages that were written while the bot was not connected, from the last one received in each channel."""
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import discord
@@ -11,7 +13,14 @@ import structlog
 from bot.discord.events import DiscordEvents
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import FAILURES, PLATFORM, is_private, may_view
-from bot.platform.events import MessageChanged, MessageReceived, RoomDeleted, RoomPrivacyChanged, ThreadArchived
+from bot.platform.events import (
+    MessageChanged,
+    MessageReceived,
+    PlatformEvent,
+    RoomDeleted,
+    RoomPrivacyChanged,
+    ThreadArchived,
+)
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.ingest.addressing import find_addressed_agents
@@ -28,6 +37,8 @@ MAX_DMS: Final = 100  # each takes a request
 COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in a channel
 MAX_COMPARED_CHANNELS: Final = 100  # those with the latest messages
 MAX_COMPARED_MESSAGES: Final = 500  # of each channel
+MAX_COMPARED_AGE: Final = timedelta(days=30)  # of messages that an earlier process was to compare
+MAX_COMPARED_WHOLLY: Final = 10_000  # of these
 UNKNOWN_MESSAGE: Final = 10008  # Discord's error code for a message that does not exist
 UNKNOWN_CHANNEL: Final = 10003
 PAGE_SIZE: Final = 100  # messages, which is Discord's maximum
@@ -72,6 +83,7 @@ class DiscordHistory:
         self._events = events
         self._gaps = gaps
         self._found: list[ReceivedConversation] | None = None
+        self._noted: dict[uuid.UUID, datetime] = {}  # conversations of which messages were missed
 
     async def catch_up(self, guild: discord.Guild) -> None:
         """Store the messages of a guild since the last one received.
@@ -95,7 +107,7 @@ class DiscordHistory:
             seen = known.get(str(each.id))
             room = each.parent_id if isinstance(each, discord.Thread) and not each.is_private() else each.id
             after = last if seen is None else int(seen.seen_id)
-            questions += await self._read_after(each, after, was_private=room in opened)
+            questions += await self._read_after(each, after, seen, was_private=room in opened)
             if isinstance(each, discord.Thread) and seen is not None:
                 at = each.archive_timestamp if each.archived else None
                 await self._inbox.apply(ThreadArchived(str(each.parent_id), str(each.id), at))
@@ -124,12 +136,12 @@ class DiscordHistory:
     async def catch_up_dms(self) -> None:
         """Store the messages of known DMs since the last one received."""
         for seen, dm in await self._dms():
-            await self._read_after(dm, int(seen.seen_id), was_private=False)
+            await self._read_after(dm, int(seen.seen_id), seen, was_private=False)
 
     async def fill_gaps(self) -> bool:
         """Read the gaps again. Returns whether none is left. Raises Unavailable."""
         for gap in list(self._gaps.values()):
-            await self._read_after(gap.channel, gap.after, was_private=False, inbox_held=False)
+            await self._read_after(gap.channel, gap.after, None, was_private=False, inbox_held=False)
         return not self._gaps
 
     async def _known(self) -> dict[str, ReceivedConversation]:
@@ -153,12 +165,15 @@ class DiscordHistory:
         it does not exist. Stored messages are looked up first: what arrives meanwhile is not missing. It counts as
         edited only if it was edited after it was stored: its text may also differ because a name in it has changed.
         """
-        since = seen.seen_at - COMPARED_SPAN
+        since, limit = seen.seen_at - COMPARED_SPAN, MAX_COMPARED_MESSAGES
+        if seen.changed_at is not None:  # an earlier try, or an earlier process, did not compare it
+            since, limit = min(since, self._app.clock.now() - MAX_COMPARED_AGE), MAX_COMPARED_WHOLLY
         async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            found = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
-            found |= await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)
+            found = await tx.messages.change_times(seen.id, since, limit)
+            found |= await tx.deliveries.posted(seen.id, since, limit)
         stored = {id: changed_at for id, changed_at in found.items() if id.isdigit()}
         if not stored:
+            self._end_comparing(seen)
             return
         first, last = min(map(int, stored)), max(map(int, stored))
         try:
@@ -178,6 +193,28 @@ class DiscordHistory:
             own = present[id].author == self._client.user
             if edited_at is not None and edited_at > stored[id] and not own:
                 self._inbox.put(self._events.read_edit(present[id], place, str(present[id].author.id)))
+        self._end_comparing(seen)
+
+    def _end_comparing(self, seen: ReceivedConversation) -> None:
+        """Once its changes are stored, compare a conversation no more because of what was noted before."""
+        noted_at = seen.changed_at or self._noted.get(seen.id)
+        if noted_at is not None:
+            self._inbox.put(partial(self._note_compared, seen.id, noted_at))
+
+    async def _note_compared(self, conversation: uuid.UUID, noted_at: datetime) -> Sequence[PlatformEvent]:
+        async with self._app.database.transaction(self._workspace.tenant_id) as tx:
+            await tx.conversations.clear_history_changed(conversation, noted_at)
+        return []
+
+    async def _note_missed(self, seen: ReceivedConversation) -> None:
+        """Note that messages of a conversation were missed, before they are stored: what was deleted or edited
+        meanwhile is looked for before the last message that is stored, and this process may end before it has done
+        that. Raises Unavailable."""
+        if seen.id not in self._noted:
+            now = self._app.clock.now()
+            async with self._app.database.transaction(self._workspace.tenant_id) as tx:
+                await tx.conversations.note_missed([seen.id], now)
+            self._noted[seen.id] = now
 
     async def _seen(self) -> list[ReceivedConversation]:
         """How far each conversation was received before what was missed was stored."""
@@ -203,9 +240,16 @@ class DiscordHistory:
         return readable
 
     async def _read_after(
-        self, channel: Channel, after: int, *, was_private: bool, inbox_held: bool = True
+        self,
+        channel: Channel,
+        after: int,
+        seen: ReceivedConversation | None,
+        *,
+        was_private: bool,
+        inbox_held: bool = True,
     ) -> list[MessageReceived]:
         """Store the messages after one. Of a channel that `was_private`, return the questions to answer instead.
+        `seen`: how far it was received, if anything was.
 
         Messages that were written in private are stored as private, even if the channel becomes public while it is
         read: while the inbox is paused, the change of privacy is not
@@ -227,6 +271,8 @@ class DiscordHistory:
                     )
                     break
                 received = [self._recent(each) for each in map(self._events.read_message, page) if each is not None]
+                if received and seen is not None:
+                    await self._note_missed(seen)
                 if was_private or opened:
                     questions += [message for message in received if message.answer]
                     received = [_without_privacy(message) for message in received if not message.answer]

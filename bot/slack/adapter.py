@@ -33,7 +33,7 @@ from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK, Slack
-from bot.slack.commands import Message, SlackCommands
+from bot.slack.commands import NO_PREVIEWS, Message, SlackCommands
 from bot.slack.comparison import Compared, SlackComparison
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
@@ -471,10 +471,10 @@ class SlackAdapter:
 
     async def _on_command(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
         async def respond_later(message: Message) -> WebhookResponse:
-            return await respond(**message, response_type="ephemeral")  # type: ignore[no-any-return]
+            return await respond(**message, **NO_PREVIEWS, response_type="ephemeral")  # type: ignore[no-any-return]
 
         message = await self.commands.slash(command, respond_later)
-        await (ack(**message, response_type="ephemeral") if message else ack())
+        await (ack(**message, **NO_PREVIEWS, response_type="ephemeral") if message else ack())
 
     async def _begin_command(self) -> None:
         """Wait until what was read during an earlier connection counts no more, and read the ids of channels. Raises
@@ -495,7 +495,7 @@ class SlackAdapter:
     async def _on_press(self, ack: Any, respond: Any, body: dict[str, Any]) -> None:
         async def respond_alone(message: Message) -> WebhookResponse:
             return await respond(  # type: ignore[no-any-return]
-                **message, response_type="ephemeral", replace_original=False
+                **message, **NO_PREVIEWS, response_type="ephemeral", replace_original=False
             )
 
         self.commands.press(body, respond_alone)

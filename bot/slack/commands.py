@@ -44,6 +44,7 @@ ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and a
 _GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
 _MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
 _OK: Final = 200
+NO_PREVIEWS: Final = {"unfurl_links": False, "unfurl_media": False}  # Slack requests the address of a link for one
 DONE: Final = "Done."  # the answer to a command that returns no text
 
 Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
@@ -309,7 +310,7 @@ def _failed(id: str) -> str:
 
 
 async def _respond(address: AsyncWebhookClient, message: Message) -> WebhookResponse:
-    return await address.send_dict({**message, "response_type": "ephemeral", "replace_original": False})
+    return await address.send_dict({**message, **NO_PREVIEWS, "response_type": "ephemeral", "replace_original": False})
 
 
 def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:

@@ -1,11 +1,16 @@
 """What is deleted on Discord or Slack besides people's messages is erased too: answers, threads and channels."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
+import discord
 import pytest
 
+from bot.discord.history import DiscordHistory
+from composer.errors import Unavailable
 from composer.settings import Settings
+from tests.e2e.test_slack_channel_ids import all_compared
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
@@ -85,11 +90,51 @@ async def test_what_was_deleted_on_discord_in_an_absence_in_which_much_was_said_
         old = [await server.post(room, ada, "the word is zqold"), await server.post(direct, ada, "it is zqdirect")]
         await here.stored("the word is zqold")
         await here.answer(old[1])
-    await server.delete(*old)
-    for where in (room, direct):
+    for message, where in zip(old, (room, direct), strict=True):
+        await server.delete(message)
         await server.post(where, ada, "much later")
     async with on_discord(settings, server, guild):
         await until(gone(settings, "zqold", "zqdirect"))
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_what_was_deleted_on_discord_in_an_absence_is_erased_though_comparing_is_interrupted(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    dies: bool,
+) -> None:
+    # The next attempt looked for it before the last message that is stored, which by then was one that had been missed.
+    monkeypatch.setattr("bot.discord.history.COMPARED_SPAN", timedelta())
+    async with on_discord(settings, server, guild) as here:
+        old = await server.post(room, ada, "the word is zqold")
+        await here.stored("the word is zqold")
+    await server.delete(old)
+    await server.post(room, ada, "much later")
+    compare, interrupted = DiscordHistory.compare, asyncio.Event()
+
+    async def broken(self: DiscordHistory, guild: discord.Guild) -> None:
+        if not interrupted.is_set() or dies:
+            interrupted.set()
+            raise RuntimeError if dies else Unavailable("The database does not answer.")
+        await compare(self, guild)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DiscordHistory, "compare", broken)
+        async with on_discord(settings, server, guild) as here:
+            await here.stored("much later")
+            await interrupted.wait()
+            if not dies:
+                await until(gone(settings, "zqold"))
+    if dies:
+        assert await find_remains(settings, "zqold")
+        async with on_discord(settings, server, guild):
+            await until(gone(settings, "zqold"))
+            await until(lambda: all_compared(settings))
 
 
 @pytest.mark.parametrize("away", [False, True])

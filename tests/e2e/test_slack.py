@@ -346,6 +346,15 @@ async def test_a_slash_command_is_answered_to_its_caller_alone(office: Office, w
         assert listed.ack["response_type"] == "ephemeral"
 
 
+async def test_answers_to_commands_ask_slack_for_no_previews(office: Office) -> None:
+    # A model writes some of them, and Slack requests the addresses in them: that may tell somebody what it knows.
+    async with office.socket():
+        listed = await office.slack.command(office.general, office.bob, "help")
+        shown = [each for each in (listed.ack, *listed.responses) if each]
+        assert shown
+        assert all(each["unfurl_links"] is each["unfurl_media"] is False for each in shown)
+
+
 async def say_what_is_recalled(office: Office) -> str:
     """Post a message, and as many others as push it out of the view."""
     said: str = await office.slack.post(office.general, office.bob, "the launch code is heron")
