@@ -15,6 +15,7 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, edit_of, read_message, time_of, ts_of
 from composer.app import App
+from composer.errors import Unavailable
 from composer.model import ConversationKind
 from composer.repositories.conversations import ReceivedConversation
 
@@ -25,6 +26,7 @@ MAX_COMPARED_THREADS: Final = 20  # of a channel, latest first
 MAX_COMPARED_MESSAGES: Final = 500  # of each conversation
 MAX_COMPARED_WHOLLY: Final = 10_000  # of each conversation of a channel whose history was changed at once
 MAX_CHECKED_MESSAGES: Final = 50  # of each conversation, before all others: each missing one takes a call
+MAX_FAILURES: Final = 3  # after which Slack or the database counts as down
 MAX_THREADS: Final = 100  # of a channel, latest first
 MAX_COMPARED_AGE: Final = timedelta(days=30)  # since the last message of a conversation: a free plan hides older ones
 _NO_THREAD: Final = "thread_not_found"
@@ -66,19 +68,26 @@ class SlackComparison:
             )
 
     async def compare(self, compared: Sequence[Compared]) -> None:
-        """Apply what was missed in these conversations. Raises Unavailable."""
+        """Apply what was missed in these conversations. One that fails keeps no other from that. Raises Unavailable."""
+        failures: list[Unavailable] = []
         left: list[tuple[Compared, Sequence[str]]] = []
         for each in compared:
             try:
                 left.append((each, await self._apply_changes(each)))
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+            except Unavailable as error:
+                failures.append(error)
+                if len(failures) == MAX_FAILURES:
+                    raise
         for each, missing in left:
             try:
                 await self._apply_changes_of(each, missing)
                 await self._note_compared(each)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+        if failures:
+            raise failures[-1]
 
     async def _note_compared(self, compared: Compared) -> None:
         """Compare a conversation no more because of what was noted before it was compared."""

@@ -10,7 +10,7 @@ import structlog
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
-from bot.slack.comparison import MAX_THREADS, Compared, conversations_of
+from bot.slack.comparison import MAX_FAILURES, MAX_THREADS, Compared, conversations_of
 from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.reading import PLATFORM, SlackMessage, edit_of, read_message, ts_of
@@ -27,7 +27,6 @@ OVERLAP: Final = timedelta(hours=1)  # before the last message received: events 
 NEW_CHANNEL_SPAN: Final = timedelta(days=1)  # of a channel of which nothing was received yet
 MAX_THREAD_AGE: Final = timedelta(days=30)  # since its last message; older threads are not read
 PAGE_SIZE: Final = 200
-MAX_FAILURES: Final = 3  # channels that can't be read, after which Slack or the database counts as down
 CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
 _KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 

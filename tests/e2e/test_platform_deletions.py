@@ -1,6 +1,7 @@
 """What is deleted on Discord or Slack besides people's messages is erased too: answers, threads and channels."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
@@ -84,12 +85,12 @@ async def test_what_was_deleted_on_discord_in_an_absence_in_which_much_was_said_
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It was looked for among the latest messages, after those of the absence were stored, and not among those before.
-    monkeypatch.setattr("bot.discord.history.COMPARED_SPAN", timedelta())
     direct = server.dm(ada)
     async with on_discord(settings, server, guild) as here:
         old = [await server.post(room, ada, "the word is zqold"), await server.post(direct, ada, "it is zqdirect")]
         await here.stored("the word is zqold")
         await here.answer(old[1])
+    monkeypatch.setattr(server.world.ids, "_now", lambda: time.time() + 2 * 86_400)
     for message, where in zip(old, (room, direct), strict=True):
         await server.delete(message)
         await server.post(where, ada, "much later")

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from bot.slack.client import OutcomeUnknown, Slack
 from composer.ingest.rooms import rooms_with_later_ids
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -403,3 +404,27 @@ async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_befor
     async with office.socket():
         await until(lambda: gone(settings, "zqold"))
         await until(lambda: all_compared(settings))
+
+
+async def test_a_conversation_that_slack_fails_to_send_keeps_no_other_from_being_compared(
+    office: Office, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # README, "Forgetting": what was deleted behind it stayed as long as Slack failed.
+    later = await office.slack.add_channel(office.team, "later", [office.alice])
+    async with office.socket() as running:
+        await office.slack.post(later, office.alice, "the word is zqold")
+        await running.settle()
+        await office.slack.post(office.general, office.alice, "compared first, as the latest")
+        await running.settle()
+    for ts in [m["ts"] for m in office.slack.messages(later) if "zqold" in m["text"]]:
+        await office.slack.delete(later, ts)
+    messages = Slack.messages
+
+    async def failing(self: Slack, method: str, **given: Any) -> list[dict[str, Any]]:
+        if given["channel"] == office.general and "latest" in given:
+            raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
+        return await messages(self, method, **given)
+
+    monkeypatch.setattr(Slack, "messages", failing)
+    async with office.open() as running, running.serving():
+        await until(lambda: gone(settings, "zqold"))
