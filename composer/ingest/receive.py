@@ -212,15 +212,26 @@ def _stated_privacy(place: Place) -> dict[str, bool | None]:
 async def _find_new(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], conversations: Sequence[Conversation]
 ) -> list[_Accepted]:
-    """The messages that are neither stored nor erased. The others change nothing, not even members."""
+    """The messages that are neither stored nor erased, nor said before their room or thread was deleted. The others
+    change nothing, not even members."""
     resolved = [
         _Accepted(message_id(conversation.room_id or conversation.id, message.id), message, conversation)
         for message, conversation in zip(messages, conversations, strict=True)
     ]
     in_rooms = [entry for entry in resolved if entry.conversation.user_id is None]
     senders = [(entry.conversation.room_id or entry.conversation.id, entry.incoming.user) for entry in in_rooms]
-    await look_up_known(tx, batch, [entry.id for entry in resolved], senders)
+    places = {id for entry in in_rooms for id in _places(entry)}
+    await look_up_known(tx, batch, [entry.id for entry in resolved], senders, places)
+    for entry in in_rooms:
+        if any(id in batch.deleted and entry.incoming.at <= batch.deleted[id] for id in _places(entry)):
+            batch.known[entry.id] = True
     return [entry for entry in resolved if not batch.known[entry.id]]
+
+
+def _places(entry: _Accepted) -> tuple[uuid.UUID, ...]:
+    """The conversations whose deletion deletes a message: its own, and the room of a thread."""
+    conversation = entry.conversation
+    return (conversation.id,) if conversation.room_id is None else (conversation.id, conversation.room_id)
 
 
 def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) -> list[_Accepted]:

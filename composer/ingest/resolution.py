@@ -5,7 +5,7 @@ Every conversation is locked before it is read, so that what was read holds unti
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -57,6 +57,7 @@ class Batch:
     unchanged: set[uuid.UUID] = field(default_factory=set)
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
     members: set[tuple[uuid.UUID, uuid.UUID]] = field(default_factory=set)  # (room, user) that are known to be members
+    deleted: dict[uuid.UUID, datetime] = field(default_factory=dict)  # conversations that their platform deleted
 
     def room_id(self, place: Place) -> uuid.UUID:
         """The id of the room of a room or a thread."""
@@ -227,16 +228,22 @@ async def resolve_sender(
 
 
 async def look_up_known(
-    tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID], senders: Iterable[tuple[uuid.UUID, str]]
+    tx: Transaction,
+    batch: Batch,
+    messages: Iterable[uuid.UUID],
+    senders: Iterable[tuple[uuid.UUID, str]],
+    conversations: Collection[uuid.UUID],
 ) -> None:
     """Note in `batch.known` which messages are stored or erased: their conversations are locked, so it stays true. In
-    `batch.members`, which of the (room, user's id on the platform) are members: for most there is nothing to add."""
+    `batch.members`, which of the (room, user's id on the platform) are members: for most there is nothing to add. In
+    `batch.deleted`, which of the conversations were deleted on their platform."""
     new = [id for id in messages if id not in batch.known]
     if new:
         pairs = {(room, batch.user_ids[name]) for room, name in senders}
-        found, members = await tx.messages.find_known(new, sorted(pairs))
-        batch.known |= {id: id in found for id in new}
-        batch.members |= members
+        found = await tx.messages.find_known(new, sorted(pairs), conversations)
+        batch.known |= {id: id in found.messages for id in new}
+        batch.members |= found.members
+        batch.deleted |= found.deleted
 
 
 def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
@@ -305,12 +312,10 @@ async def _statements(
         for message, place in zip(messages, places, strict=True)
         if place.kind in ROOM_KINDS and place.stated_private is not None
     }
-    senders = [
-        (batch.room_id(place), message.user)
-        for message, place in zip(messages, places, strict=True)
-        if place.kind in ROOM_KINDS
-    ]
-    await look_up_known(tx, batch, stated, senders)
+    in_rooms = [(m, place) for m, place in zip(messages, places, strict=True) if place.kind in ROOM_KINDS]
+    senders = [(batch.room_id(place), message.user) for message, place in in_rooms]
+    conversations = {id for m, place in in_rooms for id in (batch.room_id(place), batch.conversation_id(m, place))}
+    await look_up_known(tx, batch, stated, senders, conversations)
     latest: dict[uuid.UUID, Place] = {}
     for id, place in stated.items():
         room = batch.room_id(place)

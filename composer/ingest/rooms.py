@@ -81,6 +81,7 @@ async def erase_room(
         receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
         await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
+        await tx.erasure.remember([id], now)  # what was said before that, and arrives later, is not stored
         return await withdraw_exports(tx, people, receipt)
 
 

@@ -22,6 +22,16 @@ class LastReceived:
     title: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of what was asked for: the messages that are stored or were erased, the (room, user) pairs that are members, and
+    when which conversations were deleted on their platform."""
+
+    messages: set[uuid.UUID]
+    members: set[tuple[uuid.UUID, uuid.UUID]]
+    deleted: dict[uuid.UUID, datetime]
+
+
 class Messages:
     """The messages of conversations, in their order."""
 
@@ -33,17 +43,25 @@ class Messages:
         return {row["id"] for row in await self._sql.fetch("messages_known", ids=list(ids))}
 
     async def find_known(
-        self, ids: Sequence[uuid.UUID], senders: Collection[tuple[uuid.UUID, uuid.UUID]]
-    ) -> tuple[set[uuid.UUID], set[tuple[uuid.UUID, uuid.UUID]]]:
-        """Which of these messages are stored, or were erased, and which of these (room, user) pairs are members now."""
+        self,
+        ids: Sequence[uuid.UUID],
+        senders: Collection[tuple[uuid.UUID, uuid.UUID]],
+        conversations: Collection[uuid.UUID],
+    ) -> Known:
+        """Which of these messages are stored, or were erased, which of these (room, user) pairs are members now, and
+        which of these conversations were deleted."""
         rows = await self._sql.fetch(
             "received_known",
             ids=list(ids),
             room_ids=[room for room, _ in senders],
             user_ids=[user for _, user in senders],
+            conversation_ids=list(conversations),
         )
-        messages = {row["id"] for row in rows if row["user_id"] is None}
-        return messages, {(row["id"], row["user_id"]) for row in rows if row["user_id"] is not None}
+        return Known(
+            {row["id"] for row in rows if row["user_id"] is None and row["deleted_at"] is None},
+            {(row["id"], row["user_id"]) for row in rows if row["user_id"] is not None},
+            {row["id"]: row["deleted_at"] for row in rows if row["deleted_at"] is not None},
+        )
 
     async def append(
         self,

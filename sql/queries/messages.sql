@@ -21,10 +21,13 @@ UNION ALL
 SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: received_known
--- List which of these messages are stored or were erased, and which of these people are in which of these rooms now.
-SELECT id, NULL::uuid AS user_id FROM ({{messages_known}}) AS known
+-- List which of these messages are stored or were erased, which of these people are in which of these rooms now, and when
+-- which of these conversations were deleted on their platform.
+SELECT id, NULL::uuid AS user_id, NULL::timestamptz AS deleted_at FROM ({{messages_known}}) AS known
 UNION ALL
-SELECT m.conversation_id, m.user_id
+SELECT id, NULL, erased_at FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:conversation_ids::uuid[])
+UNION ALL
+SELECT m.conversation_id, m.user_id, NULL
 FROM unnest(:room_ids::uuid[], :user_ids::uuid[]) AS sender (room, person)
 JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = sender.room AND m.user_id = sender.person
 WHERE m.left_at IS NULL

@@ -15,6 +15,7 @@ from composer.entries import entries
 from composer.errors import Unavailable
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.imports import find_import, undo_import
+from composer.ingest.rooms import erase_room
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.model import Incoming
 from composer.repositories.audit import Audit
@@ -215,6 +216,29 @@ async def test_an_entry_that_ceases_to_be_shared_while_a_request_is_read_for_doe
         answer = await http.post("/v1/chat/completions", json=asked, headers=bob)
         told = str(stage.upstream.bodies[-1])
     assert (answer.status_code, "zqorchid" in told, "zqrose" in told) == (200, False, True)
+
+
+# DESIGN 8: what is deleted on its platform is gone from every layer. A message that its platform delivered, perhaps
+# once more, after its room or thread was deleted was stored, and stayed.
+@pytest.mark.parametrize("thread", [None, "t1"])
+async def test_a_message_that_arrives_after_its_room_was_deleted_is_not_stored(
+    harness: AppHarness, settings: Settings, thread: str | None
+) -> None:
+    def said(text: str, thread: str | None) -> Incoming:
+        place = place_of("general", None, None, thread)
+        return incoming(harness.workspace(), place, "alice", text, harness.clock.tick(), id=text)
+
+    at, now = harness.workspace(), harness.clock.now
+    for place in (None, "t1"):
+        await harness.app.receive(at, [said(f"zqearly {place}", place)])
+    late = [said("zqlate in the thread", "t1"), said("zqlate in the room", None)]
+    harness.clock.tick()
+    await erase_room(harness.app.database, at, "general", thread, now())
+    await harness.app.receive(at, late)
+    await harness.app.receive(at, [said("zqafter that", "t1")])  # where a platform was wrong, nothing is lost
+    stored = [row["text"] for row in await rows(settings, "SELECT text FROM messages ORDER BY at")]
+    room = [] if thread is None else ["zqearly None", "zqlate in the room"]
+    assert stored == [*room, "zqafter that"]
 
 
 # docs/architecture.md: an erasure that is done late takes what there was when it was asked for. An entry counted as it
