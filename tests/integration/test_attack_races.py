@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -174,6 +175,7 @@ async def test_a_channel_that_gets_its_first_id_back_is_called_by_it(harness: Ap
         await add_room_id(harness.app.database, at, "c1", id)
     [ids] = await rooms_with_later_ids(harness.app.database, at)
     assert (ids.name, ids.later_ids, ids.stored_ids) == ("c1", ("c2", "c1"), ())
+    assert await rooms_with_later_ids(harness.app.database, replace(at, name="another")) == []
 
 
 # README: an edit on the platform reaches every layer. An edit of a message that an import was storing found none, and
