@@ -53,6 +53,7 @@ class _Stream:
     shown: dict[int, str] = field(default_factory=dict)
     notices: dict[int, str] = field(default_factory=dict)
     unstored: set[int] = field(default_factory=set)
+    written_anew: bool = False  # what is shown may be of an answer that was thrown away
     posting: int | None = None  # a part that may be posted without our having its id
     links: Mapping[str, str] = field(default_factory=dict)
     edited_at: float = 0.0
@@ -92,6 +93,7 @@ class StreamingDelivery:
         stream = self._streams.get(turn.id)
         if stream is not None and stream.text:
             stream.text = ""
+            stream.written_anew = True
             self._show_soon(turn, stream)
         self._tasks.start(self._log_failure(partial(self._show_typing, turn)))
 
@@ -111,7 +113,8 @@ class StreamingDelivery:
             return
         await _stop_progress(stream)
         try:
-            if not answer.text.startswith(stream.text):  # a notice, or why there is none, takes its place
+            # A notice, why there is none, or an answer that was written anew takes the place of what is shown.
+            if stream.written_anew or not answer.text.startswith(stream.text):
                 await self._close_streams(answer.turn)
             stream.links = await self._links(stream.to, answer.cited)
             await self._update(answer.turn, stream, answer.text)

@@ -34,7 +34,7 @@ from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import NO_PREVIEWS, Message, SlackCommands
-from bot.slack.comparison import Compared, SlackComparison
+from bot.slack.comparison import SlackComparison
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
@@ -164,6 +164,7 @@ class SlackAdapter:
     async def run(self) -> None:
         """Serve until stopped. Whatever is wrong with Slack or the tokens is reported, and retried."""
         catching_up = asyncio.create_task(self._catch_up())
+        comparing = asyncio.create_task(self._compare())
         try:
             await self._until_identified()
             self._tasks.start(self._retraction.run())
@@ -177,8 +178,9 @@ class SlackAdapter:
             while not self._stopped.is_set():
                 await self._serve_socket()
         finally:
-            catching_up.cancel()
-            await asyncio.gather(catching_up, return_exceptions=True)
+            for task in (catching_up, comparing):
+                task.cancel()
+            await asyncio.gather(catching_up, comparing, return_exceptions=True)
             await self._close()
 
     async def connected(self) -> bool:
@@ -256,22 +258,20 @@ class SlackAdapter:
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
     async def _catch_up(self) -> None:
-        """Read the history whenever something may have been missed, and compare what is stored with it until then."""
-        comparing = BackgroundTasks()
-        try:
-            while True:
-                await self._missed.wait()
-                self._missed.clear()
-                await comparing.cancel()
-                compared = await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
-                self._members.ready()
-                comparing.start(self._compare(compared))
-        finally:
-            await comparing.cancel()
+        """Read the history whenever something may have been missed."""
+        while True:
+            await self._missed.wait()
+            self._missed.clear()
+            compared = await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
+            self._members.ready()
+            self._comparison.add(compared)
 
-    async def _compare(self, compared: Sequence[Compared]) -> None:
-        await self._backoff.retry(lambda: self._comparison.compare(compared), "slack.history_retrying", on=Exception)
-        self.caught_up += 1
+    async def _compare(self) -> None:
+        """Compare what is stored with the history that was read, beside that: it may take hours."""
+        while True:
+            await self._comparison.due()
+            await self._backoff.retry(lambda: self._comparison.compare(), "slack.history_retrying", on=Exception)
+            self.caught_up += 1
 
     async def _read_members_again(self) -> None:
         """Read from time to time who is in private channels, in case an event was lost unnoticed."""
@@ -432,7 +432,7 @@ class SlackAdapter:
         Unavailable."""
         await self._channels.refresh(0.0)
         name = self._ids.name(event.old)
-        if self._ids.present(name) not in (event.old, event.new) or self._ids.is_outdated(name, event.at):
+        if self._ids.present(name) not in (event.old, event.new):
             return
         await self._members.doubt(name)
         await self.inbox.note_shared(RoomShared(name))

@@ -31,14 +31,12 @@ class ChannelIds:
         self._names: dict[str, str] = {}
         self._ids: dict[str, str] = {}
         self._split: dict[str, tuple[str, ...]] = {}
-        self._changed_at: dict[str, datetime | None] = {}
 
     def replace(self, rooms: Sequence[RoomIds]) -> None:
         """Know these rooms, and no others."""
         self._names = {id: room.name for room in rooms for id in room.later_ids}
         self._ids = {room.name: room.later_ids[-1] for room in rooms}
         self._split = {room.name: room.stored_ids for room in rooms}
-        self._changed_at = {room.name: room.changed_at for room in rooms}
 
     def name(self, channel: str) -> str:
         """The name under which a channel is stored, by any of its ids."""
@@ -47,11 +45,6 @@ class ChannelIds:
     def present(self, name: str) -> str:
         """The id that Slack knows a stored channel by."""
         return self._ids.get(name, name)
-
-    def is_outdated(self, name: str, at: datetime | None) -> bool:
-        """Whether Slack has told of a later change of a channel's id than one of a time (None: it does not say)."""
-        changed_at = self._changed_at.get(name)
-        return at is not None and changed_at is not None and at <= changed_at
 
     def split(self, name: str) -> tuple[str, ...]:
         """The later ids of a stored channel under which something is stored itself: it came before Slack told whose

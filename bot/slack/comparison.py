@@ -1,9 +1,10 @@
 """Compares what is stored with what Slack has, and applies the edits and deletions that were missed: Slack does not
 tell them later."""
 
+import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -55,6 +56,8 @@ class SlackComparison:
         self._directory = directory
         self._inbox = inbox
         self._ids = channels
+        self._waiting: dict[uuid.UUID, Compared] = {}  # what is to be compared, by conversation
+        self._due = asyncio.Event()
 
     async def note_changed(self, channel: str, *, direct: bool) -> None:
         """Compare all that is stored of a channel ("": of every one), or (`direct`) of all DMs, when the history is
@@ -67,15 +70,31 @@ class SlackComparison:
                 PLATFORM, workspace.name, rooms, direct=direct, now=self._app.clock.now()
             )
 
-    async def compare(self, compared: Sequence[Compared]) -> None:
-        """Apply what was missed in these conversations. One that fails keeps no other from that. Raises Unavailable."""
+    def add(self, compared: Sequence[Compared]) -> None:
+        """Compare these conversations, too; one that waits already, from where it was to be compared first."""
+        for each in compared:
+            waiting = self._waiting.get(each.seen.id)
+            self._waiting[each.seen.id] = each if waiting is None else _merged(waiting, each)
+        self._due.set()
+
+    async def due(self) -> None:
+        """Wait until something was added."""
+        await self._due.wait()
+        self._due.clear()
+
+    async def compare(self) -> None:
+        """Apply what was missed in the conversations that wait for that. One that fails keeps no other from it. Raises
+        Unavailable; then those wait on that were not compared."""
         failures: list[Unavailable] = []
         left: list[tuple[Compared, Sequence[str]]] = []
-        for each in compared:
+        for each in list(self._waiting.values()):
             try:
-                left.append((each, await self._apply_changes(each)))
+                if missing := await self._apply_changes(each):
+                    left.append((each, missing))
+                else:
+                    await self._note_compared(each)
             except SlackRefused as error:
-                logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+                self._leave_out(each, error)
             except Unavailable as error:
                 failures.append(error)
                 if len(failures) == MAX_FAILURES:
@@ -85,9 +104,18 @@ class SlackComparison:
                 await self._apply_changes_of(each, missing)
                 await self._note_compared(each)
             except SlackRefused as error:
-                logger.warning("slack.history_refused", channel=each.channel, error=str(error))
+                self._leave_out(each, error)
         if failures:
             raise failures[-1]
+
+    def _leave_out(self, compared: Compared, error: SlackRefused) -> None:
+        logger.warning("slack.history_refused", channel=compared.channel, error=str(error))
+        self._end(compared)
+
+    def _end(self, compared: Compared) -> None:
+        """Compare a conversation no more, unless it was added again meanwhile."""
+        if self._waiting.get(compared.seen.id) is compared:
+            del self._waiting[compared.seen.id]
 
     async def _note_compared(self, compared: Compared) -> None:
         """Compare a conversation no more because of what was noted before it was compared."""
@@ -95,6 +123,7 @@ class SlackComparison:
             workspace = await self._inbox.workspace()
             async with self._app.database.transaction(workspace.tenant_id) as tx:
                 await tx.conversations.clear_history_changed(compared.seen.id, compared.noted_at)
+        self._end(compared)
 
     async def _apply_changes(self, compared: Compared) -> Sequence[str]:
         """Erase the messages of a conversation whose deletion was missed, and edit those whose edit was, or the
@@ -181,6 +210,14 @@ class SlackComparison:
             raise
         found: dict[str, Any] = next((m for m in page["messages"] if m["ts"] == ts), {})
         return None if found.get("subtype") == "tombstone" else found
+
+
+def _merged(waiting: Compared, added: Compared) -> Compared:
+    """A conversation that waits to be compared and is to be compared again: as far back as at first, or wholly if its
+    history was changed at once since."""
+    changed_at = None if added.seen.changed_at == waiting.noted_at else added.seen.changed_at
+    seen = replace(waiting.seen, changed_at=changed_at or waiting.seen.changed_at)
+    return replace(added, seen=seen, noted_at=added.noted_at or waiting.noted_at)
 
 
 def conversations_of(

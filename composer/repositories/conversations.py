@@ -82,13 +82,11 @@ class ReceivedConversation:
 @dataclass(frozen=True, slots=True)
 class RoomIds:
     """A room that has got other ids on its platform since it was stored by its `name`: `later_ids`, the present one
-    last, which may be its name again. Under `stored_ids` of them something else is stored. `changed_at`: when it got
-    the present one, if its platform says that."""
+    last, which may be its name again. Under `stored_ids` of them something else is stored."""
 
     name: str
     later_ids: tuple[str, ...]
     stored_ids: tuple[str, ...]
-    changed_at: datetime | None
 
 
 class Conversations:
@@ -200,10 +198,7 @@ class Conversations:
     async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
         """The rooms of a workspace that have got other ids on their platform."""
         rows = await self._sql.fetch("rooms_with_later_ids", platform=platform, workspace=workspace)
-        return [
-            RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"]), row["id_changed_at"])
-            for row in rows
-        ]
+        return [RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"])) for row in rows]
 
     async def add_room_id(self, room: uuid.UUID, external_id: str, at: datetime | None) -> None:
         """Note that a room has another id on its platform, since a time if that is said. An unknown room is ignored,

@@ -323,7 +323,7 @@ WHERE tenant_id = :tenant_id AND id = :id AND history_changed_at = :changed_at
 -- name: rooms_with_later_ids
 -- List the rooms of a workspace that have got other ids on their platform since, with those of these ids under which something
 -- is stored itself.
-SELECT c.name, c.later_ids, c.id_changed_at,
+SELECT c.name, c.later_ids,
        ARRAY(SELECT o.name FROM conversations AS o
              WHERE o.tenant_id = :tenant_id AND o.platform = c.platform AND o.workspace = c.workspace AND o.kind = 'room'
                    AND o.name = ANY (c.later_ids) AND o.id <> c.id) AS stored_ids

@@ -130,12 +130,19 @@ async def test_what_was_deleted_on_discord_in_an_absence_is_erased_though_compar
             await here.stored("much later")
             await interrupted.wait()
             if not dies:
-                await until(gone(settings, "zqold"))
+                await is_compared(here, settings)
+                assert await gone(settings, "zqold")()
     if dies:
         assert await find_remains(settings, "zqold")
-        async with on_discord(settings, server, guild):
-            await until(gone(settings, "zqold"))
-            await until(lambda: all_compared(settings))
+        async with on_discord(settings, server, guild) as here:
+            await is_compared(here, settings)
+            assert await gone(settings, "zqold")()
+
+
+async def is_compared(here: Discord, settings: Settings) -> None:
+    """Wait until what is stored of the server was compared, and what was found by that is stored."""
+    await here.adapter._catching_up[here.guild.id]
+    await until(lambda: all_compared(settings))
 
 
 @pytest.mark.parametrize("away", [False, True])

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from bot.slack.client import OutcomeUnknown, Slack
+from bot.slack.comparison import Compared
 from composer.ingest.rooms import rooms_with_later_ids
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -402,8 +403,8 @@ async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_befor
             await until(is_read)
     assert not await gone(settings, "zqold")
     async with office.socket():
-        await until(lambda: gone(settings, "zqold"))
-        await until(lambda: all_compared(settings))
+        assert await gone(settings, "zqold")
+        assert await all_compared(settings)
 
 
 async def test_a_conversation_that_slack_fails_to_send_keeps_no_other_from_being_compared(
@@ -418,13 +419,50 @@ async def test_a_conversation_that_slack_fails_to_send_keeps_no_other_from_being
         await running.settle()
     for ts in [m["ts"] for m in office.slack.messages(later) if "zqold" in m["text"]]:
         await office.slack.delete(later, ts)
-    messages = Slack.messages
+    messages, failed = Slack.messages, list[str]()
 
     async def failing(self: Slack, method: str, **given: Any) -> list[dict[str, Any]]:
         if given["channel"] == office.general and "latest" in given:
+            failed.append(method)
             raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
         return await messages(self, method, **given)
 
     monkeypatch.setattr(Slack, "messages", failing)
     async with office.open() as running, running.serving():
-        await until(lambda: gone(settings, "zqold"))
+        await office.slack.wait_for(lambda: len(failed) > 1)  # all the others were compared once
+        assert await gone(settings, "zqold")
+
+
+async def test_what_is_being_compared_is_compared_to_the_end_though_slack_is_connected_anew(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Slack asks to connect anew every hour or so: what comparing did not reach in that time was never compared.
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "before")
+        await running.settle()
+        comparison, read = running.adapter._comparison, running.adapter.history.catch_up
+        begun, may_end, read_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        apply, ended = comparison._apply_changes, list[str]()
+
+        async def slow(compared: Compared) -> Any:
+            begun.set()
+            await may_end.wait()
+            ended.append(compared.channel)
+            return await apply(compared)
+
+        async def reading() -> list[Compared]:
+            found = await read()
+            if begun.is_set():
+                read_again.set()
+            return found
+
+        monkeypatch.setattr(comparison, "_apply_changes", slow)
+        monkeypatch.setattr(running.adapter.history, "catch_up", reading)
+        caught_up = running.adapter.caught_up
+        running.adapter._missed.set()
+        await begun.wait()
+        running.adapter._missed.set()
+        await read_again.wait()
+        may_end.set()
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up + 1)
+        assert ended == [office.general] * 2

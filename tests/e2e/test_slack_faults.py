@@ -596,7 +596,7 @@ async def test_what_was_missed_is_read_while_what_is_stored_is_still_being_compa
             compares.set()
             await asyncio.Event().wait()
 
-        running.adapter._comparison.compare = long  # type: ignore[method-assign,assignment]
+        running.adapter._comparison.compare = long  # type: ignore[method-assign]
         running.adapter._missed.set()
         await compares.wait()
         await office.slack.go_down()

@@ -131,6 +131,28 @@ async def test_a_piece_that_is_being_posted_while_its_answer_is_thrown_away_is_h
     assert outbox.shown == {"p0": EMPTY_PART}
 
 
+async def test_the_end_of_an_answer_that_is_written_anew_takes_the_place_of_what_a_person_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A notice stood for an answer whose source was forgotten, and the answer stayed: a stopped stream takes no edit.
+    store, outbox, closed = Store(), Outbox(), list[uuid.UUID]()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+
+    async def close(turn: Turn) -> None:
+        closed.append(turn.id)
+
+    monkeypatch.setattr(delivery, "_close_streams", close)
+    await delivery.on_chunk(turn, TEXT)
+    showing = delivery._streams[turn.id].task
+    assert showing is not None
+    await showing
+    delivery.on_start(turn)
+    await delivery.deliver(OutgoingAnswer(turn, RETRACTED, "m1", None))
+    assert closed == [turn.id]
+    assert outbox.shown == {"p0": RETRACTED}
+
+
 async def as_links(_: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
     return {mark: f"[{mark}](https://chat/{address.external_id})" for mark, address in cited.items()}
 
