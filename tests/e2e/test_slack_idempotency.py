@@ -328,6 +328,7 @@ async def test_an_answer_that_a_person_has_stopped_is_retracted_once_its_source_
     office.model.pieces = ("The code is 1111, as I recall. ", "More to come.")
     async with office.socket() as running:
         source = await office.slack.post(office.general, office.bob, "the code is 1111")
+        await running.settle()
         question = await office.slack.post(office.general, office.alice, office.mention("what is the code?"))
         await office.slack.wait_for(office.answers)
         await office.slack.press_stop(office.general, office.alice, question)
