@@ -448,12 +448,15 @@ async def test_what_is_taken_back_late_is_what_there_was_when_it_was_asked_for(
     assert await execute(settings, "SELECT string_agg(text, ',') FROM memories") == "the code is zqnew"
 
 
+@pytest.mark.parametrize("is_old", [False, True], ids=["set now", "set before 0058"])
 async def test_a_fact_is_forgotten_late_that_was_shared_over_another_one_since(
-    office: AppHarness, settings: Settings
+    office: AppHarness, settings: Settings, *, is_old: bool
 ) -> None:
     # It was dated by the sharing, so it counted as set after the command was given.
     await office.command("alice", "/nexus fact set day zqsunday --everywhere --yes", **ROOM)
     await office.command("alice", "/nexus fact set day zqfriday", **ROOM)
+    if is_old:
+        await rows(settings, "UPDATE facts SET set_at = NULL RETURNING 1")
     listed = (await office.command("alice", "/nexus share", **ROOM)).text
     [id] = [line.split()[0] for line in listed.splitlines() if "zqfriday" in line]
     await interrupt(office, "alice", "forget everything --yes", **ROOM)
