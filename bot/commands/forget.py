@@ -104,7 +104,7 @@ async def _forget(call: Call) -> CommandAnswer:
         return call.unconfirmed(
             _confirmation(target, found, others, exported + posted, waiting, unanswered, _days(call))
         )
-    await _await_received(call)
+    await forgetting.await_received(call.app.database, call.workspace.tenant_id)
     async with call.changing() as tx:
         people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
         unanswered_commands = await _unanswered(tx, call, target, people)
@@ -119,13 +119,6 @@ async def _forget(call: Call) -> CommandAnswer:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(_with_commands(receipt, unanswered_commands)))
-
-
-async def _await_received(call: Call) -> None:
-    """Wait until each message that is being stored, wherever that is, is stored, and found by the erasure. Not in its
-    transaction: then all messages would wait until it is over."""
-    async with call.app.database.transaction(call.workspace.tenant_id) as tx:
-        await tx.erasure.await_received()
 
 
 async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
@@ -288,7 +281,7 @@ async def _erase_selected(
     if "yes" not in call.flags:
         count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}{_days(call)}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
-    await _await_received(call)
+    await forgetting.await_received(call.app.database, call.workspace.tenant_id)
     async with call.changing() as tx:
         since, until = selection.since, selection.until
         rooms = None if of_people else await _rooms_of(tx, call, selection)

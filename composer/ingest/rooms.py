@@ -8,7 +8,7 @@ from composer.ingest.imports import begin_import
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
-from composer.memory.forget import Receipt, forget
+from composer.memory.forget import Receipt, await_received, forget
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
@@ -67,8 +67,13 @@ async def erase_room(
     database: Database, workspace: Workspace, room: str, thread: str | None, now: datetime
 ) -> Receipt | None:
     """Erase what was said and stored in a room that its platform deleted, or in one public thread of it (facts,
-    memories and landmarks are the room's). None for an unknown one."""
+    memories and landmarks are the room's). None for an unknown one. What was said there before that, and arrives later,
+    is not stored."""
     id = room_id(workspace, room) if thread is None else thread_id(room_id(workspace, room), thread)
+    async with database.transaction(workspace.tenant_id) as tx:
+        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, (), now)
+        await tx.erasure.remember([id], now)
+    await await_received(database, workspace.tenant_id)  # it may be the first message, that makes the room known
     async with database.transaction(workspace.tenant_id) as tx:
         if await tx.conversations.get(id) is None:
             return None
@@ -81,7 +86,6 @@ async def erase_room(
         receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
         await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
-        await tx.erasure.remember([id], now)  # what was said before that, and arrives later, is not stored
         return await withdraw_exports(tx, people, receipt)
 
 

@@ -18,7 +18,7 @@ from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_aff
 from composer.memory.correction import correct_spelling
 from composer.model import Attachment, Message
 from composer.repositories.audit import AuditAct
-from composer.repositories.database import Transaction
+from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import receipt_digest
 from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.recall import episode_id_of
@@ -80,6 +80,15 @@ async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -
     await tx.erasure.store_receipt(id, key, receipt.counts, digests, now)
     await tx.audit.record(AuditAct.ERASURE_RECEIPT, details={"receipt": id})
     return replace(receipt, id=id)
+
+
+async def await_received(database: Database, tenant: uuid.UUID) -> None:
+    """Wait until each message that is being stored, wherever that is, is stored, and found by an erasure that begins
+    afterwards. Not in its transaction: then all messages would wait until it is over. Nor beside another one: a message
+    that waits for what that has locked would be waited for, and all other messages with it."""
+    async with database.transaction(tenant) as tx:
+        await tx.summaries.lock()
+        await tx.erasure.await_received()
 
 
 async def forget(

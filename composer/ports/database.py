@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from composer.ports.models import Vectors
+
+ERASING: Final = "erasing"  # the kind of the locks between erasure and what it must find
 
 
 class Row(Protocol):

@@ -8,7 +8,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
 
-from composer.ports.database import Statements
+from composer.ports.database import ERASING, Statements
 from composer.repositories.changes import Changes
 from composer.repositories.facts import current_value
 from composer.repositories.recall import episode_id_of
@@ -277,7 +277,7 @@ class Erasure:
     async def block(self) -> None:
         """Block erasure until this transaction ends. Call it before any conversation is locked. A transaction may begin
         with it (`Database.transaction`)."""
-        await self._sql.lock("erasure_block", "erasing")
+        await self._sql.lock("erasure_block", ERASING)
 
     async def changed_sources(
         self, sources: Sequence[Source], derived: Sequence[uuid.UUID]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from composer.model import ConversationKind, Message, Visibility
-from composer.ports.database import Statements
+from composer.ports.database import ERASING, Statements
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.messages import message_from_row
 
@@ -114,7 +114,7 @@ class Summaries:
 
     async def lock(self) -> None:
         """Lock out other writers of summaries, and erasure, until the transaction ends."""
-        await self._sql.lock("erasure_lock", "erasing")
+        await self._sql.lock("erasure_lock", ERASING)
 
     async def activity_around(
         self, conversation: uuid.UUID, namespace: str, first: datetime, last: datetime, pause: timedelta

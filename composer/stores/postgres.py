@@ -12,7 +12,7 @@ import asyncpg
 import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
-from composer.ports.database import Bits, Vector
+from composer.ports.database import ERASING, Bits, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import OWNER_SETTING, ServerUrl
@@ -137,7 +137,8 @@ class PostgresDatabase:
                     async with self._waits.begins:
                         connection = await held.enter_async_context(self._pool.acquire())
                         await connection.execute(f"{begin}; {block}")
-                statements = PostgresStatements(connection, tenant_id, self._waits)
+                locked = [ERASING] if blocks_erasure else []
+                statements = PostgresStatements(connection, tenant_id, self._waits, locked)
                 yield Transaction(statements, tenant_id, self._embedder, self._signer)
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun

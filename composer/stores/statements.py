@@ -1,7 +1,7 @@
 """Run the named queries of sql/queries on one connection."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -28,14 +28,20 @@ def attempt_of(lock: str) -> str:
 
 class PostgresStatements:
     """The statements of one transaction (composer.ports.database.Statements). A given `tenant_id` is supplied to every
-    query that names it; callers may not pass another. `waits`: with whom it waits for locks (None: with nobody)."""
+    query that names it; callers may not pass another. `waits`: with whom it waits for locks (None: with nobody);
+    `locked`: the kinds of those that it has already."""
 
     def __init__(
-        self, connection: Connection, tenant_id: uuid.UUID | None = None, waits: LockWaits | None = None
+        self,
+        connection: Connection,
+        tenant_id: uuid.UUID | None = None,
+        waits: LockWaits | None = None,
+        locked: Collection[str] = (),
     ) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
         self._waits = waits
+        self._locked = set(locked)
 
     async def fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
         """All rows."""
@@ -61,10 +67,12 @@ class PostgresStatements:
         """Run a query that takes an advisory lock until the transaction ends. Raises Unavailable where too many wait
         for locks of this kind."""
         sql, arguments = self._bound(query, values)
-        if await self._connection.fetch(attempt_of(sql), *arguments):
-            return
-        async with nullcontext() if self._waits is None else self._waits.place(kind):
-            await self._connection.execute(sql, *arguments)
+        if not await self._connection.fetch(attempt_of(sql), *arguments):
+            # Who has such a lock takes it another way, and needs no place: who has one may be waiting for them.
+            waits = None if kind in self._locked else self._waits
+            async with nullcontext() if waits is None else waits.place(kind):
+                await self._connection.execute(sql, *arguments)
+        self._locked.add(kind)
 
     def _bound(self, name: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
         query = queries()[name]
