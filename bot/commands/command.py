@@ -12,7 +12,7 @@ from typing import Any, Final
 from bot.commands.parameters import Arguments, Kind, Parameter
 from composer import rights
 from composer.app import App
-from composer.errors import BadInput, Refused
+from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.permissions import ActorFacts
 from composer.prompt.explain import ExplainedSection
@@ -23,6 +23,7 @@ from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
 from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
+from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
@@ -369,15 +370,17 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
-        Raises as `judge`, and Refused for a call that only shows, that was forgotten since it was given, that is done
-        already or that another process does, or that is late and may not be done any more
-        (composer/repositories/changes.py)."""
+        Raises as `judge`, NotFound where its room was deleted since it was given, and Refused for a call that only
+        shows, that was forgotten since, that is done already or that another process does, or that is late and may not
+        be done any more (composer/repositories/changes.py)."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             if self.recorded:
                 await self._hold(tx)
             await self._lock(tx)
+            if not self.command.forgets and await self._is_place_deleted(tx):
+                raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             tx.changes.ask_at(self.now, late=self.late)
@@ -390,6 +393,13 @@ class Call:
                 raise Refused(f"{undone} If you still want it, give it again.") from error
             if self.recorded:
                 await tx.commands.mark_done(command_id(self.workspace, self.incoming))
+
+    async def _is_place_deleted(self, tx: Transaction) -> bool:
+        """Whether the room or thread was deleted on its platform after this call was given: what it stored there would
+        stay for good."""
+        places = [id for id in (self.conversation.id, self.conversation.room_id) if id is not None]
+        found = await tx.messages.find_known([], [], places)
+        return any(self.incoming.at <= deleted_at for deleted_at in found.deleted.values())
 
     async def _lock(self, tx: Transaction) -> None:
         """Keep what this call is judged by as it is until the transaction ends: who is in a project, and which

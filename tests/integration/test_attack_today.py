@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
+from composer.errors import NotFound
 from composer.ingest.rooms import erase_room
 from composer.model import Incoming
 from composer.repositories.messages import Messages
@@ -65,6 +67,26 @@ async def test_the_first_message_of_a_room_that_is_deleted_while_it_is_stored_go
     await harness.app.receive(at, [said(harness, "zqfirst", "general", thread)])
     await erasing[0]
     assert [row["text"] for row in await rows(settings, "SELECT text FROM messages")] == ["zqkept"]
+
+
+# The same where it gives a command: what that stored was recalled in the project of the room. One that forgets is done.
+@pytest.mark.parametrize("thread", [None, "t1"])
+async def test_a_command_that_arrives_after_its_room_was_deleted_stores_nothing(
+    harness: AppHarness, settings: Settings, thread: str | None
+) -> None:
+    at, app = harness.workspace(), harness.app
+    await harness.app.receive(at, [said(harness, "zqgone", "general", thread), said(harness, "zqelsewhere", "board")])
+    late = said(harness, "/nexus remember zqlate", "general", thread)
+    forgets = said(harness, "/nexus forget everything --yes", "general", thread)
+    harness.clock.tick()
+    await erase_room(app.database, at, "general", thread, harness.clock.now())
+    with pytest.raises(NotFound):
+        await run_command(app, at, late)
+    assert await rows(settings, "SELECT text FROM memories") == []
+    assert "1 message" in (await run_command(app, at, forgets)).text
+    again = said(harness, "/nexus remember zqafter", "general", thread)
+    await run_command(app, at, again)
+    assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqafter"]
 
 
 # README: what takes long stops nobody else. Somebody who forgets something waits for what is being received, and all of
