@@ -1,6 +1,7 @@
 """Attacks on what was repaired last: who waits for what is being received, and what is deleted before it arrives."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from bot.script.places import incoming, place_of
 from composer.errors import NotFound
 from composer.ingest.rooms import erase_room
 from composer.model import Incoming
+from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Messages
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
@@ -45,6 +47,7 @@ async def test_the_first_message_of_a_deleted_room_that_arrives_late_is_not_stor
     harness.clock.tick()
     await erase_room(database, at, "general", thread, harness.clock.now())
     await harness.app.receive(at, [first])
+    await harness.app.receive(at, [first], answer=False, run=ImportRun(uuid.uuid4(), "export.zip"))  # docs/import.md
     assert await rows(settings, "SELECT text FROM messages") == []
 
 
