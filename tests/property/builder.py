@@ -32,7 +32,9 @@ from tests.property.trace import (
     Assign,
     Delete,
     Edit,
+    EraseProject,
     EraseRoom,
+    EraseUser,
     Event,
     Forget,
     Import,
@@ -510,6 +512,19 @@ class Builder:
         admins = sorted(self.rules.tenant(MAIN).rooms[spot.name].admins)
         user = self.rng.choice(admins) if admins and self.rng.random() < 0.85 else self.person()
         self.add(EraseRoom, user, spot=spot)
+
+    def erase_all(self) -> None:
+        """An admin of the tenant, or somebody else, erases all of a person or of a project."""
+        here = self.rules.tenant(MAIN)
+        known = sorted(here.people.intersection(PEOPLE)) or [PEOPLE[0]]
+        admin = self.rng.choice(sorted(here.admins.intersection(PEOPLE)) or known)
+        if admin not in here.admins and self.rng.random() < 0.85:
+            self.add(Admin, admin, admin=True)
+        spot, slugs = self.rng.choice((*DMS, *PUBLIC)), sorted({project.slug for project in here.projects.values()})
+        if slugs and self.rng.random() < 0.5:
+            self.add(EraseProject, admin, spot=spot, slug=self.rng.choice(slugs))
+        else:
+            self.add(EraseUser, admin, spot=spot, who=self.rng.choice(known))
 
     def bring_history(self) -> None:
         """Files of history bring messages of rooms, some of them new, and some into one room."""

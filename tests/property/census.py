@@ -56,6 +56,8 @@ ACTIONS: Final[Mapping[str, float]] = {
     "readmembers": 2.5,
     "disconnect": 0.4,
     "eraseroom": 0.6,
+    "eraseuser": 1,
+    "eraseproject": 0.4,
     "link": 5,
     "refused link": 0.6,
     "unlink": 1,

@@ -71,7 +71,9 @@ from tests.property.trace import (
     Delete,
     Disconnect,
     Edit,
+    EraseProject,
     EraseRoom,
+    EraseUser,
     Event,
     Forget,
     Import,
@@ -337,6 +339,14 @@ class Product:
     @_on.register
     async def _(self, event: EraseRoom, world: str, batch: Trace) -> None:
         await self._command(world, event, event.spot, "/nexus erase room --yes")
+
+    @_on.register
+    async def _(self, event: EraseUser, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus erase user {event.who} --yes")
+
+    @_on.register
+    async def _(self, event: EraseProject, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus erase project {event.slug} --yes")
 
     @_on.register
     async def _(self, event: Share, world: str, batch: Trace) -> None:

@@ -20,7 +20,9 @@ from tests.property.trace import (
     Delete,
     Disconnect,
     Edit,
+    EraseProject,
     EraseRoom,
+    EraseUser,
     Event,
     Forget,
     Import,
@@ -722,21 +724,60 @@ class Reference:
 
     @_on.register
     def _(self, event: EraseRoom) -> bool:
-        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        conversation_key = self._enter(event, event.spot)
         room = None if conversation_key is None else self._room(event.tenant, conversation_key)
         if room is None or event.user not in room.admins:
             return False
+        self._erase_places(event.tenant, [("room", room.name), ("thread", room.name)])
+        return True
+
+    def _erase_places(self, tenant: str, places: list[tuple[str, ...]]) -> None:
+        """Erase what was said in these places, and what is filed there. Each is the beginning of conversations' keys,
+        or of homes."""
+        here = self.tenant(tenant)
         found = [
             e
             for e in here.entries
             if e.alive
-            and (
-                (e.kind == "message" and e.conversation_key[:2] in (("room", room.name), ("thread", room.name)))
-                or (e.kind in ("memory", "fact", "landmark") and e.home[:2] == ("room", room.name))
+            and any(
+                (e.kind == "message" and e.conversation_key[: len(place)] == place)
+                or (e.kind in ("memory", "fact", "landmark") and e.home[: len(place)] == place)
+                for place in places
             )
         ]
-        self._erase(event.tenant, self._made_from(here, found))
+        self._erase(tenant, self._made_from(here, found))
+
+    @_on.register
+    def _(self, event: EraseUser) -> bool:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        if conversation_key is None or event.user not in here.admins or event.who not in here.people:
+            return False
+        self._forget_all(event.tenant, here.accounts(event.who))
         return True
+
+    @_on.register
+    def _(self, event: EraseProject) -> bool:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        named = [project.key for project in here.projects.values() if project.slug == event.slug]
+        if conversation_key is None or event.user not in here.admins or len(named) != 1:
+            return False
+        rooms = [room.name for room in here.rooms.values() if room.project == named[0]]
+        sessions = [
+            key
+            for key, conversation in here.personal_conversations.items()
+            if key[0] == "session" and conversation.project == named[0]
+        ]
+        places = [(kind, name) for name in rooms for kind in ("room", "thread")]
+        self._erase_places(event.tenant, [*places, *sessions, ("project", named[0])])
+        return True
+
+    def _forget_all(self, tenant: str, accounts: frozenset[str]) -> None:
+        """Erase all that a person said and stored, and their names."""
+        here = self.tenant(tenant)
+        found = [e for e in here.entries if e.alive and e.owner in accounts and e.kind not in ("summary", "reply")]
+        for account in sorted(accounts):
+            self._blank(tenant, account)
+        self._erase(tenant, self._made_from(here, found))
 
     @_on.register
     def _(self, event: Share) -> bool:
@@ -1023,9 +1064,8 @@ class Reference:
         elif event.words == "here":
             found = self._here(event.tenant, own, conversation_key)
         elif event.words == "everything":
-            for account in sorted(accounts):
-                self._blank(event.tenant, account)
-            found = own
+            self._forget_all(event.tenant, accounts)
+            return True
         else:
             words = re.compile(rf"(?<![^\W_]){re.escape(event.words.lower())}(?![^\W_])")
             found = [e for e in own if any(words.search(part.lower()) for part in (e.text, e.key, e.attachment))]

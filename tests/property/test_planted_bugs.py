@@ -441,6 +441,29 @@ BUGS: Final = (
         in_sql("message_edit", replacing("indexed = false", "indexed = true")),
         {REFERENCE: 300_060},
     ),
+    Bug(
+        "erasing a project leaves its sessions",
+        in_sql("erasable_select", replacing("OR c.kind <> 'dm' AND", "OR c.kind NOT IN ('dm', 'session') AND")),
+        {REFERENCE: 700_416},
+    ),
+    Bug(
+        "erasing a project takes the DMs that have chosen it",
+        in_sql("erasable_select", replacing("OR c.kind <> 'dm' AND", "OR")),
+        {REFERENCE: 700_154},
+    ),
+    Bug(
+        "erasing a project leaves what is filed in it",
+        in_sql("erasable_select", replacing("'project:' || :project_id::uuid::text WHERE", "NULL WHERE false AND")),
+        {REFERENCE: 700_034},
+    ),
+    Bug(
+        "erasing a project leaves the threads of its rooms",
+        in_sql(
+            "erasable_select",
+            replacing("coalesce(r.project_id, c.project_id) = :project_id)", "c.project_id = :project_id)"),
+        ),
+        {REFERENCE: 703_245},
+    ),
 )
 
 

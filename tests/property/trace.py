@@ -259,6 +259,22 @@ class EraseRoom(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EraseUser(Event):
+    """/nexus erase user."""
+
+    spot: Spot
+    who: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseProject(Event):
+    """/nexus erase project."""
+
+    spot: Spot
+    slug: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Share(Event):
     """/nexus share: file the memory, fact or landmark of the event `target` here, everywhere, for the project or
     globally. `written` is when that was, in seconds; nothing is shared twice."""

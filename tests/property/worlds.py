@@ -116,6 +116,7 @@ _AT_THE_END: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ..
     (elsewhere.visit, "guests", 0.07, 0.1),
     (elsewhere.read_members, "members", 0.06, 0.1),
     (Builder.bring_history, "history", 0.06, 0.1),
+    (Builder.erase_all, "erasing", 0.06, 0.1),
 )
 
 
