@@ -56,6 +56,7 @@ async def unretracted(settings: Settings) -> list[str]:
 
 async def answered_from_a_secret(office: Office, running: Running) -> str:
     secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+    await running.settle()  # else the question may be answered before this is stored, and has nothing from it
     await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
     await office.answered()
     await running.settle()

@@ -234,6 +234,7 @@ async def test_a_retracted_answer_is_retracted_in_the_channel_too(office: Office
     office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
     async with office.socket() as running:
         secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+        await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
         await office.answered()
         await running.settle()
@@ -245,6 +246,7 @@ async def test_an_answer_that_slack_lets_nobody_edit_any_more_is_deleted_to_retr
     office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
     async with office.socket() as running:
         secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+        await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
         await office.answered()
         await running.settle()
