@@ -74,7 +74,8 @@ async def index_next(
     extraction: Extraction = Extraction.PATTERN,
     quarantined: Collection[Trust] = UNTRUSTED,
 ) -> int:
-    """Index the next batch of a tenant's messages. Returns their number; 0 when none are left.
+    """Index the next batch of a tenant's messages. Returns their number; 0 when none are left but those that other
+    transactions hold.
 
     A message that can't be indexed does not stop the others: when a batch fails, its messages are indexed one by one,
     and whichever fails is skipped: marked as indexed, with the reason, and named in the program log. Raises

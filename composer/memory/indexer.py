@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Collection
+from enum import Enum, auto
 from typing import Final
 
 import structlog
@@ -25,6 +26,14 @@ MAX_EMBED_CALLS: Final = 8  # of one tenant in one round, before the next tenant
 RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
 MAX_BACKOFF_SECONDS: Final = 15.0
 MAX_DOUBLINGS: Final = 10  # of the delay; it is cut to MAX_BACKOFF_SECONDS long before
+
+
+class Left(Enum):
+    """What a round leaves to do: nothing; perhaps more; or messages that another transaction holds."""
+
+    NOTHING = auto()
+    MORE = auto()
+    HELD = auto()
 
 
 class Indexer:
@@ -87,20 +96,23 @@ class Indexer:
     async def _index_next_tenant(self) -> None:
         """Do one round for the tenant that has been due longest.
 
-        If work remains, the tenant is due again, behind the others; if the round fails, after a delay.
+        If work remains, the tenant is due again, behind the others. If the round fails, or another process holds the
+        messages, it is due after a delay.
         """
         tenant = next(iter(self._due))
         del self._due[tenant]
         try:
             if tenant in self._fresh:
                 await self._retry_skipped(tenant)
-            more = await self._round(tenant, None, embed=True)
+            left = await self._round(tenant, None, embed=True)
         except Exception as error:  # whatever it is, other tenants are indexed
             self._retry_later(tenant, error)
             return
         self._failures.pop(tenant, None)
-        if more:
+        if left is Left.MORE:
             self._due[tenant] = None
+        elif left is Left.HELD:
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self.due, tenant)
 
     async def _retry_skipped(self, tenant: uuid.UUID) -> None:
         """Once after a start, which may be of a version that can index what the one before could not."""
@@ -127,12 +139,13 @@ class Indexer:
         `progress` is called after each batch with the numbers of messages indexed and items embedded in that batch.
         Raises Unavailable when the database or the embedder does not answer.
         """
-        while await self._round(tenant, progress, embed=embed):
-            pass
+        while (left := await self._round(tenant, progress, embed=embed)) is not Left.NOTHING:
+            if left is Left.HELD:
+                await asyncio.sleep(RETRY_SECONDS)
 
-    async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
+    async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> Left:
         """Erase what was answered; index one batch of a tenant's messages and, when that was the last one, embed some
-        of its items. Returns whether there may be more to do.
+        of its items.
         """
         async with self._exclusive:
             await self._priority.wait()
@@ -141,23 +154,26 @@ class Indexer:
             if waiting.answered:
                 await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
             if not (waiting.messages or waiting.items):
-                return False
+                return Left.NOTHING
+            left = Left.NOTHING
             if waiting.messages:
                 count = await index_next(self._database, tenant, self._extraction, self._quarantined(tenant))
                 await self._statistics.rows_written(count)
                 if progress is not None and count:
                     progress(count, 0)
                 if count == INDEX_BATCH_SIZE:
-                    return True
+                    return Left.MORE
+                if not count:  # whoever holds them may index them, or may not
+                    left = Left.HELD
                 await self._priority.wait()
             for _ in range(MAX_EMBED_CALLS if embed else 0):
                 done = await self._embed_next(tenant)
                 if progress is not None and done.items:
                     progress(0, done.items)
                 if not done.more:
-                    return False
+                    return left
                 await self._priority.wait()
-            return embed
+            return Left.MORE if embed else left
 
     async def _embed_next(self, tenant: uuid.UUID) -> Embedded:
         """Embed some items. When the budget is used up they wait without a vector, where words find them, until the job

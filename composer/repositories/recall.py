@@ -225,7 +225,7 @@ class Recall:
         return Waiting() if row is None else Waiting(row["answered"], row["messages"], row["items"])
 
     async def unindexed_messages(self, limit: int) -> list[Message]:
-        """The next messages that are not indexed, locked."""
+        """The next messages that are not indexed, locked. Those that another transaction changes are left out."""
         rows = await self._sql.fetch("messages_unindexed", limit=limit)
         return [replace(message_from_row(row), trust=Trust(row["trust"])) for row in rows]
 

@@ -138,7 +138,8 @@ WHERE tenant_id = :tenant_id AND id = :id AND attachments = :before::jsonb
 RETURNING id
 
 -- name: messages_unindexed
--- Lock the next messages that are not indexed, oldest first.
+-- Lock the next messages that are not indexed, oldest first. Rows that refer to a message do not hide it: their locks
+-- allow this one.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions,
        m.namespace,
        m.visibility, m.trust
@@ -146,7 +147,7 @@ FROM messages AS m
 WHERE m.tenant_id = :tenant_id AND NOT m.indexed
 ORDER BY m.conversation_id, m.seq
 LIMIT :limit
-FOR UPDATE SKIP LOCKED
+FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: message_skip
 -- Mark a message that can't be indexed or extracted from as done, with the reason.

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,7 +13,7 @@ from bot.console.doctor import run_doctor
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
-from composer.memory.indexer import Indexer
+from composer.memory.indexer import Indexer, Left
 from composer.model import Message
 from composer.ports.models import Vectors
 from composer.repositories.memories import NewMemory
@@ -68,13 +69,13 @@ async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenant
     async with open_harness(settings, embedder=HashedWords()) as harness:
         good, bad = uuid.uuid4(), uuid.uuid4()
 
-        async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> bool:
+        async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> Left:
             tried.append(tenant)
             if tried.count(bad) >= 2 and good in tried:
                 enough.set()
             if tenant == bad:
                 raise RuntimeError("nobody foresaw this")
-            return False
+            return Left.NOTHING
 
         monkeypatch.setattr(Indexer, "_round", one_round)
         harness.app.indexer.due(bad)
@@ -127,7 +128,7 @@ async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
 
 async def nothing_skipped(harness: AppHarness) -> bool:
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        return not await tx.recall.skipped() and not await tx.recall.unindexed_messages(1)
+        return not await tx.recall.skipped() and await tx.recall.backlog() == (0, 0)
 
 
 async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
@@ -172,6 +173,50 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
     assert "4711" not in str(logs)
 
 
+async def all_indexed(harness: AppHarness) -> bool:
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        return await tx.recall.backlog() == (0, 0)
+
+
+async def test_messages_that_another_process_holds_are_indexed_when_it_lets_go(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
+    rounds: list[int] = []
+
+    async def counted(*arguments: Any) -> int:
+        rounds.append(await index.index_next(*arguments))
+        return rounds[-1]
+
+    monkeypatch.setattr(indexer, "index_next", counted)
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        workspace, place = harness.workspace(), place_of("general", None, None)
+        message = incoming(workspace, place, "alice", "green tea", harness.clock.tick(), id="m1")
+        await harness.app.receive(workspace, [message], answer=False)
+        async with harness.app.database.transaction(workspace.tenant_id) as other:
+            assert await other.recall.unindexed_messages(1)  # as the indexer of another process does, which then fails
+            working = asyncio.create_task(harness.app.indexer.run())
+            waiting = asyncio.create_task(harness.app.indexer.catch_up(workspace.tenant_id))
+            await until(lambda: len(rounds) >= 4)
+            assert not any(rounds)
+            assert not waiting.done()
+        await until(partial(all_indexed, harness))
+        await waiting
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_a_message_is_indexed_while_another_process_stores_what_refers_to_it(settings: Settings) -> None:
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        workspace, place = harness.workspace(), place_of("general", None, None)
+        message = incoming(workspace, place, "alice", "green tea", harness.clock.tick(), id="m1")
+        received = await harness.app.receive(workspace, [message], answer=False)
+        async with harness.app.database.transaction(workspace.tenant_id) as other:
+            await other.extraction_queue.add([received.new[0]])
+            await harness.app.indexer.catch_up(workspace.tenant_id)
+            assert await all_indexed(harness)
+
+
 async def test_what_was_answered_is_erased_although_indexing_fails(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,13 +241,13 @@ async def test_a_tenant_whose_rounds_fail_waits_alone(settings: Settings, monkey
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 
-    async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> bool:
+    async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> Left:
         tried.append(tenant)
         if tenant == bad:
             raise RuntimeError("nobody foresaw this")
         if tried.count(good) == 2:
             enough.set()
-        return tried.count(good) < 2
+        return Left.MORE if tried.count(good) < 2 else Left.NOTHING
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
         monkeypatch.setattr(Indexer, "_round", one_round)
