@@ -9,7 +9,8 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 import redis
 import typer
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from bot.commands.table import COMMANDS
 from bot.console import schedule
@@ -28,14 +30,19 @@ from bot.console.command_line import cli
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.errors import NexusError
+from composer.memory.extraction import BatchRules, ExtractionWorker
 from composer.model import Agent
+from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatch
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
+from composer.stores.tokens import tokenizer_for
+from jobs.schedule import JOBS
 from tests.support.api import bearer, key_of
 from tests.support.canaries import (
     KEY,
     OWN_RUN,
+    OWN_TALK,
     POOLED,
     PROJECTS,
     TOPIC,
@@ -43,10 +50,11 @@ from tests.support.canaries import (
     ScriptedModel,
     Viewer,
     World,
+    belongs,
     build_world,
     tokens,
 )
-from tests.support.databases import database_url
+from tests.support.databases import database_url, run_sql
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_office import Wiki, at, serving
 from tests.support.program import Program
@@ -583,6 +591,83 @@ async def test_only_its_members_find_a_project_in_the_list(harness: AppHarness) 
         listed = {project for project in PROJECTS if re.search(rf"^{project}\b", output, re.MULTILINE)}
         own = {project for project, owner in PROJECTS.items() if owner == viewer.user}
         assert listed == own, viewer.name
+
+
+# --- the jobs --------------------------------------------------------------------------------------------------------
+
+RECOUNTED: Final = "recounted:"  # begins all that a job's model makes of what it reads
+
+
+class Recounting(ScriptedModel):
+    """A model, and an extractor (composer.ports.Extractor), that repeats every secret that it reads."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        yield Chunk(text=self._recounted("\n".join(message.words for message in messages)))
+
+    async def extract(self, batch: MessageBatch, near: Callable[..., Any]) -> list[ExtractedStatement]:
+        text = self._recounted("\n".join(message.text for message in batch.messages))
+        return [ExtractedStatement("statement", text, tuple(message.id for message in batch.messages))]
+
+    def _recounted(self, read: str) -> str:
+        return f"the {TOPIC} {RECOUNTED} {' '.join(sorted(tokens(read)))}"
+
+
+# The layers whose secrets a job may carry on, to those who recall what is said there. A summary has answers and files
+# too, which by themselves stay in their talk.
+TALK: Final = ("old", "said", "stated")
+CARRIED_ON: Final = {"extraction": TALK, **dict.fromkeys(("thread", "session", "day", "week"), (*TALK, *OWN_TALK))}
+
+
+@pytest.mark.parametrize("job", [*CARRIED_ON, "all others"])
+async def test_what_a_job_writes_is_shown_to_those_alone_who_may_read_what_it_is_made_from(
+    planted: PlantedWorld, tmp_path: Path, job: str
+) -> None:
+    wrong, recounted = {}, 0
+    async with planted.copy() as url:
+        model = Recounting()
+        agents = tuple(agent.model_copy(update={"model": "m"}) for agent in AGENTS)
+        settings = planted.settings(url, tmp_path).model_copy(update={"agents": agents})
+        async with open_harness(settings, model=model) as harness:
+            harness.clock.tick(90 * 24 * 3600)
+            app = replace(harness.app, extractions=extracting(harness, model))
+            await queue_everything(url)
+            for name in [job] if job in CARRIED_ON else [each.name for each in JOBS if each.name not in CARRIED_ON]:
+                with capture_logs() as logs:
+                    run = await schedule.run(app, name, harness.clock.now())
+                assert (run.state, tokens(f"{run} {logs}")) == ("done", set()), name
+            for viewer in VIEWERS:
+                where = {"workspace": viewer.spot.workspace, **viewer.where}
+                composed = await harness.compose(viewer.user, viewer.question, **where)
+                text = prompt_text(composed.prompt.as_json()) + await output_of(
+                    harness, viewer, f"/nexus recall {TOPIC}"
+                )
+                recounted += RECOUNTED in text
+                expected, shown = planted.world.expected(viewer), tokens(text)
+                carried_on = {
+                    canary.token: f"{canary.layer} of {canary.spot.name}, carried on"
+                    for canary in planted.world.all
+                    if canary.layer in CARRIED_ON.get(job, ()) and belongs(replace(canary, layer="summary"), viewer)
+                }
+                carried_on = {token: words for token, words in carried_on.items() if token in shown}
+                wrong[viewer.name] = planted.world.difference(shown, expected | carried_on)
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+    assert bool(recounted) == (job in CARRIED_ON), "what the job has written was not shown, so it was not tested"
+
+
+def extracting(harness: AppHarness, extractor: Extractor) -> ExtractionWorker:
+    """The worker of the job that extracts, with this extractor."""
+    directory = harness.app.directory
+    rules = BatchRules(2_000, tokenizer_for(""), directory.zone)
+    return ExtractionWorker(
+        *(harness.app.database, extractor, harness.clock, uuid.uuid4, lambda _: None, directory.quarantine, rules)
+    )
+
+
+async def queue_everything(url: str) -> None:
+    """Queue what people said for extraction, as if it had just been indexed."""
+    columns = "tenant_id, conversation_id, namespace, visibility"
+    queue = f"INSERT INTO extraction_queue (message_id, queued_at, {columns}) SELECT id, at, {columns} FROM messages"
+    await run_sql(url, f"{queue} WHERE agent_id IS NULL")
 
 
 # --- the program -----------------------------------------------------------------------------------------------------
