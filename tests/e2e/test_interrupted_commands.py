@@ -169,6 +169,7 @@ async def test_an_interrupted_command_that_lets_more_be_stored_has_to_be_given_a
     async with stage.running():
         await stage.give("opt-out")
         await until(lambda: len(stage.answers()) == 1)
+        await until(lambda: all_answered(stage.settings))
     await interrupt(stage, monkeypatch, ("opt-in", {}))
     await restart(stage)
     assert "If you still want it, give it again." in stage.answers()[1]
