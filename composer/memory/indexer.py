@@ -63,6 +63,7 @@ class Indexer:
         self._fresh: set[uuid.UUID] = set()  # tenants of which nothing was done since the start
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._waiting: set[uuid.UUID] = set()  # tenants that failed and are not due again yet
+        self._held: set[uuid.UUID] = set()  # tenants that are due again soon, for what other transactions hold
         self._wake = asyncio.Event()
         self._statistics = TableStatistics(database)
         self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
@@ -111,8 +112,13 @@ class Indexer:
         self._failures.pop(tenant, None)
         if left is Left.MORE:
             self._due[tenant] = None
-        elif left is Left.HELD:
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, self.due, tenant)
+        elif left is Left.HELD and tenant not in self._held:
+            self._held.add(tenant)
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._look_again, tenant)
+
+    def _look_again(self, tenant: uuid.UUID) -> None:
+        self._held.discard(tenant)
+        self.due(tenant)
 
     async def _retry_skipped(self, tenant: uuid.UUID) -> None:
         """Once after a start, which may be of a version that can index what the one before could not."""
@@ -163,8 +169,8 @@ class Indexer:
                     progress(count, 0)
                 if count == INDEX_BATCH_SIZE:
                     return Left.MORE
-                if not count:  # whoever holds them may index them, or may not
-                    left = Left.HELD
+                # Whoever holds some may index them, or may not: with these the next round says whether any are left.
+                left = Left.MORE if count else Left.HELD
                 await self._priority.wait()
             for _ in range(MAX_EMBED_CALLS if embed else 0):
                 done = await self._embed_next(tenant)

@@ -206,6 +206,31 @@ async def test_messages_that_another_process_holds_are_indexed_when_it_lets_go(
         await asyncio.gather(working, return_exceptions=True)
 
 
+async def test_messages_that_another_process_holds_are_indexed_though_others_beside_them_were_free(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where a round found any that were free, it took the others for none until the next message came.
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        workspace, place, tenant = harness.workspace(), place_of("general", None, None), harness.workspace().tenant_id
+        messages = [
+            incoming(workspace, place, "alice", text, harness.clock.tick(), id=text) for text in ("green tea", "coffee")
+        ]
+        await harness.app.receive(workspace, messages, answer=False)
+        async with harness.app.database.transaction(tenant) as other:
+            assert await other.recall.unindexed_messages(1)
+            working = asyncio.create_task(harness.app.indexer.run())
+
+            async def other_is_indexed() -> bool:
+                async with harness.app.database.transaction(tenant) as tx:
+                    return await tx.recall.backlog() == (1, 0)
+
+            await until(other_is_indexed)
+        await until(partial(all_indexed, harness))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
 async def test_a_message_is_indexed_while_another_process_stores_what_refers_to_it(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
         workspace, place = harness.workspace(), place_of("general", None, None)
