@@ -3,9 +3,11 @@ tell them later."""
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -43,6 +45,37 @@ class Compared:
     stored: str
     seen: ReceivedConversation
     noted_at: datetime | None
+
+
+class Failures:
+    """What fails of several channels or conversations, of which one keeps no other from being tried. What Slack refuses
+    is left out; all else is to be tried again."""
+
+    def __init__(self) -> None:
+        self._last: Exception | None = None
+        self._unavailable = 0
+
+    @contextmanager
+    def of(self, channel: str, leave_out: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Try one. Raises Unavailable once Slack or the database counts as down."""
+        try:
+            yield
+        except SlackRefused as error:
+            logger.warning("slack.history_refused", channel=channel, error=str(error))
+            leave_out()
+        except Unavailable as error:
+            self._last = error
+            self._unavailable += 1
+            if self._unavailable == MAX_FAILURES:
+                raise
+        except Exception as error:
+            logger.exception("slack.history_failed", channel=channel)
+            self._last = error
+
+    def raise_last(self) -> None:
+        """Raise what failed last, if anything did."""
+        if self._last is not None:
+            raise self._last
 
 
 class SlackComparison:
@@ -84,33 +117,20 @@ class SlackComparison:
 
     async def compare(self) -> None:
         """Apply what was missed in the conversations that wait for that. One that fails keeps no other from it. Raises
-        Unavailable; then those wait on that were not compared."""
-        failures: list[Unavailable] = []
+        why the last one failed; then those wait on that were not compared."""
+        failures = Failures()
         left: list[tuple[Compared, Sequence[str]]] = []
         for each in list(self._waiting.values()):
-            try:
+            with failures.of(each.channel, partial(self._end, each)):
                 if missing := await self._apply_changes(each):
                     left.append((each, missing))
                 else:
                     await self._note_compared(each)
-            except SlackRefused as error:
-                self._leave_out(each, error)
-            except Unavailable as error:
-                failures.append(error)
-                if len(failures) == MAX_FAILURES:
-                    raise
         for each, missing in left:
-            try:
+            with failures.of(each.channel, partial(self._end, each)):
                 await self._apply_changes_of(each, missing)
                 await self._note_compared(each)
-            except SlackRefused as error:
-                self._leave_out(each, error)
-        if failures:
-            raise failures[-1]
-
-    def _leave_out(self, compared: Compared, error: SlackRefused) -> None:
-        logger.warning("slack.history_refused", channel=compared.channel, error=str(error))
-        self._end(compared)
+        failures.raise_last()
 
     def _end(self, compared: Compared) -> None:
         """Compare a conversation no more, unless it was added again meanwhile."""

@@ -10,13 +10,12 @@ import structlog
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
-from bot.slack.comparison import MAX_FAILURES, MAX_THREADS, Compared, conversations_of
+from bot.slack.comparison import MAX_THREADS, Compared, Failures, conversations_of
 from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.reading import PLATFORM, SlackMessage, edit_of, read_message, ts_of
 from bot.slack.text import command
 from composer.app import App
-from composer.errors import Unavailable
 from composer.model import ConversationKind
 from composer.repositories.conversations import ReceivedConversation
 from composer.workspace import message_id, room_id
@@ -50,7 +49,8 @@ class SlackHistory:
 
     async def catch_up(self) -> list[Compared]:
         """Store what was missed, and queue turns for recent questions. Returns what is then to be compared, which takes
-        long: a question is answered for 15 minutes only. Raises Unavailable."""
+        long: a question is answered for 15 minutes only. A channel that fails keeps no other from being read. Raises
+        why the last one failed."""
         workspace = await self._inbox.workspace()
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             seen = await tx.conversations.received(PLATFORM, workspace.name)
@@ -64,7 +64,7 @@ class SlackHistory:
         await self._close(channels)
         compared: list[Compared] = []
         noted: dict[uuid.UUID, datetime] = {}
-        failures: list[Unavailable] = []  # a channel that fails keeps no other from being read
+        failures = Failures()
         for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
@@ -73,22 +73,13 @@ class SlackHistory:
             others = [other for other in self._ids.ids.split(id) if other in rooms or other in threads]
             own_threads = threads.get(id, [])
             other_threads = [each for other in others for each in threads.get(other, [])]
-            try:
+            with failures.of(id):
                 await self._catch_up_channel(channel, known, own_threads, other_threads, noted)
                 await self._open(channel, asked_at)
-            except SlackRefused as error:
-                logger.warning("slack.history_refused", channel=id, error=str(error))
-                continue
-            except Unavailable as error:
-                failures.append(error)
-                if len(failures) == MAX_FAILURES:
-                    break
-                continue
-            compared += conversations_of(id, id, known, own_threads, noted)
-            for other in others:
-                compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
-        if failures:
-            raise failures[-1]
+                compared += conversations_of(id, id, known, own_threads, noted)
+                for other in others:
+                    compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
+        failures.raise_last()
         return compared
 
     async def _close(self, channels: Iterable[dict[str, Any]]) -> None:

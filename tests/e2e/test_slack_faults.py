@@ -605,7 +605,10 @@ async def test_what_was_missed_is_read_while_what_is_stored_is_still_being_compa
         await office.answered()
 
 
-async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_being_read(office: Office) -> None:
+@pytest.mark.parametrize("failure", [OutcomeUnknown("Slack failed at conversations.history."), KeyError("ts")])
+async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_being_read(
+    office: Office, failure: Exception
+) -> None:
     # Every channel behind it was read as soon as Slack sent that one: a question there was too old to be answered.
     later = await office.slack.add_channel(office.team, "later", [office.alice])
     for channel in (office.general, later):
@@ -616,7 +619,7 @@ async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_b
 
         async def failing(method: str, **given: Any) -> list[dict[str, Any]]:
             if given["channel"] == office.general:
-                raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
+                raise failure
             return await messages(method, **given)
 
         running.adapter._slack.messages = failing  # type: ignore[method-assign]
