@@ -204,7 +204,8 @@ class Incoming:
     admin of the workspace, `sender_is_room_admin`: of the room; commands need these. `reply_to` is the id of the
     message that this one replies to, if it is known. `may_post`: False if the adapter knows that we can't post there.
     `trust_stated`: False if the platform does not say what the sender is to the workspace: `sender_trust` is assumed.
-    `trust_stated_at`: of which time it says so (None: it is so now).
+    `trust_stated_at`: of which time it says so (None: it is so now). `sent_at`: when a command was sent that has its
+    arrival as `at`.
     """
 
     adapter: str
@@ -225,6 +226,7 @@ class Incoming:
     may_post: bool = True
     trust_stated: bool = True
     trust_stated_at: datetime | None = None
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

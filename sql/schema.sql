@@ -2058,6 +2058,8 @@ GRANT SELECT,INSERT ON TABLE public.episodes TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.erased TO nexus_service;
 
+GRANT UPDATE(erased_at) ON TABLE public.erased TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_service;

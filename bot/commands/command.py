@@ -24,7 +24,7 @@ from composer.rights import Act
 from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import Workspace
+from composer.workspace import Workspace, message_id
 
 PREFIX: Final = "/nexus"
 FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
@@ -371,7 +371,7 @@ class Call:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
         Raises as `judge`, NotFound where its room was deleted since it was given, and Refused for a call that only
-        shows, that was forgotten since, that is done already or that another process does, or that is late and may not
+        shows, that was forgotten, that is done already or that another process does, or that is late and may not
         be done any more (composer/repositories/changes.py)."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
@@ -379,8 +379,8 @@ class Call:
             if self.recorded:
                 await self._hold(tx)
             await self._lock(tx)
-            if not self.command.forgets and await self._is_place_deleted(tx):
-                raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
+            if not self.command.forgets:
+                await self._require_standing(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             tx.changes.ask_at(self.now, late=self.late)
@@ -394,12 +394,17 @@ class Call:
             if self.recorded:
                 await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
-    async def _is_place_deleted(self, tx: Transaction) -> bool:
-        """Whether the room or thread was deleted on its platform after this call was given: what it stored there would
-        stay for good."""
+    async def _require_standing(self, tx: Transaction) -> None:
+        """Return if neither the message that gave this call was deleted on its platform, nor since then its room or
+        thread: what it stored would stay for good. Raises Refused and NotFound."""
+        given = message_id(self.room, self.incoming.id)
         places = [id for id in (self.conversation.id, self.conversation.room_id) if id is not None]
-        found = await tx.messages.find_known([], [], places)
-        return any(self.incoming.at <= deleted_at for deleted_at in found.deleted.values())
+        deleted = (await tx.messages.find_known([], [], [given, *places])).deleted
+        if deleted.pop(given, None) is not None:
+            raise Refused(FORGOTTEN)
+        sent_at = self.incoming.sent_at or self.incoming.at
+        if any(sent_at <= deleted_at for deleted_at in deleted.values()):
+            raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
 
     async def _lock(self, tx: Transaction) -> None:
         """Keep what this call is judged by as it is until the transaction ends: who is in a project, and which

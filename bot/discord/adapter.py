@@ -345,6 +345,7 @@ class DiscordAdapter:
         inbox.put(self._members_of(guild).trusts)
         self._members_of(guild).reader.ready()
         inbox.release()
+        await inbox.finish_erasing()
         await history.compare(guild)
         await self._fill_gaps(history)
 

@@ -80,11 +80,12 @@ class ThreadArchived:
 
 @dataclass(frozen=True, slots=True)
 class RoomDeleted:
-    """A room was deleted on its platform with all of its threads, or one public thread of it. A private thread is a
-    room."""
+    """A room was deleted on its platform with all of its threads, or one public thread of it, at a time (None: now). A
+    private thread is a room."""
 
     room: str
     thread: str | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,15 @@ from composer.credentials.leaving import end_access
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.members import NO_CONNECTION, unread_rooms
-from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_room_shared, set_thread_archived
+from composer.ingest.rooms import (
+    erase_room,
+    note_room_deleted,
+    set_room_members,
+    set_room_private,
+    set_room_shared,
+    set_thread_archived,
+    unerased_rooms,
+)
 from composer.model import Incoming, Turn
 from composer.repositories.people import StatedTrust
 from composer.workspace import Workspace
@@ -283,11 +291,20 @@ class PlatformInbox:
                     await tx.people.set_trust(workspace.platform, workspace.name, said)
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
-            case RoomDeleted(room, thread):
+            case RoomDeleted(room, thread, at):
+                # First: a command that begins from now on is refused, and one that has begun is waited for.
+                await note_room_deleted(store, workspace, room, thread, self._app.clock.now(), at)
                 await discard_in_room(self._app, workspace, room, thread)
                 receipt = await erase_room(store, workspace, room, thread, self._app.clock.now())
                 if receipt is not None:
                     await self._app.forgotten(workspace.tenant_id, receipt)
+
+    async def finish_erasing(self) -> None:
+        """Erase the rooms and threads that were deleted on the platform, and whose erasure an earlier process did not
+        finish. Raises Unavailable without a backoff."""
+        workspace = await self._workspace_of("")
+        for room, thread in await unerased_rooms(self._app.database, workspace):
+            await self.apply(RoomDeleted(room, thread))
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
         """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff."""

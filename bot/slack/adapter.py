@@ -169,6 +169,7 @@ class SlackAdapter:
             await self._until_identified()
             self._tasks.start(self._retraction.run())
             self._tasks.start(self._resume())
+            self._tasks.start(self._backoff.retry(self.inbox.finish_erasing, "slack.erasing_retrying"))
             self._tasks.start(self._members.run())
             self._tasks.start(self._read_members_again())
             if self._app_token is None:

@@ -167,6 +167,7 @@ class SlackCommands:
         must be delivered again."""
         workspace = await self._inbox.workspace()
         incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
+        incoming = replace(incoming, sent_at=message.at)
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
         try:
             if not await begin_command(self._app, workspace, incoming, address):

@@ -196,7 +196,7 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "group_unarchive":
             return ChannelFound(event["channel"])
         case "channel_deleted" | "group_deleted":
-            return RoomDeleted(event["channel"])
+            return RoomDeleted(event["channel"], at=_event_time(event))
         case "channel_rename" | "group_rename":
             return DirectoryChanged(channel=event["channel"]["id"])
         case "channel_shared":

@@ -1,5 +1,6 @@
 """Apply what platforms report about rooms: privacy, archived threads, members."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -63,16 +64,32 @@ async def set_thread_archived(
         await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
 
 
+async def note_room_deleted(
+    database: Database, workspace: Workspace, room: str, thread: str | None, now: datetime, at: datetime | None = None
+) -> None:
+    """Remember that a platform deleted a room, or one public thread of it: from now on, no message that was said and no
+    command that was given there until then is stored or run. `at`: when it did so by its own clock, which may be ahead
+    of ours."""
+    id = _place_id(workspace, room, thread)
+    async with database.transaction(workspace.tenant_id) as tx:
+        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, (), now)
+        await tx.erasure.note_deleted(id, now if at is None else max(now, at))
+
+
+async def unerased_rooms(database: Database, workspace: Workspace) -> list[tuple[str, str | None]]:
+    """The rooms and (room, thread) that were deleted, and whose erasure a process did not finish."""
+    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        return await tx.erasure.find_unerased(workspace.platform, workspace.name)
+
+
 async def erase_room(
     database: Database, workspace: Workspace, room: str, thread: str | None, now: datetime
 ) -> Receipt | None:
     """Erase what was said and stored in a room that its platform deleted, or in one public thread of it (facts,
     memories and landmarks are the room's). None for an unknown one. What was said there before that, and arrives later,
     is not stored."""
-    id = room_id(workspace, room) if thread is None else thread_id(room_id(workspace, room), thread)
-    async with database.transaction(workspace.tenant_id) as tx:
-        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, (), now)
-        await tx.erasure.remember([id], now)
+    id = _place_id(workspace, room, thread)
+    await note_room_deleted(database, workspace, room, thread, now)
     await await_received(database, workspace.tenant_id)  # it may be the first message, that makes the room known
     async with database.transaction(workspace.tenant_id) as tx:
         if await tx.conversations.get(id) is None:
@@ -87,6 +104,12 @@ async def erase_room(
         await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
         return await withdraw_exports(tx, people, receipt)
+
+
+def _place_id(workspace: Workspace, room: str, thread: str | None) -> uuid.UUID:
+    """The conversation of a room, or of a public thread of it."""
+    id = room_id(workspace, room)
+    return id if thread is None else thread_id(id, thread)
 
 
 async def add_room_id(

@@ -221,6 +221,17 @@ class Erasure:
         """Record ids as erased, so that a message that arrives under one of them is not stored."""
         await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys(ids)), now=now)
 
+    async def note_deleted(self, place: uuid.UUID, at: datetime) -> None:
+        """Record that a platform deleted a room or a thread: what was said there until then, and arrives later, is not
+        stored."""
+        await self._sql.execute("place_deleted_note", id=place, at=at)
+
+    async def find_unerased(self, platform: str, workspace: str) -> list[tuple[str, str | None]]:
+        """The rooms and (room, thread) that their platform deleted, by their ids there, of which something is left that
+        was said or stored before."""
+        rows = await self._sql.fetch("places_deleted_unerased", platform=platform, workspace=workspace)
+        return [(row["name"], row["thread"]) for row in rows]
+
     async def _reinstate(self, items: Mapping[str, Sequence[uuid.UUID]]) -> list[tuple[uuid.UUID, datetime | None]]:
         """Before items are deleted, let what they replaced hold again, as if they had never existed.
 

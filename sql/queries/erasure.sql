@@ -8,6 +8,33 @@ DELETE FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RE
 INSERT INTO erased (tenant_id, id, erased_at) SELECT :tenant_id, id, :now
     FROM unnest(:ids::uuid[]) AS id ON CONFLICT DO NOTHING
 
+-- name: place_deleted_note
+-- Record when a platform deleted a room or a thread; of several times, the latest.
+INSERT INTO erased (tenant_id, id, erased_at) VALUES (:tenant_id, :id, :at)
+ON CONFLICT (tenant_id, id) DO UPDATE SET erased_at = excluded.erased_at WHERE erased.erased_at < excluded.erased_at
+
+-- name: places_deleted_unerased
+-- List the rooms and threads of a workspace that its platform deleted, and in which something is left that was said or
+-- stored there before.
+WITH deleted AS MATERIALIZED (
+    SELECT c.id, c.kind, c.name, c.thread, split_part(c.namespace, '.', 1) AS base_namespace, e.erased_at
+    FROM conversations AS c JOIN erased AS e ON e.tenant_id = :tenant_id AND e.id = c.id
+    WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace
+), items (namespace, at) AS (
+    SELECT namespace, coalesce(said_at, created_at) FROM memories WHERE tenant_id = :tenant_id
+    UNION ALL SELECT namespace, coalesce(set_at, valid_from) FROM facts WHERE tenant_id = :tenant_id
+    UNION ALL SELECT namespace, decided_at FROM landmarks WHERE tenant_id = :tenant_id
+    UNION ALL SELECT namespace, at FROM quarantine WHERE tenant_id = :tenant_id
+    UNION ALL SELECT namespace, made_at FROM reminders WHERE tenant_id = :tenant_id
+)
+SELECT d.name, d.thread FROM deleted AS d
+WHERE EXISTS (SELECT FROM conversations AS c JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+              WHERE c.tenant_id = :tenant_id AND (c.id = d.id OR c.room_id = d.id) AND m.agent_id IS NULL
+                    AND m.at <= d.erased_at)
+UNION
+SELECT d.name, d.thread FROM items AS i
+JOIN deleted AS d ON d.kind <> 'thread' AND d.base_namespace = split_part(i.namespace, '.', 1) AND i.at <= d.erased_at
+
 -- name: erase_memories
 -- Delete memories.
 DELETE FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id

@@ -9,7 +9,10 @@ import discord
 import pytest
 
 from bot.discord.history import DiscordHistory
+from bot.discord.reading import PLATFORM
+from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
+from composer.ingest.rooms import note_room_deleted
 from composer.settings import Settings
 from tests.e2e.test_slack_channel_ids import all_compared
 from tests.support.discord.harness import Discord, on_discord
@@ -197,3 +200,63 @@ async def test_a_deleted_channel_on_slack_is_erased(office: Office, settings: Se
         assert await find_remains(settings, "zqattic")
         await office.slack.delete_channel(attic)
         await until(gone(settings, "zqattic"))
+
+
+@pytest.mark.parametrize("thread", [None, "root"])
+async def test_a_command_as_a_message_that_arrives_after_its_channel_was_deleted_on_slack_stores_nothing(
+    office: Office, settings: Settings, thread: str | None
+) -> None:
+    # Slack delivers a message once more minutes later. A command counted as given when it arrived.
+    async with office.socket() as running:
+        attic = await office.slack.add_channel(office.team, "attic", [office.alice])
+        root = await office.slack.post(attic, office.alice, "the attic word is zqattic")
+        await running.settle()
+        given = office.slack.world.ts()
+        await office.slack.delete_channel(attic)
+        await until(gone(settings, "zqattic"))
+        text = office.mention("/nexus remember the cellar word is zqcellar")
+        late = SlackMessage(attic, given, office.alice, text, thread and root, direct=False, private=False)
+        await running.adapter._apply(late, 1)
+        await running.settle()
+        assert await find_remains(settings, "zqcellar") == {}
+
+
+@pytest.mark.parametrize("direct", [False, True])
+async def test_a_command_as_a_message_that_was_deleted_on_slack_before_it_arrives_stores_nothing(
+    office: Office, settings: Settings, *, direct: bool
+) -> None:
+    async with office.socket() as running:
+        channel = await office.slack.add_im(office.team, office.alice) if direct else office.general
+        given, deleted = office.slack.world.ts(), office.slack.world.ts()
+        await running.adapter._apply(SlackMessageChange(channel, given, office.alice, None, direct, deleted), 0)
+        text = office.mention("/nexus remember the cellar word is zqcellar")
+        late = SlackMessage(channel, given, office.alice, text, None, direct, private=False)
+        await running.adapter._apply(late, 1)
+        await running.settle()
+        assert await find_remains(settings, "zqcellar") == {}
+
+
+async def test_what_was_being_erased_when_nexus_stopped_is_erased_by_the_next_process_on_slack(
+    office: Office, settings: Settings
+) -> None:
+    attic = await office.slack.add_channel(office.team, "attic", [office.alice])
+    async with office.socket() as running:
+        await office.slack.post(attic, office.alice, "the attic word is zqattic")
+        await running.settle()
+        workspace, now = await running.adapter.inbox.workspace(), running.app.clock.now()
+        await note_room_deleted(running.app.database, workspace, attic, None, now, now + timedelta(days=1))
+        assert await find_remains(settings, "zqattic")
+    async with office.socket():
+        await until(gone(settings, "zqattic"))
+
+
+async def test_what_was_being_erased_when_nexus_stopped_is_erased_by_the_next_process_on_discord(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "the word is zqleft")
+        await here.stored("the word is zqleft")
+        workspace, now = here.app.directory.workspace(PLATFORM, str(guild.id)), here.app.clock.now()
+        await note_room_deleted(here.app.database, workspace, str(room.id), None, now, now + timedelta(days=1))
+    async with on_discord(settings, server, guild):
+        await until(gone(settings, "zqleft"))

@@ -68,6 +68,7 @@ JUSTIFIED = {
     "Erasure.derived_items": "kinds and ids",
     "Erasure.erase": "counts by kind",
     "Erasure.find_replies": "answers to retract; never shown",
+    "Erasure.find_unerased": "ids of rooms that their platform deleted, to erase what is left in them",
     "Erasure.own_texts": "the asker's own, to compare them with words, and to show the asker what would be erased",
     "Erasure.select": "kinds and ids",
     "Erasure.sources_of": "ids",
