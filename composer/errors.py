@@ -45,6 +45,10 @@ class Unavailable(NexusError):
     """A server that Nexus needs (database, cache, model, platform) does not answer. Trying again later may work."""
 
 
+class Overtaken(Unavailable):
+    """A change met another one of the same data, and was undone. Trying again works, unless Nexus has a bug."""
+
+
 class EmptyAnswer(Unavailable):
     """A model has answered without a word."""
 

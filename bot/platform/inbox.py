@@ -26,7 +26,7 @@ from bot.platform.events import (
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.credentials.leaving import end_access
-from composer.errors import BadInput, NexusError, NotFound, Unavailable
+from composer.errors import BadInput, NexusError, NotFound, Overtaken, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import (
@@ -46,6 +46,7 @@ logger = structlog.get_logger()
 
 BATCH_SIZE: Final = 200  # messages in one transaction
 MAX_REMEMBERED_CHANGES: Final = 10_000
+MAX_OVERTAKEN: Final = 8  # tries of one event in a row, after which no other change is to blame
 V = TypeVar("V")
 
 
@@ -138,9 +139,10 @@ class PlatformInbox:
             return
         try:
             await self._persist(partial(self._receive_once, workspace, batch, answer=answer))
-        except Unavailable:
-            raise
         except Exception as error:
+            is_one_to_blame = isinstance(error, Overtaken) and (len(batch) > 1 or self._backoff is not None)
+            if isinstance(error, Unavailable) and not is_one_to_blame:
+                raise
             if len(batch) > 1:
                 await self._receive_each(workspace, batch, answer=answer)
             elif isinstance(error, BadInput | NotFound):
@@ -301,16 +303,34 @@ class PlatformInbox:
 
     async def finish_erasing(self) -> None:
         """Erase the rooms and threads that were deleted on the platform, and whose erasure an earlier process did not
-        finish. Raises Unavailable without a backoff."""
+        finish. One that fails keeps no other from it. Raises Unavailable without a backoff."""
         workspace = await self._workspace_of("")
         for room, thread in await unerased_rooms(self._app.database, workspace):
-            await self.apply(RoomDeleted(room, thread))
+            try:
+                await self.apply(RoomDeleted(room, thread))
+            except Unavailable:
+                raise
+            except Exception:
+                logger.exception("inbox.erasing_failed", platform=self._platform)
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
-        """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff."""
+        """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff; while
+        other changes are in the way, MAX_OVERTAKEN times."""
         if self._backoff is None:
             return await call()
-        return await self._backoff.retry(call, "inbox.retrying", platform=self._platform)
+        overtaken = 0
+
+        async def attempt() -> V:
+            nonlocal overtaken
+            try:
+                return await call()
+            except Exception as error:
+                overtaken = overtaken + 1 if isinstance(error, Overtaken) else 0
+                raise
+
+        return await self._backoff.retry(
+            attempt, "inbox.retrying", unless=lambda: overtaken >= MAX_OVERTAKEN, platform=self._platform
+        )
 
 
 def _is_outdated(change: MessageChanged, known: MessageChanged) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 import asyncpg
 import structlog
 
-from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.errors import Misconfigured, NexusError, Overtaken, Unavailable
 from composer.ports.database import ERASING, Bits, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
@@ -144,7 +144,7 @@ class PostgresDatabase:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
                     await connection.execute("ROLLBACK")
                 if isinstance(error, OVERTAKEN_ERRORS):
-                    raise Unavailable("Another change of the same data was in progress; try again.") from error
+                    raise Overtaken("Another change of the same data was in progress; try again.") from error
                 raise
             await connection.execute("COMMIT")
 

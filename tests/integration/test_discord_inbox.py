@@ -16,9 +16,9 @@ from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import PLATFORM, read_files
 from bot.platform.events import MessageReceived, RoomDeleted
-from bot.platform.inbox import InboxListeners
+from bot.platform.inbox import InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
-from composer.errors import Refused, Unavailable
+from composer.errors import Overtaken, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
@@ -76,14 +76,13 @@ async def test_requests_to_discord_are_retried_until_they_succeed(
     assert await texts(harness) == ["by somebody unknown", "from a channel that was unknown"]
 
 
-async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
-    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def failing_app(harness: AppHarness, failure: Exception) -> Any:
+    """The app, which fails to store a strange message, and whatever is to be stored with it."""
     receive = harness.app.receive
 
     async def receive_or_fail(where: Workspace, batch: Any, **options: Any) -> Any:
         if any(each.text == "strange" for each in batch):
-            raise RuntimeError("nobody foresaw this")
+            raise failure
         return await receive(where, batch, **options)
 
     class FailingApp:
@@ -92,10 +91,17 @@ async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
         def __getattr__(self, name: str) -> Any:
             return getattr(harness.app, name)
 
+    return FailingApp()
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("nobody foresaw this"), Overtaken("Another change was in progress.")])
+async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
+    harness: AppHarness, failure: Exception
+) -> None:
     async def workspace(_: str) -> Workspace:
         return harness.app.directory.workspace(PLATFORM, "1")
 
-    inbox = DiscordInbox(FailingApp(), workspace, InboxListeners())  # type: ignore[arg-type]
+    inbox = DiscordInbox(failing_app(harness, failure), workspace, InboxListeners(), backoff=AT_ONCE)
     for id, text in enumerate(["before", "strange", "after"], 1):
         inbox.put(message(harness, id, text))
     inbox.release()
@@ -104,6 +110,22 @@ async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
         await inbox.run()
     assert await texts(harness) == ["before", "after"]
     assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
+
+
+async def test_a_message_that_slack_is_to_deliver_again_keeps_no_other_of_its_batch_from_being_stored(
+    harness: AppHarness,
+) -> None:
+    async def workspace(_: str) -> Workspace:
+        return harness.app.directory.workspace(PLATFORM, "1")
+
+    async def is_member(room: str, user: str) -> bool:
+        return True
+
+    app = failing_app(harness, Overtaken("Another change was in progress."))
+    inbox = PlatformInbox(app, PLATFORM, workspace=workspace, is_member=is_member, listeners=InboxListeners())
+    with pytest.raises(Overtaken):
+        await inbox.store([message(harness, id, text) for id, text in enumerate(["before", "strange", "after"], 1)])
+    assert await texts(harness) == ["before", "after"]
 
 
 async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:
