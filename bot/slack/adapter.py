@@ -386,7 +386,7 @@ class SlackAdapter:
             case RoomShared():
                 await self.inbox.note_shared(event)
             case RoomDeleted():
-                await self.inbox.apply(event)
+                await self._erase_room(event)
             case MembersChanged():
                 await self._change_members(event)
             case PersonLeft():
@@ -426,6 +426,15 @@ class SlackAdapter:
             self.directory.forget_changes()
             self._members.connected()
             self._missed.set()
+
+    async def _erase_room(self, event: RoomDeleted) -> None:
+        """A channel was deleted. Slack tells that again for some minutes only, so this process tries on. Raises
+        Unavailable."""
+        try:
+            await self.inbox.apply(event)
+        except Unavailable:
+            self._tasks.start(self._backoff.retry(lambda: self.inbox.apply(event), "slack.erasing_retrying"))
+            raise
 
     async def _change_id(self, event: ChannelIdChanged) -> None:
         """A channel has another id. Who is in it is read anew, and until Slack says otherwise, people of other

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import discord
 import pytest
@@ -12,7 +13,7 @@ from bot.discord.history import DiscordHistory
 from bot.discord.reading import PLATFORM
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
-from composer.ingest.rooms import note_room_deleted
+from composer.ingest.rooms import erase_room, note_room_deleted
 from composer.settings import Settings
 from tests.e2e.test_slack_channel_ids import all_compared
 from tests.support.discord.harness import Discord, on_discord
@@ -198,6 +199,26 @@ async def test_a_deleted_channel_on_slack_is_erased(office: Office, settings: Se
         await office.slack.post(attic, office.alice, "the attic word is zqattic")
         await running.settle()
         assert await find_remains(settings, "zqattic")
+        await office.slack.delete_channel(attic)
+        await until(gone(settings, "zqattic"))
+
+
+async def test_a_channel_is_erased_that_was_deleted_on_slack_while_the_database_was_away(
+    office: Office, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Slack tells it at once, once more, and after one and five minutes; then it was never erased.
+    outage = [Unavailable("The database does not answer.")] * 3
+
+    async def away_at_first(*arguments: Any, **named: Any) -> Any:
+        if outage:
+            raise outage.pop()
+        return await erase_room(*arguments, **named)
+
+    async with office.socket() as running:
+        attic = await office.slack.add_channel(office.team, "attic", [office.alice])
+        await office.slack.post(attic, office.alice, "the attic word is zqattic")
+        await running.settle()
+        monkeypatch.setattr("bot.platform.inbox.erase_room", away_at_first)
         await office.slack.delete_channel(attic)
         await until(gone(settings, "zqattic"))
 
