@@ -174,7 +174,7 @@ class SlackAdapter:
             self._tasks.start(self._read_members_again())
             if self._app_token is None:
                 self._members.connected()
-                self._missed.set()
+                self._miss()
                 await self._stopped.wait()
             while not self._stopped.is_set():
                 await self._serve_socket()
@@ -246,7 +246,7 @@ class SlackAdapter:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
             self.directory.forget_changes()
             self._members.connected()
-            self._missed.set()
+            self._miss()
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
@@ -254,9 +254,21 @@ class SlackAdapter:
             try:
                 await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
             except TimeoutError:
+                self._give_up(request.retry_attempt or 0)
                 return  # it is not acknowledged, and is delivered again
         with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
+
+    def _miss(self) -> None:
+        """Something may have been missed."""
+        self.history.miss()
+        self._missed.set()
+
+    def _give_up(self, retries: int) -> None:
+        """An event could not be stored, which Slack has sent again so often: after the last time it is not sent any
+        more, and is read from the history."""
+        if retries >= MAX_EDIT_RETRIES:
+            self._miss()
 
     async def _catch_up(self) -> None:
         """Read the history whenever something may have been missed."""
@@ -353,18 +365,29 @@ class SlackAdapter:
     async def _on_event(
         self, event: dict[str, Any], body: dict[str, Any], request: AsyncBoltRequest
     ) -> BoltResponse | None:
+        number = retries(request.headers)
+        try:
+            return await self._store_event(event, body, number, is_http=request.mode == "http")
+        except Unavailable:
+            self._give_up(number)
+            raise
+
+    async def _store_event(
+        self, event: dict[str, Any], body: dict[str, Any], retries: int, *, is_http: bool
+    ) -> BoltResponse | None:
+        await self.history.begin()
         named = await self._channels.named(event)
         try:
             read = read_event(named, await self.directory.me())
         except (KeyError, TypeError, ValueError, AttributeError, BadInput):
             logger.warning("slack.event_malformed", exc_info=True)
-            return BoltResponse(status=400) if request.mode == "http" else None
+            return BoltResponse(status=400) if is_http else None
         if isinstance(read, SlackMessage):
             read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
         if isinstance(read, _CHANGES):
             await self._apply_to_split(named)
         if read is not None:
-            await self._apply(read, retries(request.headers))
+            await self._apply(read, retries)
         return None
 
     async def _apply_to_split(self, event: dict[str, Any]) -> None:
@@ -425,7 +448,7 @@ class SlackAdapter:
         if self._app_token is None:
             self.directory.forget_changes()
             self._members.connected()
-            self._missed.set()
+            self._miss()
 
     async def _erase_room(self, event: RoomDeleted) -> None:
         """A channel was deleted. Slack tells that again for some minutes only, so this process tries on. Raises

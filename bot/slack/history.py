@@ -1,8 +1,10 @@
 """Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
+import asyncio
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -30,8 +32,32 @@ CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
 _KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 
 
+class _Positions:
+    """How far the conversations of a workspace were received."""
+
+    def __init__(self, seen: Iterable[ReceivedConversation]) -> None:
+        self.all = {each.id: each for each in seen}
+        self.rooms = {c.name: c for c in self.all.values() if c.kind is ConversationKind.ROOM}
+        self.dms = {c.user: c for c in self.all.values() if c.kind is ConversationKind.DM}
+        self.threads: dict[str, list[ReceivedConversation]] = {}
+        for thread in self.all.values():
+            if thread.kind is ConversationKind.THREAD:
+                self.threads.setdefault(thread.name, []).append(thread)
+
+    def merged(self, later: "_Positions", read: Collection[str | None]) -> "_Positions":
+        """These positions, and the later ones of what was `read` since: channels by their names, DMs by their people.
+        What was stored first since then, in one that was not read, has none."""
+        was_read = {each.id for each in later.all.values() if _reading_of(each) in read}
+        return _Positions(
+            each if each.id in was_read else self.all[each.id]
+            for each in later.all.values()
+            if each.id in was_read or each.id in self.all
+        )
+
+
 class SlackHistory:
-    """What was missed in the channels that we are in, from the last message received in each."""
+    """What was missed in the channels that we are in, from the last message that was received in each before anything
+    came again."""
 
     def __init__(
         self,
@@ -46,20 +72,47 @@ class SlackHistory:
         self._directory = directory
         self._inbox = inbox
         self._ids = channels
+        self._is_missed = True  # something may have been missed, and nothing is noted of that yet
+        self._noting = asyncio.Lock()
+        self._noted = 0  # how often positions were noted
+        self._before: _Positions | None = None  # as they were noted, until all is read from there
+        self._read: set[str | None] = set()  # the channels, and people of DMs, that were read from there
+
+    def miss(self) -> None:
+        """Something may have been missed: it is to be read from the last message received before `begin`."""
+        self._is_missed = True
+
+    async def begin(self) -> None:
+        """Note how far each conversation was received, if something was missed: what comes now moves that on. Raises
+        Unavailable."""
+        if not self._is_missed:
+            return
+        async with self._noting:
+            if self._is_missed:
+                self._is_missed = False  # `miss` takes it back
+                try:
+                    await self._note()
+                except BaseException:
+                    self._is_missed = True
+                    raise
+
+    async def _note(self) -> None:
+        positions = await self._received()
+        self._before = positions if self._before is None else self._before.merged(positions, self._read)
+        self._read, self._noted = set(), self._noted + 1
+
+    async def _received(self) -> _Positions:
+        workspace = await self._inbox.workspace()
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return _Positions(await tx.conversations.received(PLATFORM, workspace.name))
 
     async def catch_up(self) -> list[Compared]:
         """Store what was missed, and queue turns for recent questions. Returns what is then to be compared, which takes
         long: a question is answered for 15 minutes only. A channel that fails keeps no other from being read. Raises
         why the last one failed."""
-        workspace = await self._inbox.workspace()
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            seen = await tx.conversations.received(PLATFORM, workspace.name)
-        rooms = {c.name: c for c in seen if c.kind is ConversationKind.ROOM}
-        dms = {c.user: c for c in seen if c.kind is ConversationKind.DM}
-        threads: dict[str, list[ReceivedConversation]] = {}
-        for thread in seen:
-            if thread.kind is ConversationKind.THREAD:
-                threads.setdefault(thread.name, []).append(thread)
+        await self.begin()
+        noted_before, before = self._noted, self._before or await self._received()
+        present = await self._received() if self._read else before  # for what an earlier try has read
         asked_at, channels = self._app.clock.now(), await self._channels()
         await self._close(channels)
         compared: list[Compared] = []
@@ -69,18 +122,30 @@ class SlackHistory:
             id, user = channel["id"], channel.get("user")
             if user is not None:
                 self._directory.note_dm(user, id)
-            known = dms.get(user) if channel.get("is_im") else rooms.get(id)
+            at = present if id in self._read else before
+            rooms, threads = at.rooms, at.threads
+            known = at.dms.get(user) if channel.get("is_im") else rooms.get(id)
             others = [other for other in self._ids.ids.split(id) if other in rooms or other in threads]
             own_threads = threads.get(id, [])
             other_threads = [each for other in others for each in threads.get(other, [])]
-            with failures.of(id):
+            read, number = {id, user, *others}, self._noted
+            with failures.of(id, partial(self._note_read, read, number)):
                 await self._catch_up_channel(channel, known, own_threads, other_threads, noted)
                 await self._open(channel, asked_at)
+                self._note_read(read, number)
                 compared += conversations_of(id, id, known, own_threads, noted)
                 for other in others:
                     compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
         failures.raise_last()
+        if self._noted == noted_before:
+            self._before = None
+            self._read.clear()
         return compared
+
+    def _note_read(self, read: Collection[str | None], number: int) -> None:
+        """Read no more from where it was noted. `number`: of the noting before which the reading began."""
+        if number == self._noted:
+            self._read.update(read)
 
     async def _close(self, channels: Iterable[dict[str, Any]]) -> None:
         """Make the rooms of private channels private before anything is read: one may have been public when we last
@@ -207,6 +272,11 @@ class SlackHistory:
             await self._inbox.apply(change)
             remaining = remaining[len(before) :]
         await self._inbox.receive_history(remaining)
+
+
+def _reading_of(seen: ReceivedConversation) -> str | None:
+    """By what a conversation is read: its channel, or the person of a DM."""
+    return seen.user if seen.kind is ConversationKind.DM else seen.name
 
 
 def _is_missed(seen: ReceivedConversation, messages: Mapping[str, dict[str, Any]]) -> bool:

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -627,3 +628,96 @@ async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_b
         await office.slack.post(later, office.alice, office.mention("when is the launch?"))
         await office.slack.come_back()
         await office.answered(1, later)
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_what_slack_gives_up_to_deliver_is_read_once_it_can_be_stored(
+    office: Office, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # docs/troubleshooting.md, "PostgreSQL": what Nexus has missed it reads from Slack, also where it ran on meanwhile.
+    async with office.socket() if wire == "socket" else office.http() as running:
+        await office.slack.post(office.general, office.bob, "before")
+        await running.settle()
+        append, is_away = Messages.append, [True]
+
+        async def away(self: Messages, *args: Any, **options: Any) -> None:
+            await append(self, *args, **options)
+            if is_away:
+                raise OSError("the database is away")
+
+        monkeypatch.setattr(Messages, "append", away)
+        office.slack.outbox.ack_seconds = 0.5
+        await office.slack.post(office.general, office.bob, "missed")
+        await office.slack.settled()
+        for seconds in (60, 300):
+            await office.slack.advance(seconds)
+            await office.slack.settled()
+        assert len(office.slack.outbox.given_up) == 1
+        is_away.clear()
+
+        async def is_stored() -> bool:
+            return await running.stored() == ["before", "missed"]
+
+        await until(is_stored)
+
+
+async def test_what_was_missed_is_read_from_where_it_begins_though_slack_fails_at_first(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DESIGN 5, "Nothing is lost": the next try read from an hour before what had been said in the channel meanwhile.
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    new = await office.slack.add_channel(office.team, "new", [office.alice])
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "before")
+        await running.settle()
+        messages, failing, failed = running.adapter._slack.messages, [True], asyncio.Event()
+
+        async def fail_at_first(method: str, **given: Any) -> list[dict[str, Any]]:
+            if failing:
+                failed.set()
+                raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
+            return await messages(method, **given)
+
+        running.adapter._slack.messages = fail_at_first  # type: ignore[method-assign]
+        await office.slack.go_down()
+        for channel in (office.general, new):
+            await office.slack.post(channel, office.alice, f"missed in {channel}")
+        await office.slack.come_back()
+        await failed.wait()
+        for channel in (office.general, new):
+            await office.slack.post(channel, office.alice, f"said meanwhile in {channel}")
+        await office.slack.settled()
+        caught_up = running.adapter.caught_up
+        failing.clear()
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        said = {f"{what} in {channel}" for what in ("missed", "said meanwhile") for channel in (office.general, new)}
+        assert set(await running.stored()) == {"before"} | said
+
+
+async def test_what_was_missed_is_read_from_where_it_begins_though_more_is_said_before_it_is_read(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The same where the database was away at first, which Nexus waits for up to a minute.
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "before")
+        await running.settle()
+        read, is_connected, may_read = running.adapter.history.catch_up, asyncio.Event(), asyncio.Event()
+
+        async def late() -> Any:
+            is_connected.set()
+            await may_read.wait()
+            return await read()
+
+        monkeypatch.setattr(running.adapter.history, "catch_up", late)
+        await office.slack.go_down()
+        await office.slack.post(office.general, office.bob, "missed")
+        await office.slack.come_back()
+        await is_connected.wait()
+        await office.slack.post(office.general, office.bob, "said meanwhile")
+        await office.slack.settled()
+        assert await running.stored() == ["before", "said meanwhile"]
+        caught_up = running.adapter.caught_up
+        may_read.set()
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        assert await running.stored() == ["before", "missed", "said meanwhile"]
