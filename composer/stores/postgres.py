@@ -134,7 +134,7 @@ class PostgresDatabase:
                 elif await connection.execute(f"{begin}; {attempt_of(block)}") == NO_ROW:
                     await connection.execute("ROLLBACK")
                     await held.aclose()  # an erasure goes on: it is waited for without a connection, but for a few
-                    async with self._waits.begins:
+                    async with self._waits.begins.take(tenant_id):
                         connection = await held.enter_async_context(self._pool.acquire())
                         await connection.execute(f"{begin}; {block}")
                 locked = [ERASING] if blocks_erasure else []

@@ -70,7 +70,7 @@ class PostgresStatements:
         if not await self._connection.fetch(attempt_of(sql), *arguments):
             # Who has such a lock takes it another way, and needs no place: who has one may be waiting for them.
             waits = None if kind in self._locked else self._waits
-            async with nullcontext() if waits is None else waits.place(kind):
+            async with nullcontext() if waits is None else waits.place(kind, self._tenant_id):
                 await self._connection.execute(sql, *arguments)
         self._locked.add(kind)
 

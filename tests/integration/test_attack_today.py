@@ -141,6 +141,31 @@ async def test_who_has_a_lock_takes_it_another_way_while_others_wait_for_it(
     await asyncio.gather(*waiting)
 
 
+# The same for who waits for a lock of another organisation's: its erasure took all places among those who wait.
+@pytest.mark.parametrize("begins", [False, True])
+async def test_an_organisation_that_waits_for_its_erasure_leaves_places_to_others(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    monkeypatch.setattr("composer.stores.lock_waits.PATIENCE_SECONDS", 0)
+    tenants, database = [harness.workspace(name).tenant_id for name in ("long", "short")], harness.app.database
+
+    async def wait(tenant: uuid.UUID) -> None:
+        async with database.transaction(tenant, blocks_erasure=begins) as tx:
+            if not begins:
+                await tx.summaries.lock()
+
+    async with database.transaction(tenants[0]) as long:
+        await long.summaries.lock()
+        waiting = [asyncio.create_task(wait(tenants[0])) for _ in range(2 if begins else 3)]
+        await until_waiting(settings, len(waiting), waiting[0])
+        async with database.transaction(tenants[1]) as short:
+            await short.summaries.lock()
+            other = asyncio.create_task(wait(tenants[1]))
+            await until_waiting(settings, len(waiting) + 1, other)
+        await other
+    await asyncio.gather(*waiting)
+
+
 async def until_waiting(settings: Settings, count: int, task: asyncio.Task[Any]) -> None:
     """Wait until so many transactions wait for a lock, or a task has ended."""
     waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
