@@ -539,10 +539,10 @@ async def test_an_older_edit_that_comes_again_after_a_restart_brings_no_old_text
 
 async def test_an_edit_that_comes_to_another_process_before_its_message_is_delivered_again(office: Office) -> None:
     # DESIGN 1: what was acknowledged is not lost. Only the process that had seen the edit knew of it.
-    ts = f"{time.time():.6f}"
-    told = SlackMessage(office.general, ts, office.bob, "it is 1, the code is 1111", None, False, False)
-    edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{time.time() + 1:.6f}")
     async with office.socket() as running, office.http() as other:
+        ts = office.slack.post_untold(office.general, office.bob, "it is 1", time.time())  # as it is after the edit
+        told = SlackMessage(office.general, ts, office.bob, "it is 1, the code is 1111", None, False, False)
+        edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{time.time() + 1:.6f}")
         with pytest.raises(Unavailable):
             await running.adapter.inbox.change_message(edit, 0)
         await other.adapter.inbox.receive_message(told)

@@ -81,7 +81,7 @@ async def test_who_becomes_a_guest_in_slack_is_one_at_once_in_every_process(offi
     await slack.join(office.general, user)
 
     def said(number: int) -> SlackMessage:
-        ts = f"{time.time() + number:.6f}"
+        ts = slack.post_untold(office.general, user, f"{text} {number}", time.time())
         return SlackMessage(office.general, ts, user, f"{text} {number}", None, False, False)
 
     async with office.socket() as first, office.http() as other:
