@@ -6,6 +6,7 @@ from datetime import datetime
 
 from composer.errors import NotFound
 from composer.ingest.imports import begin_import
+from composer.ingest.members import MAX_CLOCK_DIFFERENCE
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
@@ -68,12 +69,13 @@ async def note_room_deleted(
     database: Database, workspace: Workspace, room: str, thread: str | None, now: datetime, at: datetime | None = None
 ) -> None:
     """Remember that a platform deleted a room, or one public thread of it: from now on, no message that was said and no
-    command that was given there until then is stored or run. `at`: when it did so by its own clock, which may be ahead
-    of ours."""
+    command that was given there until then is stored or run. `at`: when it did so by its own clock, if it says that:
+    messages and commands have the times of that clock, which may be ahead of ours."""
     id = _place_id(workspace, room, thread)
     async with database.transaction(workspace.tenant_id) as tx:
         await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, (), now)
-        await tx.erasure.note_deleted(id, now if at is None else max(now, at))
+        latest = now + MAX_CLOCK_DIFFERENCE
+        await tx.erasure.note_deleted(id, latest if at is None else max(latest, at))
 
 
 async def unerased_rooms(database: Database, workspace: Workspace) -> list[tuple[str, str | None]]:

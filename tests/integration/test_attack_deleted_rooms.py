@@ -109,14 +109,18 @@ async def test_of_two_deletions_of_a_room_the_later_one_counts(harness: AppHarne
     assert await texts(settings) == ["zqafter"]
 
 
-# The same where the platform's clock is ahead of ours.
-async def test_a_room_counts_as_deleted_by_the_clock_of_its_messages(harness: AppHarness, settings: Settings) -> None:
-    at = on_discord(harness)
+# The same where the platform's clock is ahead of ours; it says when that was, or does not.
+@pytest.mark.parametrize("seconds", [20, None])
+async def test_a_room_counts_as_deleted_by_the_clock_of_its_messages(
+    harness: AppHarness, settings: Settings, seconds: int | None
+) -> None:
+    at, now = on_discord(harness), harness.clock.now()
     await harness.app.receive(at, [said(harness, "zqearly")])
-    ahead = harness.clock.now() + timedelta(seconds=2)
-    late = Incoming(PLATFORM, "1", ROOM, "5", "Ada", "2", "zqlate", ahead)
-    after = Incoming(PLATFORM, "1", ROOM, "5", "Ada", "3", "zqafter", ahead + timedelta(seconds=2))
-    await inbox_of(harness).apply(RoomDeleted("77", at=ahead + timedelta(seconds=1)))
+    harness.clock.set(now)
+    stated = None if seconds is None else now + timedelta(seconds=seconds)
+    late = Incoming(PLATFORM, "1", ROOM, "5", "Ada", "2", "zqlate", (stated or now + timedelta(seconds=3)))
+    after = Incoming(PLATFORM, "1", ROOM, "5", "Ada", "3", "zqafter", now + timedelta(seconds=60))
+    await inbox_of(harness).apply(RoomDeleted("77", at=stated))
     await harness.app.receive(at, [late, after])
     assert await texts(settings) == ["zqafter"]
 
