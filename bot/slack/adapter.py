@@ -375,7 +375,6 @@ class SlackAdapter:
     async def _store_event(
         self, event: dict[str, Any], body: dict[str, Any], retries: int, *, is_http: bool
     ) -> BoltResponse | None:
-        await self.history.begin()
         named = await self._channels.named(event)
         try:
             read = read_event(named, await self.directory.me())
@@ -383,6 +382,7 @@ class SlackAdapter:
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if is_http else None
         if isinstance(read, SlackMessage):
+            await self.history.begin()
             read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
         if isinstance(read, _CHANGES):
             await self._apply_to_split(named)
