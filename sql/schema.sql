@@ -1143,7 +1143,8 @@ CREATE TABLE public.workspaces (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
     workspace text NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    history_unread_since timestamp with time zone
 );
 
 ALTER TABLE ONLY public.workspaces FORCE ROW LEVEL SECURITY;
@@ -2163,3 +2164,5 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.voice_notes TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.web_sessions TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.workspaces TO nexus_service;
+
+GRANT UPDATE(history_unread_since) ON TABLE public.workspaces TO nexus_service;

@@ -25,6 +25,7 @@ from composer.workspace import message_id, room_id
 logger = structlog.get_logger()
 
 OVERLAP: Final = timedelta(hours=1)  # before the last message received: events come in any order, and edits after
+REDELIVERY_SPAN: Final = timedelta(minutes=10)  # more than that in which Slack delivers an event again
 NEW_CHANNEL_SPAN: Final = timedelta(days=1)  # of a channel of which nothing was received yet
 MAX_THREAD_AGE: Final = timedelta(days=30)  # since its last message; older threads are not read
 PAGE_SIZE: Final = 200
@@ -76,6 +77,7 @@ class SlackHistory:
         self._noting = asyncio.Lock()
         self._noted = 0  # how often positions were noted
         self._before: _Positions | None = None  # as they were noted, until all is read from there
+        self._unread_since = app.clock.now()  # as it is noted for other processes
         self._read: set[str | None] = set()  # the channels, and people of DMs, that were read from there
 
     def miss(self) -> None:
@@ -97,9 +99,23 @@ class SlackHistory:
                     raise
 
     async def _note(self) -> None:
-        positions = await self._received()
+        """Note it also for the next process, in case this one ends before it has read everything."""
+        workspace, now = await self._inbox.workspace(), self._app.clock.now()
+        async with self._app.database.transaction(workspace.tenant_id) as tx:
+            since = await tx.conversations.note_history_unread(PLATFORM, workspace.name, now)
+            ended = since if self._before is None else None  # another process has noted that, which may have ended
+            before = None if ended is None else ended - REDELIVERY_SPAN
+            positions = _Positions(await tx.conversations.received(PLATFORM, workspace.name, before))
+        self._unread_since = since or now
         self._before = positions if self._before is None else self._before.merged(positions, self._read)
         self._read, self._noted = set(), self._noted + 1
+
+    async def _note_all_read(self) -> None:
+        workspace = await self._inbox.workspace()
+        async with self._app.database.transaction(workspace.tenant_id) as tx:
+            await tx.conversations.note_history_read(PLATFORM, workspace.name, self._unread_since)
+        self._before = None
+        self._read.clear()
 
     async def _received(self) -> _Positions:
         workspace = await self._inbox.workspace()
@@ -137,9 +153,8 @@ class SlackHistory:
                 for other in others:
                     compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
         failures.raise_last()
-        if self._noted == noted_before:
-            self._before = None
-            self._read.clear()
+        if self._before is not None and self._noted == noted_before:
+            await self._note_all_read()
         return compared
 
     def _note_read(self, read: Collection[str | None], number: int) -> None:

@@ -64,9 +64,9 @@ class NewConversation:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedConversation:
-    """How far a platform's conversation was received: up to the message `seen_id`, sent at `seen_at`. `first_at`: when
-    the first stored message was sent, if there is one. `changed_at`: when its history was changed at once, if it was
-    not compared with what is stored since."""
+    """How far a platform's conversation was received: up to the message `seen_id` (empty: unknown), sent at `seen_at`.
+    `first_at`: when the first stored message was sent, if there is one. `changed_at`: when its history was changed at
+    once, if it was not compared with what is stored since."""
 
     id: uuid.UUID
     kind: ConversationKind
@@ -155,8 +155,12 @@ class Conversations:
         rows = await self._sql.fetch("conversation_versions", ids=list(ids))
         return {row["id"]: row["version"] for row in rows}
 
-    async def received(self, platform: str, workspace: str) -> list[ReceivedConversation]:
-        """How far each conversation of a workspace was received, latest first."""
+    async def received(
+        self, platform: str, workspace: str, before: datetime | None = None
+    ) -> list[ReceivedConversation]:
+        """How far each conversation of a workspace was received, latest first; with `before`, until then, as far as the
+        stored messages say that."""
+        rows = await self._sql.fetch("conversations_received", platform=platform, workspace=workspace, before=before)
         return [
             ReceivedConversation(
                 row["id"],
@@ -164,13 +168,25 @@ class Conversations:
                 row["name"],
                 row["thread"],
                 row["user_external_id"],
-                row["seen_id"],
+                row["seen_id"] or "",
                 row["seen_at"],
                 row["first_at"],
                 row["history_changed_at"],
             )
-            for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
+            for row in rows
         ]
+
+    async def note_history_unread(self, platform: str, workspace: str, now: datetime) -> datetime | None:
+        """Note that from now on what is stored of a workspace does not say how far its history was read. Returns since
+        when it did not, if that was noted before."""
+        since: datetime | None = await self._sql.fetch_value(
+            "history_note_unread", platform=platform, workspace=workspace, now=now
+        )
+        return since
+
+    async def note_history_read(self, platform: str, workspace: str, since: datetime) -> None:
+        """Note that the history of a workspace was read, of which it was noted since when it was not."""
+        await self._sql.execute("history_note_read", platform=platform, workspace=workspace, since=since)
 
     async def note_history_changed(
         self, platform: str, workspace: str, rooms: Sequence[str], *, direct: bool, now: datetime

@@ -293,14 +293,37 @@ WHERE c.tenant_id = :tenant_id AND c.id = :room_id AND previous.tenant_id = c.te
 RETURNING previous.recording
 
 -- name: conversations_received
--- List how far each conversation of a workspace was received, latest first, to resume reading after an outage.
-SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, c.history_changed_at, i.external_id AS user_external_id,
+-- List how far each conversation of a workspace was received, latest first, to resume reading after an outage. With `before`,
+-- those that were received further are where they were then: at the last message that is stored of them, or a day before, where
+-- none is.
+SELECT c.id, c.kind, c.name, c.thread, CASE WHEN c.seen_at > :before THEN last.external_id ELSE c.seen_id END AS seen_id,
+       CASE WHEN c.seen_at > :before THEN coalesce(last.at, greatest(c.created_at, :before - interval '1 day'))
+            ELSE c.seen_at END AS seen_at,
+       c.history_changed_at, i.external_id AS user_external_id,
        (SELECT min(m.at) FROM messages AS m WHERE m.tenant_id = c.tenant_id AND m.conversation_id = c.id) AS first_at
 FROM conversations AS c
 LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
                              AND i.workspace = c.workspace
+LEFT JOIN LATERAL (SELECT m.external_id, m.at FROM messages AS m
+                   WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.at <= :before AND m.agent_id IS NULL
+                   ORDER BY m.at DESC, m.seq DESC LIMIT 1) AS last ON c.seen_at > :before
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
+      AND (coalesce(c.seen_at <= :before::timestamptz, true) OR last.at IS NOT NULL OR c.created_at <= :before)
 ORDER BY c.seen_at DESC, c.id
+
+-- name: history_note_unread
+-- Note since when what is stored of a workspace does not say how far its history was read, unless that is noted already.
+-- Returns what was noted before.
+UPDATE workspaces AS w SET history_unread_since = coalesce(previous.history_unread_since, :now)
+FROM workspaces AS previous
+WHERE w.tenant_id = :tenant_id AND w.platform = :platform AND w.workspace = :workspace
+      AND previous.tenant_id = :tenant_id AND previous.platform = :platform AND previous.workspace = :workspace
+RETURNING previous.history_unread_since AS since
+
+-- name: history_note_read
+-- Note that the history of a workspace was read, since a time that was noted.
+UPDATE workspaces SET history_unread_since = NULL
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND history_unread_since = :since
 
 -- name: conversations_note_history_changed
 -- Note that the history of rooms and their threads, of all DMs, or (with neither) of every conversation of a workspace was changed

@@ -721,3 +721,49 @@ async def test_what_was_missed_is_read_from_where_it_begins_though_more_is_said_
         may_read.set()
         await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
         assert await running.stored() == ["before", "missed", "said meanwhile"]
+
+
+async def test_what_was_missed_is_read_from_where_it_begins_though_nexus_stops_before_it_has_read_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    monkeypatch.setattr("bot.slack.history.REDELIVERY_SPAN", timedelta())
+    new = await office.slack.add_channel(office.team, "new", [office.alice])
+    thread = await office.slack.post(office.general, office.bob, "the root")
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "before")
+        await office.slack.post(office.general, office.bob, "before in the thread", thread=thread)
+        await running.settle()
+    missed = {await _say(office, channel, "missed") for channel in (office.general, new)}
+    missed.add(await _say(office, office.general, "missed in the thread", thread))
+    is_reading = asyncio.Event()
+
+    async def stops(*_: object) -> None:
+        is_reading.set()
+        await asyncio.Event().wait()
+
+    async with office.open() as running:
+        monkeypatch.setattr(running.adapter.history, "_catch_up_channel", stops)
+        async with running.serving():
+            await is_reading.wait()
+            missed |= {await _say(office, channel, "said meanwhile") for channel in (office.general, new)}
+            missed.add(await _say(office, office.general, "said meanwhile in the thread", thread))
+            await office.slack.settled()
+            assert len(await running.stored()) == 6
+    async with office.socket() as running:
+        assert set(await running.stored()) == {"the root", "before", "before in the thread"} | missed
+        assert await _unread_since(office) is None
+
+
+async def _say(office: Office, channel: str, text: str, thread: str = "") -> str:
+    text = f"{text} in {channel}"
+    await office.slack.post(channel, office.alice, text, thread=thread)
+    return text
+
+
+async def _unread_since(office: Office) -> Any:
+    connection = await asyncpg.connect(office.settings.database_url)
+    try:
+        return await connection.fetchval("SELECT history_unread_since FROM workspaces")
+    finally:
+        await connection.close()
