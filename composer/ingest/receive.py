@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from typing import Any, Final
 
 import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from composer.errors import Unavailable
+from composer.errors import LockedOutOfOrder, Unavailable
 from composer.ingest.addressing import find_answering_agents
 from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
@@ -36,6 +38,13 @@ from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.workspace import Workspace, message_id, private_thread
 
 logger = structlog.get_logger()
+
+# Each time, what others created meanwhile is there, and is locked in order.
+_IN_ORDER: Final[Mapping[str, Any]] = {
+    "retry": retry_if_exception_type(LockedOutOfOrder),
+    "stop": stop_after_attempt(10),
+    "reraise": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +118,20 @@ async def receive(
     messages = await off_loop(chars // CLEANED_PER_READ, lambda: [validate_message(each, agents) for each in batch])
     if not messages:
         return Received()
-    async with database.transaction(workspace.tenant_id, blocks_erasure=admit is not None) as tx:
-        if admit is not None:
-            await admit(tx)
-        if run is not None:
-            await begin_import(tx, workspace, agents, run, now)
-        state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
-        messages = [as_known(state, each) for each in messages]
-        batch_stored = await _store(tx, state, messages, process, answer=answer, now=now)
-        stored, turns = batch_stored.messages, batch_stored.turns
-        if run is None:  # a platform has it too: undoing an import leaves it
-            own = {entry.message.id for entry in stored}
-            again = [id for id, is_known in state.known.items() if is_known and id not in own]
-            if again:
-                await tx.imports.keep(again)
-        if stored and not answer:
-            await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored)})
-        spoken = [entry for entry in stored if untranscribed(entry.message.attachments)] if transcribe else []
-        if spoken:
-            await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
+    async for attempt in AsyncRetrying(**_IN_ORDER):
+        with attempt:
+            async with database.transaction(workspace.tenant_id, blocks_erasure=admit is not None) as tx:
+                if admit is not None:
+                    await admit(tx)
+                if run is not None:
+                    await begin_import(tx, workspace, agents, run, now)
+                state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
+                known = [as_known(state, each) for each in messages]
+                batch_stored = await _store(tx, state, known, process, answer=answer, now=now)
+                await _note(
+                    tx, state, batch_stored, process, answer=answer, transcribe=transcribe, imported=run is not None
+                )
+    stored, turns = batch_stored.messages, batch_stored.turns
     await _update_cache(cache, batch_stored.appended, answer=answer)
     return Received(
         new=tuple(entry.message.id for entry in stored),
@@ -136,6 +140,22 @@ async def receive(
         skipped=len(messages) - len(stored),
         not_recorded=batch_stored.not_recorded,
     )
+
+
+async def _note(
+    tx: Transaction, state: Batch, stored: _StoredBatch, process: int, *, answer: bool, transcribe: bool, imported: bool
+) -> None:
+    """Note what else is known of a batch that is stored: what of an import a platform has too, so that undoing the
+    import leaves it; that history was imported; which voice notes this process is to transcribe."""
+    own = {entry.message.id for entry in stored.messages}
+    again = [id for id, is_known in state.known.items() if is_known and id not in own]
+    if again and not imported:
+        await tx.imports.keep(again)
+    if stored.messages and not answer:
+        await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored.messages)})
+    spoken = [entry for entry in stored.messages if untranscribed(entry.message.attachments)] if transcribe else []
+    if spoken:
+        await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
 
 
 def turn_id(message: uuid.UUID, agent: Agent) -> uuid.UUID:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from composer.errors import BadInput, NotFound
+from composer.errors import BadInput, LockedOutOfOrder, NotFound
 from composer.ingest.room_privacy import set_privacy
 from composer.model import (
     Agent,
@@ -53,7 +53,8 @@ class Batch:
     guests: frozenset[str] = frozenset()
     restated: Mapping[str, Trust] = field(default_factory=dict)
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
-    # Conversations that nothing was done to since they were locked, and those that did not exist then.
+    # Conversations that nothing was done to since they were locked, and those that did not exist then. None in a batch
+    # with new people, who are created before anything is locked: two that create the same people wait for each other.
     unchanged: set[uuid.UUID] = field(default_factory=set)
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
     members: set[tuple[uuid.UUID, uuid.UUID]] = field(default_factory=set)  # (room, user) that are known to be members
@@ -91,15 +92,16 @@ async def resolve_users(
     states_trust: bool = True,
 ) -> Batch:
     """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
-    senders, if they are new, and locks the messages' conversations. `states_trust`: the messages say what their senders
-    are now."""
+    senders, if they are new; locks the messages' conversations, if none of them is. `states_trust`: the messages say
+    what their senders are now."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
     # is locked later.
     expected = Batch(workspace, agents, {name: user_id(workspace, name) for name in named})
     conversations = _candidate_ids(expected, messages)
+    senders = {m.user for m in messages}
     known, rows = await tx.people.ensure_tenant(
-        workspace.tenant, workspace.platform, workspace.name, agents, now, named, conversations
+        *(workspace.tenant, workspace.platform, workspace.name, agents, now, named, conversations, senders)
     )
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
@@ -123,7 +125,9 @@ async def resolve_users(
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
-    return Batch(workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set(conversations))
+    return Batch(
+        workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set() if new else set(conversations)
+    )
 
 
 def as_known(batch: Batch, incoming: Incoming) -> Incoming:
@@ -348,13 +352,24 @@ async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Inco
 
 
 async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
-    """Create and lock those of the conversations that do not exist."""
+    """Create and lock those of the conversations that do not exist. Raises LockedOutOfOrder when others created some of
+    them meanwhile, and this transaction holds one that is locked after those."""
     new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
-    if new:
-        created = await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
-        batch.rows |= created
-        if len(created) < len(new):  # another batch created the others meanwhile
-            batch.rows |= await tx.conversations.lock([id for id in new if id not in created])
+    if not new:
+        return
+    created = await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
+    batch.rows |= created
+    theirs = {id: each for id, each in new.items() if id not in created}
+    if theirs:
+        first = min(_place_in_order(each) for each in theirs.values())
+        if any(_place_in_order(row.conversation) > first for row in batch.rows.values()):
+            raise LockedOutOfOrder("Others wrote in the same new conversations at the same time; try again.")
+        batch.rows |= await tx.conversations.lock(list(theirs))
+
+
+def _place_in_order(conversation: Conversation | NewConversation) -> tuple[bool, uuid.UUID]:
+    """Where a conversation stands in the order in which conversations are locked (sql: conversations_lock)."""
+    return conversation.room_id is not None, conversation.id
 
 
 async def _restore_names(tx: Transaction, batch: Batch, resolved: Sequence[tuple[Incoming, Place]]) -> None:

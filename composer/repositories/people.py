@@ -1,7 +1,7 @@
 """The tenant and its people: users, their identities on the platforms, and the links between them."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -56,10 +56,11 @@ class People:
         now: datetime,
         external_ids: Sequence[str] = (),
         conversations: Sequence[uuid.UUID] = (),
+        senders: Collection[str] = (),
     ) -> tuple[dict[str, Identity], dict[uuid.UUID, ConversationRow]]:
         """Create the tenant, its workspace and its agents if they do not exist, and lock conversations as
-        `Conversations.lock` does. Returns those of the people whom the workspace knows, by external id, and the rows of
-        the conversations."""
+        `Conversations.lock` does: none of them if one of the senders is to be created yet, which comes first. Returns
+        those of the people whom the workspace knows, by external id, and the rows of the conversations."""
         row = await self._sql.fetch_one(
             "tenant_ensure",
             slug=slug,
@@ -71,6 +72,7 @@ class People:
             now=now,
             external_ids=list(external_ids),
             ids=list(conversations),
+            sender_ids=list(senders),
         )
         if row is None:
             return {}, {}

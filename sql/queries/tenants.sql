@@ -1,7 +1,8 @@
 -- name: tenant_ensure
 -- Create a tenant, its workspace and its agents if they do not exist; find the people that the workspace knows; and lock
--- conversations as conversations_lock does. In one statement, since every message passes here. Nothing else that exists
--- is locked. From before that, and until the transaction ends, it counts as receiving (see erasure_await_received).
+-- conversations as conversations_lock does, unless one of the senders is not known: people are created before any
+-- conversation is locked. In one statement, since every message passes here. Nothing else that exists is locked. From
+-- before that, and until the transaction ends, it counts as receiving (see erasure_await_received).
 WITH tenant AS (
     INSERT INTO tenants (tenant_id, slug, created_at) VALUES (:tenant_id, :slug, :now) ON CONFLICT DO NOTHING
 ), workspace AS (
@@ -18,7 +19,13 @@ SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust, i.t
                    AND i.external_id = ANY (:external_ids::text[])) AS people,
        ARRAY(SELECT locked FROM (
 {{conversations_lock}}
-       ) AS locked) AS conversations
+       ) AS locked
+             WHERE NOT EXISTS (
+                 SELECT FROM unnest(:sender_ids::text[]) AS sender (external_id)
+                 WHERE NOT EXISTS (SELECT FROM identities AS i
+                                   WHERE i.tenant_id = :tenant_id AND i.platform = :platform
+                                         AND i.workspace = :workspace AND i.external_id = sender.external_id))
+       ) AS conversations
 FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('receiving ' || :tenant_id::uuid::text, 0)) OFFSET 0)
     AS receiving
 

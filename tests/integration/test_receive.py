@@ -1,8 +1,10 @@
 """Receiving: what an adapter hands in is stored once, in order, in its conversation, and never rewritten."""
 
 import asyncio
+import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,9 +12,13 @@ from composer.errors import BadInput, NotFound
 from composer.ingest.receive import Received
 from composer.memory.forget import edit
 from composer.model import Attachment, ConversationKind, Incoming, Message, Place, Trust
+from composer.repositories.conversations import ConversationRow, Conversations
+from composer.repositories.people import People
+from composer.settings import Settings
 from composer.visibility import readable_conversation
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
+from tests.support.lock_waits import until_stopped
 from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, PROCESS, TENANT, Receiver, said
 
 pytestmark = pytest.mark.integration
@@ -419,6 +425,54 @@ async def test_batches_across_the_same_conversations_do_not_deadlock(receiver: R
     for place in rooms:
         log = await receiver.log(room_id(HERE, place.name))
         assert sorted(m.seq for m in log) == list(range(1, 11))
+
+
+async def test_a_batch_begins_anew_where_others_create_a_room_that_is_locked_before_one_that_it_holds(
+    receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each of the two waited for the other, until the database ended one of them: an import, say.
+    names = sorted(("red", "blue"), key=lambda name: room_id(HERE, name))
+    first, second = (replace(GENERAL, name=name) for name in names)
+    await receiver(said("m1", place=second))
+    ensure, others = Conversations.ensure, list[asyncio.Task[None]]()
+
+    async def other() -> None:
+        async with receiver.database.transaction(TENANT) as tx:
+            await tx.conversations.lock([room_id(HERE, name) for name in names])
+
+    async def late(conversations: Conversations, *arguments: Any) -> dict[uuid.UUID, ConversationRow]:
+        monkeypatch.setattr(Conversations, "ensure", ensure)
+        await receiver(said("m2", user="bob", place=first))
+        others.append(asyncio.create_task(other()))
+        await until_stopped(settings, others[0])  # it holds the first room, and waits for the second one
+        assert not others[0].done()
+        return await ensure(conversations, *arguments)
+
+    monkeypatch.setattr(Conversations, "ensure", late)
+    received = await receiver(said("m3", place=first), said("m4", place=second))
+    assert len(received.new) == 2
+    await others[0]
+    assert [len(await receiver.log(room_id(HERE, name))) for name in names] == [2, 2]
+
+
+async def test_two_first_messages_of_one_person_in_a_new_room_do_not_wait_for_each_other(
+    receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await receiver(said("m1", place=BOARD))
+    ensure_users, others = People.ensure_users, list[asyncio.Task[Received]]()
+
+    async def late(people: People, *arguments: Any) -> None:
+        monkeypatch.setattr(People, "ensure_users", ensure_users)
+        await ensure_users(people, *arguments)
+        await receiver(said("m2"))  # creates the room
+        others.append(asyncio.create_task(receiver(said("m3", user="bob"))))
+        await until_stopped(settings, others[0])  # it waits until Bob is created
+        assert not others[0].done()
+
+    monkeypatch.setattr(People, "ensure_users", late)
+    received = [await receiver(said("m4", user="bob")), await others[0]]
+    assert [len(each.new) for each in received] == [1, 1]
+    assert len(await receiver.log()) == 3
 
 
 async def test_a_batch_across_conversations_is_stored_together(receiver: Receiver) -> None:

@@ -20,7 +20,7 @@ from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.prices import Prices
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
-from tests.support.receiver import Receiver, said
+from tests.support.receiver import BOARD, Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -149,6 +149,11 @@ async def test_a_command_that_changes_something_takes_two_transactions(
 
 async def test_a_conversation_that_is_created_is_not_locked_once_more(receiver: Receiver, calls: Counter[str]) -> None:
     await receiver(said("m1", "hello"))
+    assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 1), (
+        "people are created before it is locked"
+    )
+    calls.clear()
+    await receiver(said("m2", "hello", place=BOARD))
     assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 0)
 
 
