@@ -119,12 +119,14 @@ class Discord:
         return [row["text"] for row in await self.log(*rooms) if row["agent_id"] is None]
 
     async def stored(self, text: str) -> Any:
-        """Wait until a text is stored."""
+        """Wait until a text is stored, and can be recalled."""
 
         async def found() -> Any:
             return next((row for row in await self.log() if row["text"] == text), None)
 
-        return await until(found)
+        row = await until(found)
+        await self.app.indexer.catch_up(self.workspace.tenant_id)
+        return row
 
     async def _value(self, query: str, *values: Any) -> Any:
         async with self.app.database._pool.acquire() as connection, connection.transaction():
