@@ -6,7 +6,7 @@ import uuid
 import asyncpg
 import pytest
 
-from composer.errors import Unavailable
+from composer.errors import Overtaken
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from tests.support.databases import service_url
@@ -34,7 +34,7 @@ async def test_a_transaction_ended_by_a_deadlock_may_be_retried(settings: Settin
 
     try:
         results = await asyncio.gather(lock_both(1, 2), lock_both(2, 1), return_exceptions=True)
-        assert {type(result) for result in results} == {type(None), Unavailable}
+        assert {type(result) for result in results} == {type(None), Overtaken}
         await use_connection_again(database)
     finally:
         await database.close()
