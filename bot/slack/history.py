@@ -87,9 +87,9 @@ class SlackHistory:
     async def begin(self) -> None:
         """Note how far each conversation was received, if something was missed: what comes now moves that on. Raises
         Unavailable."""
-        if not self._is_missed:
+        if not (self._is_missed or self._noting.locked()):
             return
-        async with self._noting:
+        async with self._noting:  # what comes meanwhile waits, too
             if self._is_missed:
                 self._is_missed = False  # `miss` takes it back
                 try:
@@ -102,6 +102,7 @@ class SlackHistory:
         """Note it also for the next process, in case this one ends before it has read everything."""
         workspace, now = await self._inbox.workspace(), self._app.clock.now()
         async with self._app.database.transaction(workspace.tenant_id) as tx:
+            await tx.people.ensure_tenant(workspace.tenant, PLATFORM, workspace.name, (), now)
             since = await tx.conversations.note_history_unread(PLATFORM, workspace.name, now)
             ended = since if self._before is None else None  # another process has noted that, which may have ended
             before = None if ended is None else ended - REDELIVERY_SPAN
@@ -110,12 +111,16 @@ class SlackHistory:
         self._before = positions if self._before is None else self._before.merged(positions, self._read)
         self._read, self._noted = set(), self._noted + 1
 
-    async def _note_all_read(self) -> None:
-        workspace = await self._inbox.workspace()
-        async with self._app.database.transaction(workspace.tenant_id) as tx:
-            await tx.conversations.note_history_read(PLATFORM, workspace.name, self._unread_since)
-        self._before = None
-        self._read.clear()
+    async def _note_all_read(self, number: int) -> None:
+        """Note that all was read from where it was noted, unless more was missed since. `number`: of that noting."""
+        async with self._noting:
+            if self._before is None or number != self._noted:
+                return
+            workspace = await self._inbox.workspace()
+            async with self._app.database.transaction(workspace.tenant_id) as tx:
+                await tx.conversations.note_history_read(PLATFORM, workspace.name, self._unread_since)
+            self._before = None
+            self._read.clear()
 
     async def _received(self) -> _Positions:
         workspace = await self._inbox.workspace()
@@ -153,8 +158,7 @@ class SlackHistory:
                 for other in others:
                     compared += conversations_of(id, other, rooms.get(other), threads.get(other, []), noted)
         failures.raise_last()
-        if self._before is not None and self._noted == noted_before:
-            await self._note_all_read()
+        await self._note_all_read(noted_before)
         return compared
 
     def _note_read(self, read: Collection[str | None], number: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 import pytest
@@ -18,6 +18,7 @@ from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change_message
 from composer.model import Incoming
+from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
@@ -752,6 +753,87 @@ async def test_what_was_missed_is_read_from_where_it_begins_though_nexus_stops_b
             assert len(await running.stored()) == 6
     async with office.socket() as running:
         assert set(await running.stored()) == {"the root", "before", "before in the thread"} | missed
+        assert await _unread_since(office) is None
+
+
+async def test_what_was_said_before_the_first_start_is_read_though_nexus_stops_before_it_has_read_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing was noted of a workspace that was not stored yet: the next start read an hour instead of a day.
+    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    said, is_reading = {await _say(office, office.general, "before")}, asyncio.Event()
+
+    async def stops(*_: object) -> None:
+        is_reading.set()
+        await asyncio.Event().wait()
+
+    async with office.open() as running:
+        monkeypatch.setattr(running.adapter.history, "_catch_up_channel", stops)
+        async with running.serving():
+            await is_reading.wait()
+            said.add(await _say(office, office.general, "said meanwhile"))
+            await office.slack.settled()
+            assert len(await running.stored()) == 1
+    async with office.socket() as running:
+        assert set(await running.stored()) == said
+
+
+class WatchedLock(asyncio.Lock):
+    """A lock that says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_waited_for = False
+
+    async def acquire(self) -> Literal[True]:
+        self.is_waited_for = self.is_waited_for or self.locked()
+        return await super().acquire()
+
+
+async def test_what_comes_while_it_is_noted_where_to_read_from_waits_for_that(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DESIGN 5, "Nothing is lost": of several events that came at once, only the first one waited. What the others said
+    # moved on how far their channels were received.
+    async with office.socket() as running:
+        history, note = running.adapter.history, Conversations.note_history_unread
+        began, lock = list[asyncio.Task[None]](), WatchedLock()
+        history._noting = lock
+
+        async def noting(*arguments: Any) -> Any:
+            began.append(asyncio.create_task(history.begin()))  # for another event
+            await until(lambda: began[0].done() or lock.is_waited_for)
+            assert not began[0].done()
+            return await note(*arguments)
+
+        monkeypatch.setattr(Conversations, "note_history_unread", noting)
+        history.miss()
+        await history.begin()
+        await began[0]
+
+
+async def test_what_is_missed_while_it_is_noted_that_all_was_read_is_read_from_where_it_begins(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The same where Slack connects anew at that moment: what was missed before that was taken for read.
+    async with office.socket() as running:
+        history, note = running.adapter.history, Conversations.note_history_read
+        began, lock = list[asyncio.Task[None]](), WatchedLock()
+        history._noting = lock
+
+        async def noting(*arguments: Any) -> None:
+            history.miss()
+            began.append(asyncio.create_task(history.begin()))
+            await until(lambda: began[0].done() or lock.is_waited_for)
+            await note(*arguments)
+
+        history.miss()
+        with monkeypatch.context() as patch:
+            patch.setattr(Conversations, "note_history_read", noting)
+            await history.catch_up()
+        await began[0]
+        assert await _unread_since(office) is not None
+        await history.catch_up()
         assert await _unread_since(office) is None
 
 
