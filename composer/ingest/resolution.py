@@ -53,8 +53,7 @@ class Batch:
     guests: frozenset[str] = frozenset()
     restated: Mapping[str, Trust] = field(default_factory=dict)
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
-    # Conversations that nothing was done to since they were locked, and those that did not exist then. None in a batch
-    # with new people, who are created before anything is locked: two that create the same people wait for each other.
+    # Conversations that nothing was done to since they were locked, and those that did not exist then.
     unchanged: set[uuid.UUID] = field(default_factory=set)
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
     members: set[tuple[uuid.UUID, uuid.UUID]] = field(default_factory=set)  # (room, user) that are known to be members
@@ -92,8 +91,8 @@ async def resolve_users(
     states_trust: bool = True,
 ) -> Batch:
     """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
-    senders, if they are new; locks the messages' conversations, if none of them is. `states_trust`: the messages say
-    what their senders are now."""
+    senders, if they are new; then locks the messages' conversations. `states_trust`: the messages say what their
+    senders are now."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
     # is locked later.
@@ -107,8 +106,9 @@ async def resolve_users(
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
     # What the API repeats is what the others said.
     stated = _stated_trust(messages, now) if states_trust and workspace.platform != API else {}
-    if new:
+    if new:  # before any conversation is locked; what is known of others is changed after that
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now, stated)
+        rows = await tx.conversations.lock(conversations)
     back = {name for name, identity in known.items() if identity.nameless and not identity.opted_out}
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
@@ -125,9 +125,7 @@ async def resolve_users(
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
-    return Batch(
-        workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set() if new else set(conversations)
-    )
+    return Batch(workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set(conversations))
 
 
 def as_known(batch: Batch, incoming: Incoming) -> Incoming:

@@ -475,6 +475,58 @@ async def test_two_first_messages_of_one_person_in_a_new_room_do_not_wait_for_ea
     assert len(await receiver.log()) == 3
 
 
+async def test_a_batch_of_somebody_new_locks_all_its_rooms_in_order_though_one_is_closed_in_it(
+    receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It locked the rooms of each part of the batch by themselves. A part begins where a room is made private.
+    names = sorted(("red", "blue"), key=lambda name: room_id(HERE, name))
+    first, second = (replace(GENERAL, name=name, private=False) for name in names)
+    await receiver(said("m1", place=first), said("m2", place=second))
+    lock, others = Conversations.lock, list[asyncio.Task[Received]]()
+
+    async def other(conversations: Conversations, ids: list[uuid.UUID]) -> dict[uuid.UUID, ConversationRow]:
+        monkeypatch.setattr(Conversations, "lock", lock)
+        locked = await lock(conversations, ids)
+        others.append(asyncio.create_task(receiver(said("m3", place=first), said("m4", place=second))))
+        await until_stopped(settings, others[0])
+        assert not others[0].done()
+        return locked
+
+    monkeypatch.setattr(Conversations, "lock", other)
+    closed = replace(second, private=True)
+    received = [
+        await receiver(
+            said("m5", user="bob", place=second),
+            said("m6", user="bob", place=closed),
+            said("m7", user="bob", place=first),
+        ),
+        await others[0],
+    ]
+    assert [len(each.new) for each in received] == [3, 2]
+
+
+async def test_a_batch_of_somebody_new_records_what_others_are_after_it_has_locked_their_rooms(
+    receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A batch in which everybody is known locks the rooms first: the two waited for each other.
+    await receiver(said("m1"))
+    set_trust, others = People.set_trust, list[asyncio.Task[Received]]()
+
+    async def late(people: People, *arguments: Any) -> None:
+        monkeypatch.setattr(People, "set_trust", set_trust)
+        await set_trust(people, *arguments)
+        others.append(asyncio.create_task(receiver(said("m2", sender_trust=Trust.GUEST))))
+        await until_stopped(settings, others[0])
+        assert not others[0].done()
+
+    monkeypatch.setattr(People, "set_trust", late)
+    received = [
+        await receiver(said("m3", user="bob"), said("m4", sender_trust=Trust.GUEST)),
+        await others[0],
+    ]
+    assert [len(each.new) for each in received] == [2, 1]
+
+
 async def test_a_batch_across_conversations_is_stored_together(receiver: Receiver) -> None:
     session = Place(ConversationKind.SESSION, "s1", agent="scout")
     received = await receiver(said("m1"), said("m2", place=DM), said("m3", place=BOARD), said("m4", place=session))
