@@ -303,15 +303,20 @@ class PlatformInbox:
 
     async def finish_erasing(self) -> None:
         """Erase the rooms and threads that were deleted on the platform, and whose erasure an earlier process did not
-        finish. One that fails keeps no other from it. Raises Unavailable without a backoff."""
+        finish. One that fails keeps no other from it. Raises Unavailable while the database is away; without a backoff
+        also Overtaken, after the others were erased."""
         workspace = await self._workspace_of("")
+        overtaken: Overtaken | None = None
         for room, thread in await unerased_rooms(self._app.database, workspace):
             try:
                 await self.apply(RoomDeleted(room, thread))
-            except Unavailable:
-                raise
-            except Exception:
+            except Exception as error:
+                if isinstance(error, Unavailable) and not isinstance(error, Overtaken):
+                    raise
                 logger.exception("inbox.erasing_failed", platform=self._platform)
+                overtaken = error if isinstance(error, Overtaken) else overtaken
+        if overtaken is not None and self._backoff is None:
+            raise overtaken
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
         """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff; while
