@@ -26,7 +26,7 @@ from bot.platform.events import (
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.credentials.leaving import end_access
-from composer.errors import BadInput, NexusError, NotFound, Overtaken, Unavailable
+from composer.errors import BadInput, Misconfigured, NexusError, NotFound, Overtaken, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import (
@@ -47,6 +47,10 @@ logger = structlog.get_logger()
 BATCH_SIZE: Final = 200  # messages in one transaction
 MAX_REMEMBERED_CHANGES: Final = 10_000
 MAX_OVERTAKEN: Final = 8  # tries of one event in a row, after which no other change is to blame
+MAX_FAILURES: Final = 8  # of one message that its platform delivers again, after which it is passed over
+MAX_REMEMBERED_FAILURES: Final = 1_000
+# While it lasts, nothing can be stored: the database is away, or refuses Nexus until its admin has looked at that.
+_OUTAGES: Final = (Unavailable, Misconfigured)
 V = TypeVar("V")
 
 
@@ -92,6 +96,7 @@ class PlatformInbox:
         self._listeners = listeners
         self._backoff = backoff
         self._changes: LRUCache[tuple[str, str], MessageChanged] = LRUCache(MAX_REMEMBERED_CHANGES)
+        self._failures: LRUCache[tuple[str, str, str], int] = LRUCache(MAX_REMEMBERED_FAILURES)  # by message
 
     async def apply(self, event: PlatformEvent) -> None:
         """Store one event now. Raises Unavailable without a backoff."""
@@ -133,24 +138,32 @@ class PlatformInbox:
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         """Store a batch; a message that is refused or fails does not affect the others.
 
-        Without a backoff, raises a message's error after the others were stored.
+        Without a backoff, raises a message's error after the others were stored; a message that has failed MAX_FAILURES
+        times is passed over.
         """
         if not batch:
             return
         try:
             await self._persist(partial(self._receive_once, workspace, batch, answer=answer))
         except Exception as error:
-            is_one_to_blame = isinstance(error, Overtaken) and (len(batch) > 1 or self._backoff is not None)
-            if isinstance(error, Unavailable) and not is_one_to_blame:
+            if isinstance(error, _OUTAGES) and not isinstance(error, Overtaken):
                 raise
             if len(batch) > 1:
                 await self._receive_each(workspace, batch, answer=answer)
             elif isinstance(error, BadInput | NotFound):
                 await self._receive_refused(workspace, batch[0], error, answer=answer)
-            elif self._backoff is None:
+            elif self._is_tried_again(batch[0]):
                 raise
             else:
                 logger.exception("inbox.message_failed", platform=self._platform, message=batch[0].id)
+
+    def _is_tried_again(self, failed: Incoming) -> bool:
+        """Whether a message that has failed once more is to be delivered again, which is counted."""
+        if self._backoff is not None:
+            return False
+        key = (failed.user, failed.place.name, failed.id)
+        self._failures[key] = self._failures.get(key, 0) + 1
+        return self._failures[key] < MAX_FAILURES
 
     async def _receive_each(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         failure: Exception | None = None
@@ -311,7 +324,7 @@ class PlatformInbox:
             try:
                 await self.apply(RoomDeleted(room, thread))
             except Exception as error:
-                if isinstance(error, Unavailable) and not isinstance(error, Overtaken):
+                if isinstance(error, _OUTAGES) and not isinstance(error, Overtaken):
                     raise
                 logger.exception("inbox.erasing_failed", platform=self._platform)
                 overtaken = error if isinstance(error, Overtaken) else overtaken
@@ -319,8 +332,8 @@ class PlatformInbox:
             raise overtaken
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
-        """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff; while
-        other changes are in the way, MAX_OVERTAKEN times."""
+        """The result of `call`. With a backoff it is retried while the database or the platform is unavailable, or the
+        database refuses Nexus; while other changes are in the way, MAX_OVERTAKEN times."""
         if self._backoff is None:
             return await call()
         overtaken = 0
@@ -334,7 +347,11 @@ class PlatformInbox:
                 raise
 
         return await self._backoff.retry(
-            attempt, "inbox.retrying", unless=lambda: overtaken >= MAX_OVERTAKEN, platform=self._platform
+            attempt,
+            "inbox.retrying",
+            on=_OUTAGES,
+            unless=lambda: overtaken >= MAX_OVERTAKEN,
+            platform=self._platform,
         )
 
 

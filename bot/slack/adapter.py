@@ -368,7 +368,7 @@ class SlackAdapter:
         number = retries(request.headers)
         try:
             return await self._store_event(event, body, number, is_http=request.mode == "http")
-        except Unavailable:
+        except Exception:
             self._give_up(number)
             raise
 

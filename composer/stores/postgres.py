@@ -64,6 +64,7 @@ UNAVAILABLE_ERRORS = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.DiskFullError,
+    asyncpg.ReadOnlySQLTransactionError,  # another server takes over, or a hosted one has no disk space left
 )
 
 

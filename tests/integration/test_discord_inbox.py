@@ -16,9 +16,9 @@ from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import PLATFORM, read_files
 from bot.platform.events import MessageReceived, RoomDeleted
-from bot.platform.inbox import InboxListeners, PlatformInbox
+from bot.platform.inbox import MAX_FAILURES, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
-from composer.errors import Overtaken, Refused, Unavailable
+from composer.errors import Misconfigured, Overtaken, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
@@ -126,6 +126,67 @@ async def test_a_message_that_slack_is_to_deliver_again_keeps_no_other_of_its_ba
     with pytest.raises(Overtaken):
         await inbox.store([message(harness, id, text) for id, text in enumerate(["before", "strange", "after"], 1)])
     assert await texts(harness) == ["before", "after"]
+
+
+REFUSED = Misconfigured("The database refuses Nexus; its admin has to look at that.")
+
+
+async def test_no_message_is_passed_over_while_the_database_refuses_nexus(harness: AppHarness) -> None:
+    # As where the password of its login was changed: what came meanwhile was lost, for good, once that was set right.
+    app = failing_app(harness, REFUSED)
+    tries = 0
+
+    async def count(_: float) -> None:
+        nonlocal tries
+        tries += 1
+        if tries > 2 * MAX_FAILURES:
+            app.receive = harness.app.receive
+
+    async def workspace(_: str) -> Workspace:
+        return harness.app.directory.workspace(PLATFORM, "1")
+
+    inbox = DiscordInbox(app, workspace, InboxListeners(), backoff=Backoff(first_seconds=0.0, sleep=count))
+    await inbox.store([message(harness, id, text) for id, text in enumerate(["before", "strange", "after"], 1)])
+    assert await texts(harness) == ["before", "strange", "after"]
+
+
+async def test_no_message_that_slack_delivers_again_is_passed_over_while_the_database_refuses_nexus(
+    harness: AppHarness,
+) -> None:
+    async def workspace(_: str) -> Workspace:
+        return harness.app.directory.workspace(PLATFORM, "1")
+
+    async def is_member(room: str, user: str) -> bool:
+        return True
+
+    app = failing_app(harness, REFUSED)
+    inbox = PlatformInbox(app, PLATFORM, workspace=workspace, is_member=is_member, listeners=InboxListeners())
+    for _ in range(2 * MAX_FAILURES):
+        with pytest.raises(Misconfigured):
+            await inbox.store([message(harness, 1, "strange")])
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("nobody foresaw this"), Overtaken("Another change was in progress.")])
+async def test_a_message_that_fails_however_often_it_is_delivered_is_passed_over(
+    harness: AppHarness, failure: Exception
+) -> None:
+    # Slack's history was read again and again from there: nothing behind it was stored, and no channel compared.
+    async def workspace(_: str) -> Workspace:
+        return harness.app.directory.workspace(PLATFORM, "1")
+
+    async def is_member(room: str, user: str) -> bool:
+        return True
+
+    app = failing_app(harness, failure)
+    inbox = PlatformInbox(app, PLATFORM, workspace=workspace, is_member=is_member, listeners=InboxListeners())
+    history = [message(harness, id, text) for id, text in enumerate(["before", "strange", "after"], 1)]
+    for _ in range(MAX_FAILURES - 1):
+        with pytest.raises(type(failure)):
+            await inbox.store(history)
+    with capture_logs() as logs:
+        await inbox.store(history)
+    assert await texts(harness) == ["before", "after"]
+    assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
 
 
 async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:

@@ -154,6 +154,12 @@ async def test_a_turn_that_waits_for_disk_space_is_not_said_to_be_lost() -> None
     assert "nothing was stored" in for_operator(full.value)
 
 
+async def test_a_database_that_takes_no_changes_for_a_while_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        async with translate_postgres_errors(ServerUrl("postgresql://127.0.0.1/nexus")):
+            raise asyncpg.ReadOnlySQLTransactionError
+
+
 class Asked:
     """Notes what it is given as the question of each turn; the first attempt at each fails."""
 
