@@ -295,9 +295,12 @@ RETURNING previous.recording
 -- name: conversations_received
 -- List how far each conversation of a workspace was received, latest first, to resume reading after an outage. With `before`,
 -- those that were received further are where they were then: at the last message that is stored of them, or a day before, where
--- none is.
+-- none is or nothing was received yet.
 SELECT c.id, c.kind, c.name, c.thread, CASE WHEN c.seen_at > :before THEN last.external_id ELSE c.seen_id END AS seen_id,
-       CASE WHEN c.seen_at > :before THEN coalesce(last.at, greatest(c.created_at, :before - interval '1 day'))
+       CASE WHEN c.seen_at <= :before::timestamptz THEN c.seen_at
+            WHEN last.at IS NOT NULL THEN last.at
+            WHEN c.created_at <= :before THEN greatest(c.created_at, :before - interval '1 day')
+            WHEN c.created_at > :before THEN :before - interval '1 day'
             ELSE c.seen_at END AS seen_at,
        c.history_changed_at, i.external_id AS user_external_id,
        (SELECT min(m.at) FROM messages AS m WHERE m.tenant_id = c.tenant_id AND m.conversation_id = c.id) AS first_at
@@ -308,7 +311,6 @@ LEFT JOIN LATERAL (SELECT m.external_id, m.at FROM messages AS m
                    WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.at <= :before AND m.agent_id IS NULL
                    ORDER BY m.at DESC, m.seq DESC LIMIT 1) AS last ON c.seen_at > :before
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
-      AND (coalesce(c.seen_at <= :before::timestamptz, true) OR last.at IS NOT NULL OR c.created_at <= :before)
 ORDER BY c.seen_at DESC, c.id
 
 -- name: history_note_unread

@@ -382,8 +382,9 @@ async def test_a_change_of_an_id_that_slack_tells_again_after_it_was_undone_chan
 
 
 @pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize("delivered", [False, True])
 async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_before_it_has_compared(
-    office: Office, settings: Settings, *, threaded: bool
+    office: Office, settings: Settings, *, threaded: bool, delivered: bool
 ) -> None:
     # README, "Forgetting": the next process looked for it before what had been missed, and did not find it any more.
     async with office.socket() as running:
@@ -392,14 +393,23 @@ async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_befor
         await running.settle()
     await office.slack.advance(2 * 86_400)
     await office.slack.delete(office.general, old)
-    await office.slack.post(office.general, office.alice, "much later", thread=root)
+    if not delivered:
+        await office.slack.post(office.general, office.alice, "much later", thread=root)
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
 
     async def is_read() -> bool:
         return "much later" in await running.stored()
 
     async with office.open() as running:
         running.adapter._comparison.compare = asyncio.Event().wait  # type: ignore[method-assign,assignment]
+        if delivered:  # before the history is read
+            running.adapter.history._catch_up_channel = never  # type: ignore[method-assign,assignment]
         async with running.serving():
+            if delivered:
+                await office.slack.wait_for(lambda: office.slack.outbox.connections)
+                await office.slack.post(office.general, office.alice, "much later", thread=root)
             await until(is_read)
     assert not await gone(settings, "zqold")
     async with office.socket():
