@@ -104,17 +104,20 @@ class Slack:
 
         Raises TokenRefused, OutcomeUnknown, Unavailable (rate limited) and SlackRefused, each with one sentence.
         """
-        return self._data(await self._send_known(method, wait_for_limits, arguments))
+        reported = self._reported
+        return self._data(await self._send_known(method, wait_for_limits, arguments), reported)
 
     async def pages(self, method: str, **arguments: Any) -> AsyncIterator[dict[str, Any]]:
         """The pages of a paged response, fetched by slack_sdk's own cursor. Raises as `call`."""
+        reported = self._reported
         pages = aiter(await self._send_known(method, True, arguments))
         while True:
             with self._translate_errors(method):
                 page = await anext(pages, None)
             if page is None:
                 return
-            yield self._data(page)
+            yield self._data(page, reported)
+            reported = self._reported
 
     async def messages(self, method: str, **arguments: Any) -> list[dict[str, Any]]:
         """All messages of a paged response. Raises as `call`."""
@@ -165,9 +168,11 @@ class Slack:
         response: AsyncSlackResponse = await call(**arguments | self._present(arguments))
         return response
 
-    def _data(self, response: AsyncSlackResponse) -> dict[str, Any]:
-        """The data of a response. Also records whether the token works, and its scopes."""
-        self._reported = ""
+    def _data(self, response: AsyncSlackResponse, reported: str) -> dict[str, Any]:
+        """The data of a response. Also records that the token works, and its scopes. `reported` is what had been
+        reported when the call began: one that began before the token was refused does not say that it works again."""
+        if self._reported == reported:
+            self._reported = ""
         self.scopes = frozenset(scope.strip() for scope in response.headers.get("x-oauth-scopes", "").split(","))
         assert isinstance(response.data, dict)
         return dict(response.data)

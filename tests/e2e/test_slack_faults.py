@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from bot.platform import inbox as platform_inbox
-from bot.slack.client import OutcomeUnknown
+from bot.slack.client import OutcomeUnknown, TokenRefused
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change_message
@@ -292,6 +292,31 @@ async def test_a_revoked_token_is_reported_once_and_the_answer_comes_with_a_new_
         office.slack.world.tokens[office.team.bot_token].dead = ""
         assert await office.answered() == [office.model.answer]
         await running.settle()
+        assert len(office.reports) == 1
+
+
+async def test_a_call_from_before_the_token_was_revoked_does_not_have_that_reported_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with office.open() as running:
+        slack, arrives = running.adapter._slack, asyncio.Event()
+        send = slack._send
+
+        async def late(method: str, *arguments: Any) -> Any:
+            response = await send(method, *arguments)
+            if method == "users.info":
+                await arrives.wait()
+            return response
+
+        monkeypatch.setattr(slack, "_send", late)
+        early = asyncio.create_task(slack.call("users.info", user=office.bob))
+        await office.slack.wait_for(lambda: office.slack.calls_of("users.info"))
+        await office.slack.revoke(office.team)
+        for _ in range(2):
+            with pytest.raises(TokenRefused):
+                await slack.call("auth.test")
+            arrives.set()
+            await early
         assert len(office.reports) == 1
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bot.slack.doctor import inspect
 from composer.settings import Settings
+from tests.support.lock_waits import release_locks
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.waiting import until
 
@@ -122,7 +123,7 @@ async def test_a_lost_connection_ends_what_was_read(office: Office) -> None:
 async def test_a_crash_ends_what_was_read(office: Office) -> None:
     async with office.socket() as running:
         channel = await vault(running)
-        await running.app.locks.close()  # as the end of the process does
+        await release_locks(running.app, office.settings)
         assert not await certain(running, channel)
 
 

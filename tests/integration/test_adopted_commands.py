@@ -29,7 +29,7 @@ from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.support.harness import AppHarness, open_harness
-from tests.support.lock_waits import until_stopped
+from tests.support.lock_waits import release_locks, until_stopped
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -223,7 +223,7 @@ async def test_a_command_that_another_process_has_taken_over_is_done_by_that_one
     workspace = harness.workspace()
     await harness.say("alice", "hello", room="board")
     given = await interrupted(harness, "alice", "/nexus forget here --yes")
-    await harness.app.locks.close()  # by PostgreSQL
+    await release_locks(harness.app, settings)  # as PostgreSQL does
     async with open_harness(settings) as other:
         (found,) = await adopt_interrupted(other.app, workspace)
         with pytest.raises(Refused, match=TAKEN):

@@ -26,6 +26,7 @@ from composer.settings import Settings
 from composer.signals import end_tasks
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness, open_harness
+from tests.support.lock_waits import release_locks
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -123,13 +124,13 @@ async def test_what_was_read_ends_with_the_connection(harness: AppHarness) -> No
     assert not await certain(harness)
 
 
-async def test_what_a_dead_process_read_counts_no_more(harness: AppHarness) -> None:
+async def test_what_a_dead_process_read_counts_no_more(harness: AppHarness, settings: Settings) -> None:
     assert await read(harness, await begin(harness, process=1), "alice", "bob")
     assert not await certain(harness)
     assert await read(harness, await begin(harness), "alice", "bob")
     assert await certain(harness)
     assert len(await rows(harness, "SELECT FROM connections")) == 1
-    await harness.app.locks.close()
+    await release_locks(harness.app, settings)
     assert not await certain(harness)
 
 
