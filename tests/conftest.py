@@ -35,6 +35,7 @@ from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.cpu_times import CpuTimes
 from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups, start_fast
+from tests.support.delays import delay_everything
 from tests.support.forked_workers import fork_workers
 from tests.support.harness import AppHarness, open_harness
 from tests.support.kept_database import KeptDatabase, connecting, lending, preparing
@@ -79,6 +80,7 @@ _numbers = itertools.count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cpu", action="store_true", help="print the processor's time of each file; with -n 0")
+    parser.addoption("--delays", metavar="SEED", help="delay statements and requests at random: races show")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -91,7 +93,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # The workers import the same hundreds of files. Without compiled ones, each takes five seconds to compile them all.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    if hasattr(config, "workerinput"):
+    is_worker = hasattr(config, "workerinput")
+    if (seed := config.getoption("--delays")) and (is_worker or not config.getoption("numprocesses")):
+        delay_everything(seed)
+    if is_worker:
         gc.disable()  # until all is imported
         runs.hold(runs.current())
     else:
