@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale fmt schema lock lock-node
+.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
@@ -100,9 +100,6 @@ bench-scale: $(STAMP) ## measure recall over large stores: make bench-scale SIZE
 
 fmt: $(STAMP) ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)
-
-schema: $(STAMP) ## rewrite sql/schema.sql after a new migration; review the difference
-	$(BIN)/python -m tests.support.schema_snapshot
 
 # [tool.uv] in pyproject.toml leaves out packages that wheels require and we never load.
 # The marker that is true on every supported machine is removed from the lines, to keep them readable.

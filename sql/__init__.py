@@ -1,1 +1,1 @@
-"""The schema, as numbered migrations, and every statement that Nexus runs, each under a name."""
+"""The schema, its migrations, and every statement that Nexus runs, each under a name."""

@@ -1,4 +1,4 @@
-"""Load the migrations and the named queries from the folders beside this file."""
+"""Load the schema, its migrations and the named queries from the files beside this one."""
 
 import hashlib
 import re
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
+BASELINE: Final = 68  # the version of schema.sql: it took the place of the migrations 0001 to 0067
 _HERE = Path(__file__).parent
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{\{(\w+)\}\}")
@@ -38,15 +39,40 @@ class Migration:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Every migration, in order. Raises ValueError when numbers repeat or skip one."""
-    steps = []
+    """Every migration, in order: the baseline, which makes the schema in an empty database, and what came after it.
+
+    Raises ValueError when numbers repeat or skip one.
+    """
+    steps = [_migration(BASELINE, "baseline", _HERE / "schema.sql")]
     for path in sorted((_HERE / "migrations").glob("*.sql")):
         number, _, name = path.stem.partition("_")
-        text = path.read_text(encoding="utf-8")
-        steps.append(Migration(int(number), name, text, hashlib.sha256(text.encode()).hexdigest()))
-    if [step.version for step in steps] != list(range(1, len(steps) + 1)):
-        raise ValueError("migrations must be numbered 0001, 0002, … without a gap")
+        steps.append(_migration(int(number), name, path))
+    if [step.version for step in steps] != list(range(BASELINE, BASELINE + len(steps))):
+        raise ValueError(f"migrations must be numbered {BASELINE + 1:04}, {BASELINE + 2:04}, … without a gap")
     return tuple(steps)
+
+
+def _migration(version: int, name: str, path: Path) -> Migration:
+    text = path.read_text(encoding="utf-8")
+    return Migration(version, name, text, hashlib.sha256(text.encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """The upgrade from the last version before the baseline: the `schema` of that version, into which backups of it are
+    loaded, and the statements (`sql`) that bring it to the baseline."""
+
+    version: int
+    schema: str
+    sql: str
+
+
+@cache
+def upgrade() -> Upgrade:
+    """The upgrade to the baseline."""
+    version = BASELINE - 1
+    schema, sql = ((_HERE / f"{name}_{version:04}.sql").read_text(encoding="utf-8") for name in ("schema", "upgrade"))
+    return Upgrade(version, schema, sql)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,1288 @@
--- The schema as all migrations together make it, for reading and for review; nothing runs this file.
--- Made by `python -m tests.support.schema_snapshot`; a test compares it with a freshly migrated database.
+-- The schema of the database, as Nexus creates it in an empty one (migration 0068, baseline).
+--
+-- Every table with a tenant_id holds rows of tenants: its keys begin with tenant_id, and row-level security shows a
+-- transaction the rows of its own tenant alone, also to the owner of the table. The service logs in as a member of the
+-- role nexus_service (composer/stores/schema.py creates it), which owns nothing and has the rights at the end of this file.
+-- Ids are UUIDs that the service makes. An id of zeros, where a column says so, stands for none.
+--
+-- A change of the schema before the first release: edit this file, and say the same in upgrade_0067.sql.
 
-CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
+CREATE EXTENSION IF NOT EXISTS vector;
 
-COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
+-- The tenant of the current transaction; NULL, and so no row at all, where it is not set.
+CREATE FUNCTION current_tenant() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN nullif(current_setting('nexus.tenant', true), '')::uuid;
 
-CREATE FUNCTION public.analyze_grown_table(passed text[]) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
+-- The import that the current transaction is part of; NULL: none. Rows that an import inserts have its id by default.
+CREATE FUNCTION current_import() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN nullif(current_setting('nexus.import', true), '')::uuid;
+
+-- Whether a row may be read: the rule of composer/visibility.py, and a test compares the two. An unknown namespace,
+-- visibility, list or vendor is false, not NULL. A person who reads for themselves, not through a tool, has the vendor '*'.
+CREATE FUNCTION may_read(
+    namespace text, visibility text, user_id uuid, vendors text[],
+    pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}'
+) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    coalesce(namespace IS NOT NULL AND visibility IS NOT NULL AND pooled IS NOT NULL AND visibilities IS NOT NULL
+             AND readers IS NOT NULL AND vendor IS NOT NULL AND rooms IS NOT NULL
+             AND (vendors IS NULL OR vendor = '*' OR vendors && ARRAY['*', vendor])
+             AND (visibility = ANY (visibilities)
+                  OR (visibility = 'private' AND user_id = ANY (readers) AND namespace <> ALL (rooms))
+                  OR namespace = ANY (pooled)
+                  OR (visibility IN ('public', 'shared') AND namespace = ANY (rooms))), false); -- the lists last: they cost most
+
+-- The installation -----------------------------------------------------------------------------------------------------
+
+-- The migrations that were applied. checksum: SHA-256 of the file, in hex.
+CREATE TABLE schema_migrations (
+    version int PRIMARY KEY,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Values of the whole installation, such as the embedder of its vectors. It holds nothing that a person wrote.
+CREATE TABLE deployment (
+    key text PRIMARY KEY,
+    value jsonb NOT NULL
+);
+
+-- The runs of scheduled jobs. due_at: the time that a run is for.
+CREATE TABLE job_runs (
+    name text NOT NULL,
+    due_at timestamptz NOT NULL,
+    state text NOT NULL CHECK (state IN ('running', 'done', 'failed', 'late')),
+    attempts int NOT NULL DEFAULT 1,
+    started_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    done bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    note text NOT NULL DEFAULT '',
+    PRIMARY KEY (name, due_at)
+);
+
+-- Apps that have registered themselves. They belong to no tenant: whom they are for is known once somebody has connected
+-- one. used_at: when somebody did, or when it last got tokens. An app that nobody connects is deleted after a day.
+CREATE TABLE oauth_clients (
+    id uuid PRIMARY KEY,
+    name text NOT NULL,
+    redirect_uris text[] NOT NULL,
+    auth_method text NOT NULL CHECK (auth_method IN ('none', 'client_secret_post', 'client_secret_basic')),
+    secret_digest bytea,
+    created_at timestamptz NOT NULL,
+    used_at timestamptz,
+    CHECK ((auth_method = 'none') = (secret_digest IS NULL))
+);
+CREATE INDEX oauth_clients_by_time ON oauth_clients (created_at) WHERE used_at IS NULL;
+
+-- Tenants, by id and slug alone: workers go through this table to find whose work is due.
+CREATE TABLE tenants (
+    tenant_id uuid PRIMARY KEY,
+    slug text NOT NULL UNIQUE,
+    created_at timestamptz NOT NULL
+);
+
+-- A tenant, its people and its projects --------------------------------------------------------------------------------
+
+-- The workspaces of chat platforms. history_unread_since: since when messages may be missing, until history was read.
+CREATE TABLE workspaces (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    created_at timestamptz NOT NULL,
+    history_unread_since timestamptz,
+    PRIMARY KEY (tenant_id, platform, workspace)
+);
+
+-- Settings of a tenant that differ from the defaults.
+CREATE TABLE settings (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, key)
+);
+
+-- Accounts of people. One person may have several, one on each platform: those with the same person_id (NULL: their own id).
+-- reads_rooms: rooms of theirs may be read in their DMs. usage_erasures: how often they were taken out of model_usage, so
+-- that a call that began before does not name them again.
+CREATE TABLE users (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    admin boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL,
+    person_id uuid,
+    opted_out boolean NOT NULL DEFAULT false,
+    reads_rooms boolean NOT NULL DEFAULT false,
+    usage_erasures bigint NOT NULL DEFAULT 0,
+    import_id uuid DEFAULT current_import(),
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX users_by_import ON users (tenant_id, import_id) WHERE import_id IS NOT NULL;
+CREATE INDEX users_by_person ON users (tenant_id, person_id) WHERE person_id IS NOT NULL;
+
+-- Who an account is on a platform. trust: what the platform said of them last; NULL: nothing yet.
+CREATE TABLE identities (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    user_id uuid NOT NULL,
+    trust text CHECK (trust IN ('member', 'guest')),
+    trust_stated_at timestamptz,
+    PRIMARY KEY (tenant_id, platform, workspace, external_id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX identities_by_user ON identities (tenant_id, user_id);
+
+-- Codes that connect two accounts of one person: shown in one place and entered in another. Only the hash is stored.
+CREATE TABLE link_codes (
+    tenant_id uuid NOT NULL,
+    code_hash text NOT NULL,
+    user_id uuid NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, code_hash),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+
+CREATE TABLE agents (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    slug text NOT NULL,
+    name text NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, slug)
+);
+
+CREATE TABLE teams (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL,
+    created_by uuid,
+    PRIMARY KEY (tenant_id, id)
+);
+
+CREATE TABLE team_members (
+    tenant_id uuid NOT NULL,
+    team_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text NOT NULL CHECK (role IN ('member', 'admin')),
+    joined_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, team_id, user_id),
+    FOREIGN KEY (tenant_id, team_id) REFERENCES teams ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX team_members_by_user ON team_members (tenant_id, user_id);
+
+CREATE TABLE team_invites (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    team_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    created_by uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, team_id) REFERENCES teams ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX team_invites_by_user ON team_invites (tenant_id, user_id);
+CREATE UNIQUE INDEX team_invites_once ON team_invites (tenant_id, team_id, user_id);
+
+CREATE TABLE projects (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    slug text NOT NULL,
+    isolated boolean NOT NULL,
+    created_by uuid,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX projects_by_slug ON projects (tenant_id, slug);
+
+CREATE TABLE project_members (
+    tenant_id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text NOT NULL CHECK (role IN ('read', 'write', 'admin')),
+    PRIMARY KEY (tenant_id, project_id, user_id),
+    FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+
+-- A person's own settings over the API. Of a person's accounts, the row that was changed last counts.
+-- recall: whether tools, and questions over the API, are given anything. strategy NULL: the tenant's. budget: tokens.
+-- trash_days: how long deleted entries can be restored. keep_days: how long after their last change entries are kept that
+-- tools wrote for the person alone; NULL: until somebody erases them.
+CREATE TABLE personal_settings (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    recall boolean NOT NULL,
+    strategy text CHECK (strategy IN ('hybrid', 'semantic', 'recent')),
+    budget int NOT NULL CHECK ((budget >= 0) AND (budget <= 16000)),
+    trash_days int NOT NULL CHECK ((trash_days >= 1) AND (trash_days <= 365)),
+    keep_days int CHECK ((keep_days >= 1) AND (keep_days <= 365)),
+    changed_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, user_id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+
+-- Conversations and messages -------------------------------------------------------------------------------------------
+
+-- A room, a thread of a room, a DM or a session.
+-- namespace: what its messages are stored under. A thread has that of its room; a private room that becomes public gets a new
+-- one (generation + 1). version: grows with every change to the messages, so that a cached view is known to be stale.
+-- title: what people call it, where name is the platform's id; NULL for threads. recording: which messages are stored.
+-- seen_id, seen_at: the last message that was received, stored or not. archived_at: when the platform archived it.
+-- notice_for, notice_id: after which message the first-use notice is posted, and its id on the platform once it is.
+-- privacy_at, outsiders_at: when the platform said so; an older statement changes nothing. private_since: the earliest
+-- statement that it is private since it was last opened. later_ids: ids that the platform has given it since, the present one
+-- last; id_changed_at: when. history_changed_at: when the platform changed its history at once, until the two are compared.
+CREATE TABLE conversations (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('room', 'thread', 'dm', 'session')),
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    name text NOT NULL,
+    namespace text NOT NULL,
+    generation int NOT NULL DEFAULT 0,
+    private boolean NOT NULL DEFAULT false,
+    room_id uuid,
+    thread text,
+    user_id uuid,
+    agent_id uuid,
+    project_id uuid,
+    pooled boolean NOT NULL DEFAULT false,
+    last_seq bigint NOT NULL DEFAULT 0,
+    version bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL,
+    title text,
+    recording text NOT NULL DEFAULT 'on' CHECK (recording IN ('on', 'mentions', 'off')),
+    noticed_at timestamptz,
+    seen_id text,
+    seen_at timestamptz,
+    archived_at timestamptz,
+    notice_for text,
+    notice_id text,
+    outsiders boolean NOT NULL DEFAULT false,
+    privacy_at timestamptz,
+    opened_at timestamptz,
+    private_since timestamptz,
+    outsiders_at timestamptz,
+    public_at timestamptz,
+    import_id uuid DEFAULT current_import(),
+    later_ids text[] NOT NULL DEFAULT '{}',
+    history_changed_at timestamptz,
+    id_changed_at timestamptz,
+    PRIMARY KEY (tenant_id, id),
+    CHECK ((kind = 'thread') = (room_id IS NOT NULL)),
+    CHECK (kind IN ('dm', 'session') = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL))),
+    FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE SET NULL (project_id),
+    FOREIGN KEY (tenant_id, room_id) REFERENCES conversations ON DELETE CASCADE
+);
+CREATE INDEX conversations_by_import ON conversations (tenant_id, import_id) WHERE import_id IS NOT NULL;
+CREATE INDEX conversations_by_name ON conversations (tenant_id, platform, workspace, kind, name);
+CREATE INDEX conversations_by_platform ON conversations (tenant_id, platform, workspace) WHERE seen_id IS NOT NULL;
+CREATE INDEX conversations_by_project ON conversations (tenant_id, project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX conversations_by_room ON conversations (tenant_id, room_id) WHERE room_id IS NOT NULL;
+CREATE INDEX conversations_sessions_by_user ON conversations (tenant_id, user_id) WHERE kind = 'session';
+CREATE INDEX conversations_with_later_ids ON conversations (tenant_id, platform, workspace) WHERE later_ids <> '{}';
+
+-- Who is or was in a conversation. left_at NULL: is.
+CREATE TABLE members (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    admin boolean NOT NULL DEFAULT false,
+    joined_at timestamptz NOT NULL,
+    left_at timestamptz,
+    import_id uuid DEFAULT current_import(),
+    PRIMARY KEY (tenant_id, conversation_id, user_id),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX members_by_import ON members (tenant_id, import_id) WHERE import_id IS NOT NULL;
+CREATE INDEX members_by_user ON members (tenant_id, user_id) WHERE left_at IS NULL;
+
+-- A connection of a process to a workspace. Who left a private room while no process was connected is still recorded as a
+-- member, so recorded members count only if they were read during a connection that lasts. The row is deleted when the
+-- connection is lost; after a crash the advisory lock of the process is gone, and the row does not count.
+CREATE TABLE connections (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    process bigint NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- The rooms whose members were read during a connection. read_at: nobody who wrote or joined later was missing.
+CREATE TABLE membership_readings (
+    tenant_id uuid NOT NULL,
+    connection_id uuid NOT NULL,
+    room_id uuid NOT NULL,
+    read_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, connection_id, room_id),
+    FOREIGN KEY (tenant_id, connection_id) REFERENCES connections ON DELETE CASCADE
+);
+CREATE INDEX membership_readings_by_room ON membership_readings (tenant_id, room_id);
+
+-- The numbers of the processes that live: each holds an advisory lock on its own.
+CREATE FUNCTION live_processes() RETURNS SETOF bigint LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT l.classid::bigint << 32 | l.objid::bigint FROM pg_locks AS l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+          AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database());
+END;
+
+-- The rooms whose recorded members are those of now: rooms of the terminal and of scripts, which no member leaves unnoticed,
+-- and those that were read during a connection that lasts.
+CREATE FUNCTION rooms_with_certain_members(tenant uuid) RETURNS SETOF uuid LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT c.id FROM conversations AS c WHERE c.tenant_id = tenant AND c.platform = 'console' AND c.kind = 'room'
+    UNION ALL
+    SELECT r.room_id FROM membership_readings AS r
+    JOIN connections AS k ON k.tenant_id = tenant AND k.id = r.connection_id
+    WHERE r.tenant_id = tenant AND k.process IN (SELECT live_processes());
+END;
+
+-- What was said. seq orders the messages of a conversation. user_id: whose words they are; those of an agent (agent_id) in a DM
+-- or a session are that person's, in a room nobody's. ephemeral: stored for its answer alone, then erased.
+-- reply_to: the platform's id of the message that it answers. edit_stated_at: the time that the platform gave for the latest edit.
+CREATE TABLE messages (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    seq bigint NOT NULL,
+    external_id text NOT NULL,
+    at timestamptz NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    author text NOT NULL,
+    text text NOT NULL,
+    attachments jsonb NOT NULL DEFAULT '[]',
+    mentions uuid[] NOT NULL DEFAULT '{}',
+    namespace text NOT NULL,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    edited_at timestamptz,
+    indexed boolean NOT NULL DEFAULT false,
+    ephemeral boolean NOT NULL DEFAULT false,
+    reply_to text,
+    trust text NOT NULL DEFAULT 'member' CHECK (trust IN ('member', 'guest', 'tool')),
+    skipped text,
+    import_id uuid DEFAULT current_import(),
+    edit_stated_at timestamptz,
+    PRIMARY KEY (tenant_id, id),
+    CHECK ((user_id IS NOT NULL) OR (agent_id IS NOT NULL)),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE UNIQUE INDEX messages_by_conversation ON messages (tenant_id, conversation_id, at, seq);
+CREATE INDEX messages_by_external_id ON messages (tenant_id, external_id);
+CREATE INDEX messages_by_import ON messages (tenant_id, import_id) WHERE import_id IS NOT NULL;
+CREATE INDEX messages_by_user ON messages (tenant_id, user_id, id);
+CREATE INDEX messages_ephemeral ON messages (tenant_id, id) WHERE ephemeral;
+CREATE INDEX messages_skipped ON messages (tenant_id, id) WHERE skipped IS NOT NULL;
+CREATE INDEX messages_to_index ON messages (tenant_id, conversation_id, seq) WHERE NOT indexed;
+
+-- Ids of what was erased, so that a repeated event or an import can't bring it back, nor an answer or a summary that is being
+-- written meanwhile.
+CREATE TABLE erased (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    erased_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- Messages whose voice notes are being transcribed by the process claimed_by. tries: how many processes began it.
+CREATE TABLE voice_notes (
+    tenant_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    adapter text NOT NULL,
+    claimed_by bigint NOT NULL,
+    tries smallint NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant_id, message_id),
+    FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
+);
+
+-- Runs of nexus import, to be listed and undone. source: the names of the files. ended_at NULL: interrupted.
+CREATE TABLE imports (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    source text NOT NULL,
+    begun_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    undone_at timestamptz,
+    PRIMARY KEY (tenant_id, id, platform, workspace)
+);
+
+-- Turns, commands and deliveries ---------------------------------------------------------------------------------------
+
+-- Questions to agents and their answers. claimed_by: the process that works on it, which holds an advisory lock of that number.
+-- prompt: what the model was given, until it expires (prompt_expired). Token counts are those of the model's provider, but for
+-- counted_tokens (ours) and reused_tokens (at the beginning, equal to the agent's prompt before it in this conversation).
+CREATE TABLE turns (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    adapter text NOT NULL,
+    state text NOT NULL CHECK (state IN ('queued', 'answered', 'sent')),
+    claimed_by bigint NOT NULL,
+    queued_at timestamptz NOT NULL,
+    answered_at timestamptz,
+    sent_at timestamptz,
+    reply_id uuid,
+    failure text,
+    model text,
+    prompt jsonb,
+    timings_ms jsonb,
+    counted_tokens int,
+    prompt_tokens int,
+    completion_tokens int,
+    cached_tokens int,
+    reused_tokens int,
+    prompt_expired boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+);
+CREATE INDEX turns_by_agent ON turns (tenant_id, conversation_id, agent_id, queued_at DESC) WHERE prompt IS NOT NULL;
+CREATE INDEX turns_by_answer ON turns (tenant_id, answered_at) WHERE answered_at IS NOT NULL;
+CREATE INDEX turns_by_conversation ON turns (tenant_id, conversation_id, queued_at);
+CREATE INDEX turns_by_message ON turns (tenant_id, message_id);
+CREATE INDEX turns_open ON turns (tenant_id, queued_at) WHERE state <> 'sent';
+CREATE INDEX turns_with_prompt ON turns (tenant_id, answered_at) WHERE prompt IS NOT NULL;
+
+-- Where each part of an answer is on the platform: a part that is here is not sent again.
+CREATE TABLE deliveries (
+    tenant_id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    part int NOT NULL,
+    external_id text NOT NULL,
+    sent_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, turn_id, part),
+    FOREIGN KEY (tenant_id, turn_id) REFERENCES turns ON DELETE CASCADE
+);
+CREATE INDEX deliveries_by_external_id ON deliveries (tenant_id, external_id);
+
+-- Parts of answers that are to be deleted on the platform. A row is deleted when the platform has done so; it says where the
+-- part is, since the question may be gone by then. part: the part of an answer whose id is not recorded (external_id is ''
+-- then) and which is looked for; since: the time before which it can't have been posted.
+CREATE TABLE retractions (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    turn_id uuid NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    thread text,
+    private boolean NOT NULL,
+    message text NOT NULL,
+    user_external_id text,
+    part int,
+    since timestamptz,
+    refused_since timestamptz,
+    retry_at timestamptz NOT NULL DEFAULT '-infinity',
+    PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id)
+);
+
+-- Files for one person that were posted in their DM (Slack has no files that one person in a channel sees alone), so that what
+-- they forget is deleted there too. due: to be deleted. sharing_until: may not be found on the platform yet; NULL: was shared.
+CREATE TABLE posted_files (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    user_id uuid NOT NULL,
+    due boolean NOT NULL DEFAULT false,
+    sharing_until timestamptz,
+    refused_since timestamptz,
+    retry_at timestamptz NOT NULL DEFAULT '-infinity',
+    PRIMARY KEY (tenant_id, platform, workspace, external_id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX posted_files_by_user ON posted_files (tenant_id, user_id);
+
+-- Commands that were begun: an event that is delivered again runs nothing. call: the command and where its answer goes, until
+-- that is sent. done: set in the transaction of the command's own change.
+CREATE TABLE commands (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    received_at timestamptz NOT NULL,
+    adapter text,
+    workspace text,
+    process bigint,
+    call jsonb,
+    done boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX commands_unanswered ON commands (tenant_id, adapter) WHERE call IS NOT NULL;
+
+-- When what a command may replace (a fact, a setting, a role) was last changed, as of when that was asked for.
+-- subject: an id that is derived from what was changed.
+CREATE TABLE changes (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    subject uuid NOT NULL,
+    asked_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, subject)
+);
+
+-- Reminders (/nexus remind). When one is due, its text is stored as an agent's message with a turn that is answered already.
+-- The row stays, so that forgetting reaches what was posted. namespace: that of the conversation when it was asked for; where
+-- it has another one by then, nothing is posted. repeats: see composer/text/when.py; NULL: once.
+-- refused: the platform refused the post for good, and the person has not been told yet.
+CREATE TABLE reminders (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    namespace text NOT NULL,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private')),
+    author text NOT NULL,
+    text text NOT NULL,
+    made_at timestamptz NOT NULL,
+    due_at timestamptz NOT NULL,
+    repeats text,
+    posted_at timestamptz,
+    state text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'refused', 'ended')),
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX reminders_by_user ON reminders (tenant_id, user_id, id);
+CREATE INDEX reminders_due ON reminders (tenant_id, due_at) WHERE state = 'open';
+CREATE INDEX reminders_refused ON reminders (tenant_id, due_at) WHERE state = 'refused';
+
+-- Digests (/nexus digest): when the summary of a room's last day or week is posted there, in the tenant's time zone.
+CREATE TABLE digests (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    period text NOT NULL CHECK (period IN ('daily', 'weekly')),
+    hour int NOT NULL CHECK ((hour >= 0) AND (hour <= 23)),
+    due_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, conversation_id),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+);
+CREATE INDEX digests_due ON digests (tenant_id, due_at);
+
+-- Memory ---------------------------------------------------------------------------------------------------------------
+
+-- Memories, and entries: memories that people and tools write over the API under a namespace of their own, a team or a project.
+-- text: what recall shows, with secrets masked. content: exactly what was sent; NULL: the text. title NULL: the first line.
+-- key: its writer's name for it; two tools may use the same one. said_at: when all that an entry says was written; NULL: when it
+-- was made. superseded_by, valid_to: a newer memory replaced it, and until when it held. merged_into: says the same in other
+-- words. trashed_at: in no index since then, and erased later unless it is restored.
+CREATE TABLE memories (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    allowed_vendors text[] NOT NULL DEFAULT '{*}',
+    kind text NOT NULL,
+    key text,
+    text text NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    superseded_by uuid,
+    trashed_at timestamptz,
+    valid_to timestamptz,
+    merged_into uuid,
+    trust text NOT NULL DEFAULT 'member' CHECK (trust IN ('member', 'guest', 'tool')),
+    title text,
+    content text,
+    tags text[] NOT NULL DEFAULT '{}',
+    metadata json NOT NULL DEFAULT '{}',
+    session text,
+    updated_at timestamptz,
+    version int NOT NULL DEFAULT 1,
+    said_at timestamptz,
+    PRIMARY KEY (tenant_id, id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE INDEX memories_by_key ON memories (tenant_id, user_id, key) WHERE key IS NOT NULL;
+CREATE INDEX memories_by_namespace ON memories (tenant_id, namespace, created_at DESC, id DESC);
+CREATE INDEX memories_by_user ON memories (tenant_id, user_id, id);
+CREATE INDEX memories_entries ON memories (tenant_id)
+    WHERE trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL AND origin <> 'extracted'
+          AND (starts_with(namespace, 'entries:') OR starts_with(namespace, 'team:') OR starts_with(namespace, 'project:'));
+CREATE INDEX memories_extracted ON memories (tenant_id, namespace, visibility, user_id)
+    WHERE origin = 'extracted' AND trashed_at IS NULL;
+CREATE INDEX memories_merged ON memories (tenant_id, merged_into) WHERE merged_into IS NOT NULL;
+CREATE INDEX memories_shared_with_teams ON memories (tenant_id, user_id, namespace)
+    WHERE starts_with(namespace, 'team:');
+CREATE INDEX memories_superseded ON memories (tenant_id, superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX memories_to_expire ON memories (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX memories_to_purge ON memories (tenant_id, trashed_at) WHERE trashed_at IS NOT NULL;
+
+-- Typed values. A row held from valid_from until valid_to (NULL: it holds now). set_at: when its author set it, where sharing or
+-- approving made it hold from a later time on.
+CREATE TABLE facts (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    valid_from timestamptz NOT NULL,
+    valid_to timestamptz,
+    trust text NOT NULL DEFAULT 'member' CHECK (trust IN ('member', 'guest', 'tool')),
+    set_at timestamptz,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX facts_by_key ON facts (tenant_id, namespace, key, valid_from);
+CREATE INDEX facts_by_user ON facts (tenant_id, user_id, id);
+CREATE UNIQUE INDEX facts_current ON facts (tenant_id, namespace, visibility, key) WHERE valid_to IS NULL;
+
+-- Decisions. What is found in messages is proposed until a person accepts it. replaces: the version before it, which is retired.
+-- settled_by: who accepted, amended or retired it.
+CREATE TABLE landmarks (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    text text NOT NULL,
+    author text NOT NULL,
+    decided_at timestamptz NOT NULL,
+    replaces uuid,
+    retired_at timestamptz,
+    state text NOT NULL DEFAULT 'pinned' CHECK (state IN ('proposed', 'pinned', 'retired')),
+    settled_by text,
+    trust text NOT NULL DEFAULT 'member' CHECK (trust IN ('member', 'guest', 'tool')),
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX landmarks_by_namespace ON landmarks (tenant_id, namespace, decided_at);
+CREATE INDEX landmarks_by_user ON landmarks (tenant_id, user_id, id);
+
+-- What untrusted people wrote or caused to be extracted, until somebody approves or rejects it. It has a table of its own, so
+-- that no statement about memories, facts and landmarks can read it. A row that was decided stays, without its text, so that
+-- indexing its message again does not ask again. entry: the rest of an entry, as JSON.
+CREATE TABLE quarantine (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('memory', 'fact', 'landmark')),
+    item_id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid NOT NULL,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    trust text NOT NULL CHECK (trust IN ('member', 'guest', 'tool')),
+    detail text NOT NULL,
+    text text NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    at timestamptz NOT NULL,
+    state text NOT NULL CHECK (state IN ('pending', 'approved', 'rejected')),
+    entry json,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX quarantine_by_user ON quarantine (tenant_id, user_id, id);
+CREATE INDEX quarantine_pending ON quarantine (tenant_id, namespace, at) WHERE state = 'pending';
+
+-- What an item was made from. Items: memory, fact, landmark, summary, turn. Sources: message, summary, memory, fact, landmark,
+-- reminder.
+CREATE TABLE lineage (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    item_kind text NOT NULL,
+    item_id uuid NOT NULL,
+    source_kind text NOT NULL,
+    source_id uuid NOT NULL,
+    PRIMARY KEY (tenant_id, item_id, source_id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE INDEX lineage_by_source ON lineage (tenant_id, source_id);
+
+CREATE TABLE summaries (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid,
+    tier text NOT NULL CHECK (tier IN ('thread', 'session', 'day', 'week')),
+    namespace text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    starts_at timestamptz NOT NULL,
+    ends_at timestamptz NOT NULL,
+    text text NOT NULL,
+    tokens int NOT NULL,
+    model text NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX summaries_by_namespace ON summaries (tenant_id, namespace, tier, ends_at DESC);
+
+-- Quarters of an hour of a conversation in which messages were written, edited or erased since the tier last looked, or whose
+-- author has opted out or in. Triggers write it, so that no statement can forget to. Days of every time zone begin on such a
+-- quarter.
+CREATE TABLE summaries_due (
+    tenant_id uuid NOT NULL,
+    tier text NOT NULL CHECK (tier IN ('thread', 'session', 'day', 'week')),
+    conversation_id uuid NOT NULL,
+    namespace text NOT NULL,
+    quarter timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, tier, conversation_id, namespace, quarter),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+);
+
+-- Mark the quarters of an hour of messages that were written or erased. A mark that is there is set again (DO UPDATE), and so
+-- locked: a job that clears it waits for the messages that set it. A room's day is that of the room with its threads.
+CREATE FUNCTION note_summaries_due() RETURNS trigger
+    LANGUAGE plpgsql
     AS $$
-DECLARE
-    grown text;
 BEGIN
-    SELECT relname INTO grown FROM (
-        SELECT relname, reltuples, relpages, pg_relation_size(oid) / current_setting('block_size')::int AS pages
-        FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> ALL (passed)
-    ) AS tables
-    WHERE pages > CASE WHEN reltuples > 0 THEN 2 * relpages + 4 ELSE 0 END
-    ORDER BY pages DESC, relname LIMIT 1;
-    IF grown IS NOT NULL THEN
-        EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);
-    END IF;
-    RETURN grown;
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
+           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
+    FROM changed AS m
+    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE NOT m.ephemeral AND m.agent_id IS NULL
+    ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
 END
 $$;
+CREATE TRIGGER messages_said AFTER INSERT ON messages
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_summaries_due();
+CREATE TRIGGER messages_erased AFTER DELETE ON messages
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_summaries_due();
 
-CREATE FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) RETURNS bigint
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
+-- Mark the quarter of an hour of a message whose text was edited. That it was indexed changes no summary.
+CREATE FUNCTION note_edited() RETURNS trigger
+    LANGUAGE plpgsql
     AS $$
+BEGIN
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, NEW.namespace,
+           date_bin('15 minutes', NEW.at, '2000-01-01 00:00:00Z')
+    FROM conversations AS c
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE c.tenant_id = NEW.tenant_id AND c.id = NEW.conversation_id
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER messages_edited AFTER UPDATE OF text ON messages FOR EACH ROW
+    WHEN (OLD.text IS DISTINCT FROM NEW.text AND NEW.agent_id IS NULL AND NOT NEW.ephemeral) EXECUTE FUNCTION note_edited();
+
+-- Mark all quarters of an hour of a person who opts out, and is in no summary any more, or who opts in again.
+CREATE FUNCTION note_opted() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
+           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
+    FROM messages AS m
+    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE m.tenant_id = NEW.tenant_id AND m.user_id = NEW.id AND m.agent_id IS NULL AND NOT m.ephemeral
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER users_opted AFTER UPDATE OF opted_out ON users FOR EACH ROW
+    WHEN (OLD.opted_out IS DISTINCT FROM NEW.opted_out) EXECUTE FUNCTION note_opted();
+
+-- A summary that stands for the oldest messages of a conversation in one agent's prompts. It covers all messages up to
+-- (through_at, through_seq); (made_at, made_seq) was the newest one then.
+CREATE TABLE compactions (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'private', 'shared')),
+    through_at timestamptz NOT NULL,
+    through_seq bigint NOT NULL,
+    made_at timestamptz NOT NULL,
+    made_seq bigint NOT NULL,
+    messages int NOT NULL,
+    text text NOT NULL,
+    tokens int NOT NULL,
+    model text NOT NULL,
+    before_tokens int NOT NULL,
+    after_tokens int NOT NULL,
+    requested boolean NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+);
+CREATE INDEX compactions_latest ON compactions (tenant_id, conversation_id, agent_id, namespace, made_at DESC, made_seq DESC);
+
+-- Receipts of erasures: counts, and digests of the erased ids under a key of their own, to check later that nothing of it is
+-- there. They hold nothing of what was erased.
+CREATE TABLE receipts (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id text NOT NULL,
+    made_at timestamptz NOT NULL,
+    key bytea NOT NULL,
+    counts jsonb NOT NULL,
+    digests bytea[] NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- Recall and extraction ------------------------------------------------------------------------------------------------
+
+-- Messages as they are indexed for recall.
+CREATE TABLE episodes (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE INDEX episodes_by_message ON episodes (tenant_id, message_id);
+
+-- Whether each dimension of a vector is far from zero: one bit each, beside the bits of its sign.
+CREATE FUNCTION magnitude(embedding vector) RETURNS bit varying
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (
+        -- 0.98 standard deviations, where two bits a dimension lose least of what is normally distributed (Lloyd, Max).
+        SELECT (binary_quantize(embedding - array_fill(far, ARRAY[width])::vector)
+                | binary_quantize(array_fill(-far, ARRAY[width])::vector - embedding))::bit varying
+        FROM (SELECT (0.98 * vector_norm(embedding) / sqrt(vector_dims(embedding)))::real AS far, vector_dims(embedding) AS width)
+             AS of_it
+    );
+
+-- Everything that recall can find, with the columns that decide who may read it. The covering index has two bits for each
+-- dimension of a vector (its sign, and whether it is far from zero), so that a namespace is searched without its table.
+CREATE TABLE recall_index (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('episode', 'memory', 'summary')),
+    namespace text NOT NULL,
+    user_id uuid,
+    visibility text NOT NULL,
+    vendors text[],
+    at timestamptz NOT NULL,
+    expires_at timestamptz,
+    length int NOT NULL,
+    embedding vector,
+    signature bit varying GENERATED ALWAYS AS ((binary_quantize(embedding))::bit varying) STORED,
+    magnitude bit varying GENERATED ALWAYS AS (
+CASE
+    WHEN (embedding IS NOT NULL) THEN magnitude(embedding)
+    ELSE NULL::bit varying
+END) STORED,
+    PRIMARY KEY (tenant_id, id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE INDEX recall_index_scan ON recall_index (tenant_id, namespace)
+    INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
+CREATE INDEX recall_index_to_embed ON recall_index (tenant_id, at, id) WHERE embedding IS NULL;
+
+-- Words for the text search: which item has which stem how often. length: the number of the item's terms.
+CREATE TABLE recall_terms (
+    tenant_id uuid NOT NULL,
+    namespace text NOT NULL,
+    term text NOT NULL,
+    item_id uuid NOT NULL,
+    tf smallint NOT NULL,
+    length int NOT NULL,
+    visibility text NOT NULL,
+    user_id uuid,
+    vendors text[],
+    at timestamptz NOT NULL,
+    expires_at timestamptz,
+    FOREIGN KEY (tenant_id, item_id) REFERENCES recall_index ON DELETE CASCADE
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+CREATE INDEX recall_terms_by_item ON recall_terms (tenant_id, item_id);
+CREATE INDEX recall_terms_scan ON recall_terms (tenant_id, namespace, term)
+    INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
+
+-- Vectors of a new embedder, beside those in use, until it takes over (nexus reembed).
+CREATE TABLE reembedded (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    embedding vector NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, id) REFERENCES recall_index ON DELETE CASCADE
+);
+
+-- Messages that a model has to look at for memories. A message is queued by the transaction that indexes it, and removed by
+-- the one that stores what was found.
+CREATE TABLE extraction_queue (
+    tenant_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    namespace text NOT NULL,
+    visibility text NOT NULL,
+    queued_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, message_id),
+    FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
+);
+CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility);
+
+-- Attempts at the queue of a conversation. claim: the attempt that works on it, until claimed_until. parked_at: it failed too
+-- often, and an admin has to look. error: a sentence of ours.
+CREATE TABLE extraction_batches (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    namespace text NOT NULL,
+    visibility text NOT NULL,
+    claim uuid,
+    claimed_until timestamptz,
+    attempts int NOT NULL DEFAULT 0,
+    due_at timestamptz,
+    parked_at timestamptz,
+    error text,
+    PRIMARY KEY (tenant_id, conversation_id, namespace, visibility),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+);
+
+-- Keys, sign-ins and connected apps ------------------------------------------------------------------------------------
+
+-- Keys of people (vendor NULL) and of their AI tools. Of every secret only the SHA-256 is stored; prefix: the beginning of the
+-- key, by which people tell keys apart. created_by NULL: whoever runs Nexus. A revoked key stays for a while, to be shown.
+-- client, redirect_uri: of an app that was connected by OAuth, which has tokens in place of a key's text.
+CREATE TABLE api_keys (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text,
+    name text NOT NULL,
+    prefix text NOT NULL,
+    digest bytea,
+    permissions text[] NOT NULL,
+    created_at timestamptz NOT NULL,
+    created_by uuid,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz,
+    client text,
+    redirect_uri text,
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT api_keys_opened_by CHECK (((digest IS NULL) = (client IS NOT NULL)) AND ((client IS NULL) = (redirect_uri IS NULL))),
+    UNIQUE (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX api_keys_by_user ON api_keys (tenant_id, user_id, created_at);
+
+-- Codes by which an app gets its first tokens, once, within a minute. challenge: S256 of the app's secret. redirect_given:
+-- whether the app named its redirect URI.
+CREATE TABLE app_codes (
+    tenant_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    key_id uuid NOT NULL,
+    challenge text NOT NULL,
+    redirect_uri text NOT NULL,
+    redirect_given boolean NOT NULL,
+    resource text NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, digest),
+    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE
+);
+CREATE INDEX app_codes_by_key ON app_codes (tenant_id, key_id);
+
+-- The tokens of one sign-in of an app that are valid now. family_digest: of the part that all its refresh tokens begin with, so
+-- that one which was used before is known without being stored.
+CREATE TABLE app_tokens (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    key_id uuid NOT NULL,
+    resource text NOT NULL,
+    permissions text[] NOT NULL,
+    access_digest bytea NOT NULL,
+    access_expires_at timestamptz NOT NULL,
+    family_digest bytea NOT NULL,
+    refresh_digest bytea NOT NULL,
+    refresh_expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, access_digest),
+    UNIQUE (tenant_id, family_digest),
+    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE
+);
+CREATE INDEX app_tokens_by_key ON app_tokens (tenant_id, key_id);
+
+-- Signed-in browsers. browser: what it calls itself.
+CREATE TABLE web_sessions (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    last_used_at timestamptz,
+    browser text NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX web_sessions_by_user ON web_sessions (tenant_id, user_id, created_at);
+
+-- Links that sign a person in, once: the row is deleted then. A person has one at most.
+CREATE TABLE login_links (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, user_id),
+    UNIQUE (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+
+-- Accounts at the OpenID provider that people have connected. digest: SHA-256 of issuer and subject; the subject itself is not
+-- stored. name: what the provider called the account then, to be shown to its person.
+CREATE TABLE openid_logins (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    issuer text NOT NULL,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL,
+    last_used_at timestamptz,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX openid_logins_by_user ON openid_logins (tenant_id, user_id, created_at);
+
+-- Writes over the API that named an idempotency key, for a day: a repeat makes nothing more. digest: of the whole request.
+-- key_digest: of the idempotency key, whose text is not stored. made: what the first one made.
+CREATE TABLE api_requests (
+    tenant_id uuid NOT NULL,
+    credential text NOT NULL,
+    key_digest bytea NOT NULL,
+    digest bytea NOT NULL,
+    user_id uuid NOT NULL,
+    made uuid,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, credential, key_digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX api_requests_by_time ON api_requests (tenant_id, created_at);
+
+-- The model gateway ----------------------------------------------------------------------------------------------------
+
+-- What the gateway has put into a request of a person's tool (vendor; *: their own key), so that the requests of its tool loop
+-- get the same. digest: SHA-256 of the messages up to the user's last one. standing and recalled: ids of what was shown.
+CREATE TABLE gateway_turns (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    digest bytea NOT NULL,
+    standing uuid[] NOT NULL,
+    recalled uuid[] NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, user_id, vendor, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX gateway_turns_by_age ON gateway_turns (tenant_id, created_at);
+
+-- What the gateway learns from: a user's message and the answer, until statements were extracted; then both are empty, and the
+-- row stays for a while so that the same turn is learnt once. vendor: who the statements are written by (gateway: the
+-- person's own key).
+CREATE TABLE gateway_exchanges (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    question text NOT NULL,
+    answer text NOT NULL,
+    said_at timestamptz NOT NULL,
+    learnt_at timestamptz,
+    claim uuid,
+    claimed_until timestamptz,
+    due_at timestamptz,
+    attempts int NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX gateway_exchanges_by_age ON gateway_exchanges (tenant_id, said_at);
+CREATE INDEX gateway_exchanges_waiting ON gateway_exchanges (tenant_id, user_id, vendor, said_at)
+    WHERE learnt_at IS NULL;
+
+-- When people last forgot something: nothing is learnt from requests that were on their way then.
+CREATE TABLE gateway_forgets (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    forgot_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, user_id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+
+-- Usage ----------------------------------------------------------------------------------------------------------------
+
+-- Model calls, added up by day in the tenant's time zone. An id of zeros stands for none: the installation as tenant_id (probes
+-- by nexus doctor), no conversation, nobody. So there are no foreign keys, and rows outlive what they name.
+CREATE TABLE model_usage (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    kind text NOT NULL,
+    agent_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    model text NOT NULL,
+    calls bigint NOT NULL,
+    failures bigint NOT NULL,
+    refused bigint NOT NULL,
+    estimated bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL,
+    unpriced_tokens bigint NOT NULL,
+    cost numeric NOT NULL,
+    PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model)
+);
+CREATE INDEX model_usage_by_user ON model_usage (tenant_id, user_id, day);
+
+-- What running calls may use at most, while a budget counts them, so that all processes together stay within it. A row is
+-- deleted when its call ends, and expires in case its process died.
+CREATE TABLE usage_reservations (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    agent text NOT NULL,
+    tokens bigint NOT NULL,
+    cost numeric NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- What was done over the API, added up by month in the tenant's time zone. vendor: the tool, or api for the person. tokens: an
+-- estimate of what was stored or handed out. An id of zeros stands for nobody.
+CREATE TABLE operation_totals (
+    tenant_id uuid NOT NULL,
+    month date NOT NULL,
+    user_id uuid NOT NULL,
+    vendor text NOT NULL,
+    operation text NOT NULL,
+    count bigint NOT NULL,
+    tokens bigint NOT NULL,
+    PRIMARY KEY (tenant_id, month, user_id, vendor, operation)
+);
+CREATE INDEX operation_totals_by_user ON operation_totals (tenant_id, user_id, month);
+
+-- That a tenant has used most of a quota of its plan in a month: for each admin, told once (told_at).
+CREATE TABLE quota_notices (
+    tenant_id uuid NOT NULL,
+    month date NOT NULL,
+    quota text NOT NULL,
+    user_id uuid NOT NULL,
+    used bigint NOT NULL,
+    most bigint NOT NULL,
+    told_at timestamptz,
+    PRIMARY KEY (tenant_id, month, quota, user_id),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX quota_notices_untold ON quota_notices (tenant_id, month) WHERE told_at IS NULL;
+
+-- The audit log --------------------------------------------------------------------------------------------------------
+
+-- The audit log (docs/operations.md): who did what to whom and where, by ids alone. Rows are only added. A job seals them: each
+-- seal has the digest of the seal before it. Events, seals and the anchor are signed with a key that is not in the database,
+-- so that its administrator can't rewrite the log unseen.
+CREATE TABLE audit_events (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    at timestamptz NOT NULL,
+    act text NOT NULL,
+    actor_id uuid,
+    user_ids uuid[] NOT NULL,
+    conversation_id uuid,
+    project_id uuid,
+    details jsonb NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX audit_events_by_time ON audit_events (tenant_id, at, id);
+
+CREATE TABLE audit_seals (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    number bigint NOT NULL,
+    event_id uuid NOT NULL,
+    sealed_at timestamptz NOT NULL,
+    event_digest bytea NOT NULL,
+    before bytea NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL,
+    PRIMARY KEY (tenant_id, number),
+    UNIQUE (tenant_id, event_id)
+);
+
+-- Where retention cut the log: the digest of the last row that was deleted.
+CREATE TABLE audit_anchors (
+    tenant_id uuid PRIMARY KEY REFERENCES tenants,
+    number bigint NOT NULL,
+    digest bytea NOT NULL,
+    cut_at timestamptz NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL
+);
+
+-- Events that wait for their seal. Verification does not rely on it: it compares events and seals.
+CREATE TABLE audit_unsealed (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- Refuse to change the audit log, but for audit_cut.
+CREATE FUNCTION refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'TRUNCATE' AND current_setting('nexus.audit_cut', true) = 'on' THEN
+        RETURN coalesce(NEW, OLD); -- audit_cut
+    END IF;
+    RAISE EXCEPTION 'the audit log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
+END
+$$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit_events
+    FOR EACH ROW EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON audit_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit_seals
+    FOR EACH ROW EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON audit_seals
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit_anchors
+    FOR EACH ROW EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON audit_anchors
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
+
+-- Delete the sealed rows up to a number, and leave a signed anchor in their place: the one way in which the service, which may
+-- not delete rows, shortens the log. Without a signed anchor verification fails.
+CREATE FUNCTION audit_cut(through bigint, last_digest bytea, cut timestamptz, signer text, anchor_signature bytea)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     deleted bigint;
 BEGIN
@@ -46,16 +1300,14 @@ BEGIN
     RETURN deleted;
 END
 $$;
+REVOKE ALL ON FUNCTION audit_cut(bigint, bytea, timestamptz, text, bytea) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION audit_cut(bigint, bytea, timestamptz, text, bytea) TO nexus_service;
 
-CREATE FUNCTION public.current_import() RETURNS uuid
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN (NULLIF(current_setting('nexus.import'::text, true), ''::text))::uuid;
+-- Functions over many tables -------------------------------------------------------------------------------------------
 
-CREATE FUNCTION public.current_tenant() RETURNS uuid
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
-
-CREATE FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) RETURNS record
+-- Delete those conversations and people of an undone import, in the present tenant, that nothing else has used since. The
+-- service may delete no others. A thread's namespace is its room's.
+CREATE FUNCTION delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -113,2056 +1365,73 @@ BEGIN
     GET DIAGNOSTICS people = ROW_COUNT;
 END;
 $$;
+REVOKE ALL ON FUNCTION delete_unused_of_import(uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION delete_unused_of_import(uuid) TO nexus_service;
 
-CREATE FUNCTION public.live_processes() RETURNS SETOF bigint
-    LANGUAGE sql STABLE
-    BEGIN ATOMIC
- SELECT (((l.classid)::bigint << 32) | (l.objid)::bigint)
-    FROM pg_locks l
-   WHERE ((l.locktype = 'advisory'::text) AND (l.objsubid = 1) AND l.granted AND (l.database = ( SELECT pg_database.oid
-            FROM pg_database
-           WHERE (pg_database.datname = current_database()))));
-END;
-
-CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (SELECT ((public.binary_quantize((magnitude.embedding OPERATOR(public.-) (array_fill(of_it.far, ARRAY[of_it.width]))::public.vector)) | public.binary_quantize(((array_fill((- of_it.far), ARRAY[of_it.width]))::public.vector OPERATOR(public.-) magnitude.embedding))))::bit varying AS varbit FROM (SELECT ((((0.98)::double precision * public.vector_norm(magnitude.embedding)) / sqrt((public.vector_dims(magnitude.embedding))::double precision)))::real AS far, public.vector_dims(magnitude.embedding) AS width) of_it);
-
-CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}'::text[]) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND (rooms IS NOT NULL) AND ((vendors IS NULL) OR (vendor = '*'::text) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers)) AND (namespace <> ALL (rooms))) OR (namespace = ANY (pooled)) OR ((visibility = ANY (ARRAY['public'::text, 'shared'::text])) AND (namespace = ANY (rooms))))), false);
-
-CREATE FUNCTION public.note_edited() RETURNS trigger
-    LANGUAGE plpgsql
+-- Take the planner's statistics of the table that has grown most since they were taken. Plans are kept (see
+-- composer/stores/postgres.py), so they must not be those of a table that was much smaller: autovacuum takes statistics too,
+-- but up to a minute later, and a plan that was made meanwhile can take a hundred times as long. Only a table's owner may
+-- analyse it, so this is a function of the owner. Returns the table's name, or NULL when none has grown; passed: tables to
+-- leave out, because another session analyses them.
+CREATE FUNCTION analyze_grown_table(passed text[]) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
     AS $$
+DECLARE
+    grown text;
 BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
-    SELECT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, NEW.namespace,
-           date_bin('15 minutes', NEW.at, '2000-01-01 00:00:00Z')
-    FROM conversations AS c
-    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
-    WHERE c.tenant_id = NEW.tenant_id AND c.id = NEW.conversation_id
-    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION public.note_opted() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
-    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
-           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
-    FROM messages AS m
-    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
-    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
-    WHERE m.tenant_id = NEW.tenant_id AND m.user_id = NEW.id AND m.agent_id IS NULL AND NOT m.ephemeral
-    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION public.note_summaries_due() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
-    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
-           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
-    FROM changed AS m
-    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
-    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
-    WHERE NOT m.ephemeral AND m.agent_id IS NULL
-    ORDER BY 1, 2, 3, 4, 5
-    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION public.refuse_audit_change() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF TG_OP <> 'TRUNCATE' AND current_setting('nexus.audit_cut', true) = 'on' THEN
-        RETURN coalesce(NEW, OLD); -- audit_cut
+    SELECT relname INTO grown FROM (
+        SELECT relname, reltuples, relpages, pg_relation_size(oid) / current_setting('block_size')::int AS pages
+        FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> ALL (passed)
+    ) AS tables
+    WHERE pages > CASE WHEN reltuples > 0 THEN 2 * relpages + 4 ELSE 0 END
+    ORDER BY pages DESC, relname LIMIT 1;
+    IF grown IS NOT NULL THEN
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);
     END IF;
-    RAISE EXCEPTION 'the audit log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
+    RETURN grown;
+END
+$$;
+REVOKE ALL ON FUNCTION analyze_grown_table(text[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION analyze_grown_table(text[]) TO nexus_service;
+
+-- Row-level security ---------------------------------------------------------------------------------------------------
+
+-- Every table with a tenant_id, but the list of tenants itself.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'tenants'
+    LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        EXECUTE format('CREATE POLICY tenant ON %I USING (tenant_id = current_tenant())', name);
+    END LOOP;
 END
 $$;
 
-CREATE TABLE public.connections (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    process bigint NOT NULL
-);
+-- Rights of the service ------------------------------------------------------------------------------------------------
 
-ALTER TABLE ONLY public.connections FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.conversations (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    name text NOT NULL,
-    namespace text CONSTRAINT conversations_run_id_not_null NOT NULL,
-    generation integer DEFAULT 0 NOT NULL,
-    private boolean DEFAULT false NOT NULL,
-    room_id uuid,
-    thread text,
-    user_id uuid,
-    agent_id uuid,
-    project_id uuid,
-    pooled boolean DEFAULT false NOT NULL,
-    last_seq bigint DEFAULT 0 NOT NULL,
-    version bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    title text,
-    recording text DEFAULT 'on'::text CONSTRAINT conversations_memory_not_null NOT NULL,
-    noticed_at timestamp with time zone,
-    seen_id text,
-    seen_at timestamp with time zone,
-    archived_at timestamp with time zone,
-    notice_for text,
-    notice_id text,
-    outsiders boolean DEFAULT false NOT NULL,
-    privacy_at timestamp with time zone,
-    opened_at timestamp with time zone,
-    private_since timestamp with time zone,
-    outsiders_at timestamp with time zone,
-    public_at timestamp with time zone,
-    import_id uuid DEFAULT public.current_import(),
-    later_ids text[] DEFAULT '{}'::text[] NOT NULL,
-    history_changed_at timestamp with time zone,
-    id_changed_at timestamp with time zone,
-    CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
-    CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
-    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
-    CONSTRAINT conversations_recording_check CHECK ((recording = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
-);
-
-ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.membership_readings (
-    tenant_id uuid NOT NULL,
-    connection_id uuid NOT NULL,
-    room_id uuid NOT NULL,
-    read_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.membership_readings FORCE ROW LEVEL SECURITY;
-
-CREATE FUNCTION public.rooms_with_certain_members(tenant uuid) RETURNS SETOF uuid
-    LANGUAGE sql STABLE
-    BEGIN ATOMIC
- SELECT c.id
-    FROM public.conversations c
-   WHERE ((c.tenant_id = rooms_with_certain_members.tenant) AND (c.platform = 'console'::text) AND (c.kind = 'room'::text))
- UNION ALL
-  SELECT r.room_id
-    FROM (public.membership_readings r
-      JOIN public.connections k ON (((k.tenant_id = rooms_with_certain_members.tenant) AND (k.id = r.connection_id))))
-   WHERE ((r.tenant_id = rooms_with_certain_members.tenant) AND (k.process IN ( SELECT public.live_processes() AS live_processes)));
-END;
-
-CREATE TABLE public.agents (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    slug text NOT NULL,
-    name text NOT NULL
-);
-
-ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.api_keys (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    vendor text,
-    name text NOT NULL,
-    prefix text NOT NULL,
-    digest bytea,
-    permissions text[] NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    created_by uuid,
-    expires_at timestamp with time zone,
-    revoked_at timestamp with time zone,
-    last_used_at timestamp with time zone,
-    client text,
-    redirect_uri text,
-    CONSTRAINT api_keys_opened_by CHECK ((((digest IS NULL) = (client IS NOT NULL)) AND ((client IS NULL) = (redirect_uri IS NULL))))
-);
-
-ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.api_requests (
-    tenant_id uuid NOT NULL,
-    credential text NOT NULL,
-    key_digest bytea NOT NULL,
-    digest bytea NOT NULL,
-    user_id uuid NOT NULL,
-    made uuid,
-    created_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.api_requests FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.app_codes (
-    tenant_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    key_id uuid NOT NULL,
-    challenge text NOT NULL,
-    redirect_uri text NOT NULL,
-    redirect_given boolean NOT NULL,
-    resource text NOT NULL,
-    expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.app_codes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.app_tokens (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    key_id uuid NOT NULL,
-    resource text NOT NULL,
-    permissions text[] NOT NULL,
-    access_digest bytea NOT NULL,
-    access_expires_at timestamp with time zone NOT NULL,
-    family_digest bytea NOT NULL,
-    refresh_digest bytea NOT NULL,
-    refresh_expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.app_tokens FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.audit_anchors (
-    tenant_id uuid NOT NULL,
-    number bigint NOT NULL,
-    digest bytea NOT NULL,
-    cut_at timestamp with time zone NOT NULL,
-    key_id text NOT NULL,
-    signature bytea NOT NULL
-);
-
-ALTER TABLE ONLY public.audit_anchors FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.audit_events (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    at timestamp with time zone NOT NULL,
-    act text NOT NULL,
-    actor_id uuid,
-    user_ids uuid[] NOT NULL,
-    conversation_id uuid,
-    project_id uuid,
-    details jsonb NOT NULL,
-    key_id text NOT NULL,
-    signature bytea NOT NULL
-);
-
-ALTER TABLE ONLY public.audit_events FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.audit_seals (
-    tenant_id uuid NOT NULL,
-    number bigint NOT NULL,
-    event_id uuid NOT NULL,
-    sealed_at timestamp with time zone NOT NULL,
-    event_digest bytea NOT NULL,
-    before bytea NOT NULL,
-    key_id text NOT NULL,
-    signature bytea NOT NULL
-);
-
-ALTER TABLE ONLY public.audit_seals FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.audit_unsealed (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL
-);
-
-ALTER TABLE ONLY public.audit_unsealed FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.changes (
-    tenant_id uuid NOT NULL,
-    subject uuid NOT NULL,
-    asked_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.changes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.commands (
-    tenant_id uuid CONSTRAINT commands_run_tenant_id_not_null NOT NULL,
-    id uuid CONSTRAINT commands_run_id_not_null NOT NULL,
-    received_at timestamp with time zone CONSTRAINT commands_run_run_at_not_null NOT NULL,
-    adapter text,
-    workspace text,
-    process bigint,
-    call jsonb,
-    done boolean DEFAULT false CONSTRAINT commands_run_done_not_null NOT NULL
-);
-
-ALTER TABLE ONLY public.commands FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.compactions (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    agent_id uuid NOT NULL,
-    namespace text CONSTRAINT compactions_run_id_not_null NOT NULL,
-    user_id uuid,
-    visibility text NOT NULL,
-    through_at timestamp with time zone NOT NULL,
-    through_seq bigint NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    made_seq bigint NOT NULL,
-    messages integer NOT NULL,
-    text text NOT NULL,
-    tokens integer NOT NULL,
-    model text NOT NULL,
-    before_tokens integer NOT NULL,
-    after_tokens integer NOT NULL,
-    requested boolean CONSTRAINT compactions_asked_not_null NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    CONSTRAINT compactions_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
-
-ALTER TABLE ONLY public.compactions FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.deliveries (
-    tenant_id uuid NOT NULL,
-    turn_id uuid NOT NULL,
-    part integer NOT NULL,
-    external_id text NOT NULL,
-    sent_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.deliveries FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.deployment (
-    key text NOT NULL,
-    value jsonb NOT NULL
-);
-
-CREATE TABLE public.digests (
-    tenant_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    period text NOT NULL,
-    hour integer NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    CONSTRAINT digests_hour_check CHECK (((hour >= 0) AND (hour <= 23))),
-    CONSTRAINT digests_period_check CHECK ((period = ANY (ARRAY['daily'::text, 'weekly'::text])))
-);
-
-ALTER TABLE ONLY public.digests FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.episodes (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    message_id uuid NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.episodes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.erased (
-    tenant_id uuid CONSTRAINT erased_messages_tenant_id_not_null NOT NULL,
-    id uuid CONSTRAINT erased_messages_id_not_null NOT NULL,
-    erased_at timestamp with time zone CONSTRAINT erased_messages_erased_at_not_null NOT NULL
-);
-
-ALTER TABLE ONLY public.erased FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.extraction_batches (
-    tenant_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    namespace text CONSTRAINT extraction_batches_run_id_not_null NOT NULL,
-    visibility text NOT NULL,
-    claim uuid,
-    claimed_until timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    parked_at timestamp with time zone,
-    error text
-);
-
-ALTER TABLE ONLY public.extraction_batches FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.extraction_queue (
-    tenant_id uuid NOT NULL,
-    message_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    namespace text CONSTRAINT extraction_queue_run_id_not_null NOT NULL,
-    visibility text NOT NULL,
-    queued_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.extraction_queue FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.facts (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    namespace text CONSTRAINT facts_run_id_not_null NOT NULL,
-    user_id uuid,
-    agent_id uuid,
-    visibility text NOT NULL,
-    key text NOT NULL,
-    value jsonb NOT NULL,
-    author text NOT NULL,
-    origin text NOT NULL,
-    valid_from timestamp with time zone NOT NULL,
-    valid_to timestamp with time zone,
-    trust text DEFAULT 'member'::text NOT NULL,
-    set_at timestamp with time zone,
-    CONSTRAINT facts_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
-    CONSTRAINT facts_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
-
-ALTER TABLE ONLY public.facts FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.gateway_exchanges (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    vendor text NOT NULL,
-    question text NOT NULL,
-    answer text NOT NULL,
-    said_at timestamp with time zone NOT NULL,
-    learnt_at timestamp with time zone,
-    claim uuid,
-    claimed_until timestamp with time zone,
-    due_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL
-);
-
-ALTER TABLE ONLY public.gateway_exchanges FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.gateway_forgets (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    forgot_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.gateway_forgets FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.gateway_turns (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    vendor text NOT NULL,
-    digest bytea NOT NULL,
-    standing uuid[] NOT NULL,
-    recalled uuid[] NOT NULL,
-    created_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.gateway_turns FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.identities (
-    tenant_id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    external_id text NOT NULL,
-    user_id uuid NOT NULL,
-    trust text,
-    trust_stated_at timestamp with time zone,
-    CONSTRAINT identities_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text])))
-);
-
-ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.imports (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    source text NOT NULL,
-    begun_at timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone,
-    undone_at timestamp with time zone
-);
-
-ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.job_runs (
-    name text NOT NULL,
-    due_at timestamp with time zone CONSTRAINT job_runs_slot_not_null NOT NULL,
-    state text NOT NULL,
-    attempts integer DEFAULT 1 NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone,
-    done bigint DEFAULT 0 NOT NULL,
-    failed bigint DEFAULT 0 NOT NULL,
-    note text DEFAULT ''::text CONSTRAINT job_runs_said_not_null NOT NULL,
-    CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text, 'late'::text])))
-);
-
-CREATE TABLE public.landmarks (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    namespace text CONSTRAINT landmarks_run_id_not_null NOT NULL,
-    user_id uuid,
-    agent_id uuid,
-    visibility text NOT NULL,
-    text text NOT NULL,
-    author text NOT NULL,
-    decided_at timestamp with time zone NOT NULL,
-    replaces uuid,
-    retired_at timestamp with time zone,
-    state text DEFAULT 'pinned'::text NOT NULL,
-    settled_by text,
-    trust text DEFAULT 'member'::text NOT NULL,
-    CONSTRAINT landmarks_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'pinned'::text, 'retired'::text]))),
-    CONSTRAINT landmarks_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
-    CONSTRAINT landmarks_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
-
-ALTER TABLE ONLY public.landmarks FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.lineage (
-    tenant_id uuid NOT NULL,
-    item_kind text NOT NULL,
-    item_id uuid NOT NULL,
-    source_kind text NOT NULL,
-    source_id uuid NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.lineage FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.link_codes (
-    tenant_id uuid NOT NULL,
-    code_hash text NOT NULL,
-    user_id uuid NOT NULL,
-    expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.link_codes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.login_links (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.login_links FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.members (
-    tenant_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    admin boolean DEFAULT false NOT NULL,
-    joined_at timestamp with time zone NOT NULL,
-    left_at timestamp with time zone,
-    import_id uuid DEFAULT public.current_import()
-);
-
-ALTER TABLE ONLY public.members FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.memories (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    namespace text CONSTRAINT memories_run_id_not_null NOT NULL,
-    user_id uuid,
-    agent_id uuid,
-    visibility text NOT NULL,
-    allowed_vendors text[] DEFAULT '{*}'::text[] NOT NULL,
-    kind text NOT NULL,
-    key text,
-    text text NOT NULL,
-    author text NOT NULL,
-    origin text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone,
-    superseded_by uuid,
-    trashed_at timestamp with time zone,
-    valid_to timestamp with time zone,
-    merged_into uuid,
-    trust text DEFAULT 'member'::text NOT NULL,
-    title text,
-    content text,
-    tags text[] DEFAULT '{}'::text[] NOT NULL,
-    metadata json DEFAULT '{}'::json NOT NULL,
-    session text,
-    updated_at timestamp with time zone,
-    version integer DEFAULT 1 NOT NULL,
-    said_at timestamp with time zone,
-    CONSTRAINT memories_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
-    CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.memories FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.messages (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    seq bigint NOT NULL,
-    external_id text NOT NULL,
-    at timestamp with time zone NOT NULL,
-    user_id uuid,
-    agent_id uuid,
-    author text NOT NULL,
-    text text NOT NULL,
-    attachments jsonb DEFAULT '[]'::jsonb NOT NULL,
-    mentions uuid[] DEFAULT '{}'::uuid[] NOT NULL,
-    namespace text CONSTRAINT messages_run_id_not_null NOT NULL,
-    visibility text NOT NULL,
-    edited_at timestamp with time zone,
-    indexed boolean DEFAULT false NOT NULL,
-    ephemeral boolean DEFAULT false CONSTRAINT messages_passing_not_null NOT NULL,
-    reply_to text,
-    trust text DEFAULT 'member'::text NOT NULL,
-    skipped text,
-    import_id uuid DEFAULT public.current_import(),
-    edit_stated_at timestamp with time zone,
-    CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
-    CONSTRAINT messages_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
-    CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.model_usage (
-    tenant_id uuid NOT NULL,
-    day date NOT NULL,
-    kind text NOT NULL,
-    agent_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    model text NOT NULL,
-    calls bigint NOT NULL,
-    failures bigint NOT NULL,
-    refused bigint NOT NULL,
-    estimated bigint NOT NULL,
-    prompt_tokens bigint NOT NULL,
-    completion_tokens bigint NOT NULL,
-    cached_tokens bigint NOT NULL,
-    unpriced_tokens bigint NOT NULL,
-    cost numeric NOT NULL
-);
-
-ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.oauth_clients (
-    id uuid NOT NULL,
-    name text NOT NULL,
-    redirect_uris text[] NOT NULL,
-    auth_method text NOT NULL,
-    secret_digest bytea,
-    created_at timestamp with time zone NOT NULL,
-    used_at timestamp with time zone,
-    CONSTRAINT oauth_clients_auth_method_check CHECK ((auth_method = ANY (ARRAY['none'::text, 'client_secret_post'::text, 'client_secret_basic'::text]))),
-    CONSTRAINT oauth_clients_check CHECK (((auth_method = 'none'::text) = (secret_digest IS NULL)))
-);
-
-CREATE TABLE public.openid_logins (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    issuer text NOT NULL,
-    name text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    last_used_at timestamp with time zone
-);
-
-ALTER TABLE ONLY public.openid_logins FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.operation_totals (
-    tenant_id uuid NOT NULL,
-    month date NOT NULL,
-    user_id uuid NOT NULL,
-    vendor text NOT NULL,
-    operation text NOT NULL,
-    count bigint NOT NULL,
-    tokens bigint NOT NULL
-);
-
-ALTER TABLE ONLY public.operation_totals FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.personal_settings (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    recall boolean NOT NULL,
-    strategy text,
-    budget integer NOT NULL,
-    trash_days integer NOT NULL,
-    keep_days integer,
-    changed_at timestamp with time zone NOT NULL,
-    CONSTRAINT personal_settings_budget_check CHECK (((budget >= 0) AND (budget <= 16000))),
-    CONSTRAINT personal_settings_keep_days_check CHECK (((keep_days >= 1) AND (keep_days <= 365))),
-    CONSTRAINT personal_settings_strategy_check CHECK ((strategy = ANY (ARRAY['hybrid'::text, 'semantic'::text, 'recent'::text]))),
-    CONSTRAINT personal_settings_trash_days_check CHECK (((trash_days >= 1) AND (trash_days <= 365)))
-);
-
-ALTER TABLE ONLY public.personal_settings FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.posted_files (
-    tenant_id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    external_id text NOT NULL,
-    user_id uuid NOT NULL,
-    due boolean DEFAULT false NOT NULL,
-    sharing_until timestamp with time zone,
-    refused_since timestamp with time zone,
-    retry_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.posted_files FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.project_members (
-    tenant_id uuid NOT NULL,
-    project_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    role text NOT NULL,
-    CONSTRAINT project_members_role_check CHECK ((role = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
-);
-
-ALTER TABLE ONLY public.project_members FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.projects (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    slug text NOT NULL,
-    isolated boolean NOT NULL,
-    created_by uuid,
-    created_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.projects FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.quarantine (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL,
-    item_id uuid NOT NULL,
-    namespace text NOT NULL,
-    user_id uuid NOT NULL,
-    visibility text NOT NULL,
-    trust text NOT NULL,
-    detail text NOT NULL,
-    text text NOT NULL,
-    author text NOT NULL,
-    origin text NOT NULL,
-    at timestamp with time zone NOT NULL,
-    state text NOT NULL,
-    entry json,
-    CONSTRAINT quarantine_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'fact'::text, 'landmark'::text]))),
-    CONSTRAINT quarantine_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text]))),
-    CONSTRAINT quarantine_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
-    CONSTRAINT quarantine_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
-
-ALTER TABLE ONLY public.quarantine FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.quota_notices (
-    tenant_id uuid NOT NULL,
-    month date NOT NULL,
-    quota text NOT NULL,
-    user_id uuid NOT NULL,
-    used bigint NOT NULL,
-    most bigint NOT NULL,
-    told_at timestamp with time zone
-);
-
-ALTER TABLE ONLY public.quota_notices FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.recall_index (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL,
-    namespace text CONSTRAINT recall_index_run_id_not_null NOT NULL,
-    user_id uuid,
-    visibility text NOT NULL,
-    vendors text[],
-    at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone,
-    length integer NOT NULL,
-    embedding public.vector,
-    signature bit varying GENERATED ALWAYS AS ((public.binary_quantize(embedding))::bit varying) STORED,
-    magnitude bit varying GENERATED ALWAYS AS (
-CASE
-    WHEN (embedding IS NOT NULL) THEN public.magnitude(embedding)
-    ELSE NULL::bit varying
-END) STORED,
-    CONSTRAINT recall_index_kind_check CHECK ((kind = ANY (ARRAY['episode'::text, 'memory'::text, 'summary'::text])))
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.recall_index FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.recall_terms (
-    tenant_id uuid NOT NULL,
-    namespace text CONSTRAINT recall_terms_run_id_not_null NOT NULL,
-    term text NOT NULL,
-    item_id uuid NOT NULL,
-    tf smallint NOT NULL,
-    length integer NOT NULL,
-    visibility text NOT NULL,
-    user_id uuid,
-    vendors text[],
-    at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
-
-ALTER TABLE ONLY public.recall_terms FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.receipts (
-    tenant_id uuid NOT NULL,
-    id text NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    key bytea NOT NULL,
-    counts jsonb NOT NULL,
-    digests bytea[] NOT NULL
-);
-
-ALTER TABLE ONLY public.receipts FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.reembedded (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    embedding public.vector NOT NULL
-);
-
-ALTER TABLE ONLY public.reembedded FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.reminders (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    namespace text NOT NULL,
-    visibility text NOT NULL,
-    author text NOT NULL,
-    text text NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    repeats text,
-    posted_at timestamp with time zone,
-    state text DEFAULT 'open'::text NOT NULL,
-    CONSTRAINT reminders_state_check CHECK ((state = ANY (ARRAY['open'::text, 'refused'::text, 'ended'::text]))),
-    CONSTRAINT reminders_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
-);
-
-ALTER TABLE ONLY public.reminders FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.retractions (
-    tenant_id uuid CONSTRAINT withdrawals_tenant_id_not_null NOT NULL,
-    platform text CONSTRAINT withdrawals_platform_not_null NOT NULL,
-    workspace text CONSTRAINT withdrawals_workspace_not_null NOT NULL,
-    external_id text CONSTRAINT withdrawals_external_id_not_null NOT NULL,
-    turn_id uuid CONSTRAINT withdrawals_turn_id_not_null NOT NULL,
-    kind text CONSTRAINT withdrawals_kind_not_null NOT NULL,
-    name text CONSTRAINT withdrawals_name_not_null NOT NULL,
-    thread text,
-    private boolean CONSTRAINT withdrawals_private_not_null NOT NULL,
-    message text CONSTRAINT withdrawals_message_not_null NOT NULL,
-    user_external_id text,
-    part integer,
-    since timestamp with time zone,
-    refused_since timestamp with time zone,
-    retry_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.retractions FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.schema_migrations (
-    version integer NOT NULL,
-    name text NOT NULL,
-    checksum text NOT NULL,
-    applied_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
-CREATE TABLE public.settings (
-    tenant_id uuid NOT NULL,
-    key text NOT NULL,
-    value jsonb NOT NULL,
-    updated_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.settings FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.summaries (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    conversation_id uuid,
-    tier text NOT NULL,
-    namespace text CONSTRAINT summaries_run_id_not_null NOT NULL,
-    user_id uuid,
-    agent_id uuid,
-    visibility text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    text text NOT NULL,
-    tokens integer NOT NULL,
-    model text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    CONSTRAINT summaries_tier_check CHECK ((tier = ANY (ARRAY['thread'::text, 'session'::text, 'day'::text, 'week'::text]))),
-    CONSTRAINT summaries_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
-
-ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.summaries_due (
-    tenant_id uuid NOT NULL,
-    tier text NOT NULL,
-    conversation_id uuid NOT NULL,
-    namespace text CONSTRAINT summaries_due_run_id_not_null NOT NULL,
-    quarter timestamp with time zone NOT NULL,
-    CONSTRAINT summaries_due_tier_check CHECK ((tier = ANY (ARRAY['thread'::text, 'session'::text, 'day'::text, 'week'::text])))
-);
-
-ALTER TABLE ONLY public.summaries_due FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.team_invites (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    team_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    created_by uuid NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.team_invites FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.team_members (
-    tenant_id uuid NOT NULL,
-    team_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    role text NOT NULL,
-    joined_at timestamp with time zone NOT NULL,
-    CONSTRAINT team_members_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text])))
-);
-
-ALTER TABLE ONLY public.team_members FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.teams (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    name text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    created_by uuid
-);
-
-ALTER TABLE ONLY public.teams FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.tenants (
-    tenant_id uuid NOT NULL,
-    slug text NOT NULL,
-    created_at timestamp with time zone NOT NULL
-);
-
-CREATE TABLE public.turns (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    message_id uuid NOT NULL,
-    agent_id uuid NOT NULL,
-    adapter text CONSTRAINT turns_door_not_null NOT NULL,
-    state text NOT NULL,
-    claimed_by bigint NOT NULL,
-    queued_at timestamp with time zone NOT NULL,
-    answered_at timestamp with time zone,
-    sent_at timestamp with time zone,
-    reply_id uuid,
-    failure text,
-    model text,
-    prompt jsonb,
-    timings_ms jsonb,
-    counted_tokens integer,
-    prompt_tokens integer,
-    completion_tokens integer,
-    cached_tokens integer,
-    reused_tokens integer,
-    prompt_expired boolean DEFAULT false NOT NULL,
-    CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'answered'::text, 'sent'::text])))
-);
-
-ALTER TABLE ONLY public.turns FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.usage_reservations (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL,
-    agent text NOT NULL,
-    tokens bigint NOT NULL,
-    cost numeric NOT NULL,
-    expires_at timestamp with time zone NOT NULL
-);
-
-ALTER TABLE ONLY public.usage_reservations FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.users (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    name text NOT NULL,
-    admin boolean DEFAULT false NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    person_id uuid,
-    opted_out boolean DEFAULT false NOT NULL,
-    reads_rooms boolean DEFAULT false NOT NULL,
-    usage_erasures bigint DEFAULT 0 NOT NULL,
-    import_id uuid DEFAULT public.current_import()
-);
-
-ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.voice_notes (
-    tenant_id uuid NOT NULL,
-    message_id uuid NOT NULL,
-    adapter text NOT NULL,
-    claimed_by bigint NOT NULL,
-    tries smallint DEFAULT 1 NOT NULL
-);
-
-ALTER TABLE ONLY public.voice_notes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.web_sessions (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL,
-    last_used_at timestamp with time zone,
-    browser text NOT NULL
-);
-
-ALTER TABLE ONLY public.web_sessions FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.workspaces (
-    tenant_id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    history_unread_since timestamp with time zone
-);
-
-ALTER TABLE ONLY public.workspaces FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE ONLY public.agents
-    ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.agents
-    ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
-
-ALTER TABLE ONLY public.api_keys
-    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.api_keys
-    ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
-
-ALTER TABLE ONLY public.api_requests
-    ADD CONSTRAINT api_requests_pkey PRIMARY KEY (tenant_id, credential, key_digest);
-
-ALTER TABLE ONLY public.app_codes
-    ADD CONSTRAINT app_codes_pkey PRIMARY KEY (tenant_id, digest);
-
-ALTER TABLE ONLY public.app_tokens
-    ADD CONSTRAINT app_tokens_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.app_tokens
-    ADD CONSTRAINT app_tokens_tenant_id_access_digest_key UNIQUE (tenant_id, access_digest);
-
-ALTER TABLE ONLY public.app_tokens
-    ADD CONSTRAINT app_tokens_tenant_id_family_digest_key UNIQUE (tenant_id, family_digest);
-
-ALTER TABLE ONLY public.audit_anchors
-    ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
-
-ALTER TABLE ONLY public.audit_events
-    ADD CONSTRAINT audit_events_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.audit_seals
-    ADD CONSTRAINT audit_seals_pkey PRIMARY KEY (tenant_id, number);
-
-ALTER TABLE ONLY public.audit_seals
-    ADD CONSTRAINT audit_seals_tenant_id_event_id_key UNIQUE (tenant_id, event_id);
-
-ALTER TABLE ONLY public.audit_unsealed
-    ADD CONSTRAINT audit_unsealed_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.changes
-    ADD CONSTRAINT changes_pkey PRIMARY KEY (tenant_id, subject);
-
-ALTER TABLE ONLY public.commands
-    ADD CONSTRAINT commands_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.compactions
-    ADD CONSTRAINT compactions_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.connections
-    ADD CONSTRAINT connections_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.conversations
-    ADD CONSTRAINT conversations_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.deliveries
-    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, turn_id, part);
-
-ALTER TABLE ONLY public.deployment
-    ADD CONSTRAINT deployment_pkey PRIMARY KEY (key);
-
-ALTER TABLE ONLY public.digests
-    ADD CONSTRAINT digests_pkey PRIMARY KEY (tenant_id, conversation_id);
-
-ALTER TABLE ONLY public.episodes
-    ADD CONSTRAINT episodes_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.erased
-    ADD CONSTRAINT erased_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.extraction_batches
-    ADD CONSTRAINT extraction_batches_pkey PRIMARY KEY (tenant_id, conversation_id, namespace, visibility);
-
-ALTER TABLE ONLY public.extraction_queue
-    ADD CONSTRAINT extraction_queue_pkey PRIMARY KEY (tenant_id, message_id);
-
-ALTER TABLE ONLY public.facts
-    ADD CONSTRAINT facts_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.gateway_exchanges
-    ADD CONSTRAINT gateway_exchanges_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.gateway_forgets
-    ADD CONSTRAINT gateway_forgets_pkey PRIMARY KEY (tenant_id, user_id);
-
-ALTER TABLE ONLY public.gateway_turns
-    ADD CONSTRAINT gateway_turns_pkey PRIMARY KEY (tenant_id, user_id, vendor, digest);
-
-ALTER TABLE ONLY public.identities
-    ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
-
-ALTER TABLE ONLY public.imports
-    ADD CONSTRAINT imports_pkey PRIMARY KEY (tenant_id, id, platform, workspace);
-
-ALTER TABLE ONLY public.job_runs
-    ADD CONSTRAINT job_runs_pkey PRIMARY KEY (name, due_at);
-
-ALTER TABLE ONLY public.landmarks
-    ADD CONSTRAINT landmarks_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.lineage
-    ADD CONSTRAINT lineage_pkey PRIMARY KEY (tenant_id, item_id, source_id);
-
-ALTER TABLE ONLY public.link_codes
-    ADD CONSTRAINT link_codes_pkey PRIMARY KEY (tenant_id, code_hash);
-
-ALTER TABLE ONLY public.login_links
-    ADD CONSTRAINT login_links_pkey PRIMARY KEY (tenant_id, user_id);
-
-ALTER TABLE ONLY public.login_links
-    ADD CONSTRAINT login_links_tenant_id_digest_key UNIQUE (tenant_id, digest);
-
-ALTER TABLE ONLY public.members
-    ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, conversation_id, user_id);
-
-ALTER TABLE ONLY public.membership_readings
-    ADD CONSTRAINT membership_readings_pkey PRIMARY KEY (tenant_id, connection_id, room_id);
-
-ALTER TABLE ONLY public.memories
-    ADD CONSTRAINT memories_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.messages
-    ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.model_usage
-    ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
-
-ALTER TABLE ONLY public.oauth_clients
-    ADD CONSTRAINT oauth_clients_pkey PRIMARY KEY (id);
-
-ALTER TABLE ONLY public.openid_logins
-    ADD CONSTRAINT openid_logins_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.openid_logins
-    ADD CONSTRAINT openid_logins_tenant_id_digest_key UNIQUE (tenant_id, digest);
-
-ALTER TABLE ONLY public.operation_totals
-    ADD CONSTRAINT operation_totals_pkey PRIMARY KEY (tenant_id, month, user_id, vendor, operation);
-
-ALTER TABLE ONLY public.personal_settings
-    ADD CONSTRAINT personal_settings_pkey PRIMARY KEY (tenant_id, user_id);
-
-ALTER TABLE ONLY public.posted_files
-    ADD CONSTRAINT posted_files_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
-
-ALTER TABLE ONLY public.project_members
-    ADD CONSTRAINT project_members_pkey PRIMARY KEY (tenant_id, project_id, user_id);
-
-ALTER TABLE ONLY public.projects
-    ADD CONSTRAINT projects_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.quarantine
-    ADD CONSTRAINT quarantine_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.quota_notices
-    ADD CONSTRAINT quota_notices_pkey PRIMARY KEY (tenant_id, month, quota, user_id);
-
-ALTER TABLE ONLY public.recall_index
-    ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.receipts
-    ADD CONSTRAINT receipts_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.reembedded
-    ADD CONSTRAINT reembedded_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.reminders
-    ADD CONSTRAINT reminders_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.retractions
-    ADD CONSTRAINT retractions_pkey PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id);
-
-ALTER TABLE ONLY public.schema_migrations
-    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
-
-ALTER TABLE ONLY public.settings
-    ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant_id, key);
-
-ALTER TABLE ONLY public.summaries_due
-    ADD CONSTRAINT summaries_due_pkey PRIMARY KEY (tenant_id, tier, conversation_id, namespace, quarter);
-
-ALTER TABLE ONLY public.summaries
-    ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.team_invites
-    ADD CONSTRAINT team_invites_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.team_members
-    ADD CONSTRAINT team_members_pkey PRIMARY KEY (tenant_id, team_id, user_id);
-
-ALTER TABLE ONLY public.teams
-    ADD CONSTRAINT teams_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.tenants
-    ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
-
-ALTER TABLE ONLY public.tenants
-    ADD CONSTRAINT tenants_slug_key UNIQUE (slug);
-
-ALTER TABLE ONLY public.turns
-    ADD CONSTRAINT turns_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.usage_reservations
-    ADD CONSTRAINT usage_reservations_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.users
-    ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.voice_notes
-    ADD CONSTRAINT voice_notes_pkey PRIMARY KEY (tenant_id, message_id);
-
-ALTER TABLE ONLY public.web_sessions
-    ADD CONSTRAINT web_sessions_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.web_sessions
-    ADD CONSTRAINT web_sessions_tenant_id_digest_key UNIQUE (tenant_id, digest);
-
-ALTER TABLE ONLY public.workspaces
-    ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
-
-CREATE INDEX api_keys_by_user ON public.api_keys USING btree (tenant_id, user_id, created_at);
-
-CREATE INDEX api_requests_by_time ON public.api_requests USING btree (tenant_id, created_at);
-
-CREATE INDEX app_codes_by_key ON public.app_codes USING btree (tenant_id, key_id);
-
-CREATE INDEX app_tokens_by_key ON public.app_tokens USING btree (tenant_id, key_id);
-
-CREATE INDEX audit_events_by_time ON public.audit_events USING btree (tenant_id, at, id);
-
-CREATE INDEX commands_unanswered ON public.commands USING btree (tenant_id, adapter) WHERE (call IS NOT NULL);
-
-CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, namespace, made_at DESC, made_seq DESC);
-
-CREATE INDEX conversations_by_import ON public.conversations USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
-
-CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
-
-CREATE INDEX conversations_by_platform ON public.conversations USING btree (tenant_id, platform, workspace) WHERE (seen_id IS NOT NULL);
-
-CREATE INDEX conversations_by_project ON public.conversations USING btree (tenant_id, project_id) WHERE (project_id IS NOT NULL);
-
-CREATE INDEX conversations_by_room ON public.conversations USING btree (tenant_id, room_id) WHERE (room_id IS NOT NULL);
-
-CREATE INDEX conversations_sessions_by_user ON public.conversations USING btree (tenant_id, user_id) WHERE (kind = 'session'::text);
-
-CREATE INDEX conversations_with_later_ids ON public.conversations USING btree (tenant_id, platform, workspace) WHERE (later_ids <> '{}'::text[]);
-
-CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
-
-CREATE INDEX digests_due ON public.digests USING btree (tenant_id, due_at);
-
-CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
-
-CREATE INDEX extraction_queue_by_scope ON public.extraction_queue USING btree (tenant_id, conversation_id, namespace, visibility);
-
-CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, namespace, key, valid_from);
-
-CREATE INDEX facts_by_user ON public.facts USING btree (tenant_id, user_id, id);
-
-CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, namespace, visibility, key) WHERE (valid_to IS NULL);
-
-CREATE INDEX gateway_exchanges_by_age ON public.gateway_exchanges USING btree (tenant_id, said_at);
-
-CREATE INDEX gateway_exchanges_waiting ON public.gateway_exchanges USING btree (tenant_id, user_id, vendor, said_at) WHERE (learnt_at IS NULL);
-
-CREATE INDEX gateway_turns_by_age ON public.gateway_turns USING btree (tenant_id, created_at);
-
-CREATE INDEX identities_by_user ON public.identities USING btree (tenant_id, user_id);
-
-CREATE INDEX landmarks_by_namespace ON public.landmarks USING btree (tenant_id, namespace, decided_at);
-
-CREATE INDEX landmarks_by_user ON public.landmarks USING btree (tenant_id, user_id, id);
-
-CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
-
-CREATE INDEX members_by_import ON public.members USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
-
-CREATE INDEX members_by_user ON public.members USING btree (tenant_id, user_id) WHERE (left_at IS NULL);
-
-CREATE INDEX membership_readings_by_room ON public.membership_readings USING btree (tenant_id, room_id);
-
-CREATE INDEX memories_by_key ON public.memories USING btree (tenant_id, user_id, key) WHERE (key IS NOT NULL);
-
-CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, namespace, created_at DESC, id DESC);
-
-CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id, id);
-
-CREATE INDEX memories_entries ON public.memories USING btree (tenant_id) WHERE ((trashed_at IS NULL) AND (superseded_by IS NULL) AND (merged_into IS NULL) AND (origin <> 'extracted'::text) AND (starts_with(namespace, 'entries:'::text) OR starts_with(namespace, 'team:'::text) OR starts_with(namespace, 'project:'::text)));
-
-CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (trashed_at IS NULL));
-
-CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
-
-CREATE INDEX memories_shared_with_teams ON public.memories USING btree (tenant_id, user_id, namespace) WHERE starts_with(namespace, 'team:'::text);
-
-CREATE INDEX memories_superseded ON public.memories USING btree (tenant_id, superseded_by) WHERE (superseded_by IS NOT NULL);
-
-CREATE INDEX memories_to_expire ON public.memories USING btree (tenant_id, expires_at) WHERE (expires_at IS NOT NULL);
-
-CREATE INDEX memories_to_purge ON public.memories USING btree (tenant_id, trashed_at) WHERE (trashed_at IS NOT NULL);
-
-CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (tenant_id, conversation_id, at, seq);
-
-CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, external_id);
-
-CREATE INDEX messages_by_import ON public.messages USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
-
-CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id, id);
-
-CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
-
-CREATE INDEX messages_skipped ON public.messages USING btree (tenant_id, id) WHERE (skipped IS NOT NULL);
-
-CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
-
-CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
-
-CREATE INDEX oauth_clients_by_time ON public.oauth_clients USING btree (created_at) WHERE (used_at IS NULL);
-
-CREATE INDEX openid_logins_by_user ON public.openid_logins USING btree (tenant_id, user_id, created_at);
-
-CREATE INDEX operation_totals_by_user ON public.operation_totals USING btree (tenant_id, user_id, month);
-
-CREATE INDEX posted_files_by_user ON public.posted_files USING btree (tenant_id, user_id);
-
-CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
-
-CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id, id);
-
-CREATE INDEX quarantine_pending ON public.quarantine USING btree (tenant_id, namespace, at) WHERE (state = 'pending'::text);
-
-CREATE INDEX quota_notices_untold ON public.quota_notices USING btree (tenant_id, month) WHERE (told_at IS NULL);
-
-CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, namespace) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
-
-CREATE INDEX recall_index_to_embed ON public.recall_index USING btree (tenant_id, at, id) WHERE (embedding IS NULL);
-
-CREATE INDEX recall_terms_by_item ON public.recall_terms USING btree (tenant_id, item_id);
-
-CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, namespace, term) INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
-
-CREATE INDEX reminders_by_user ON public.reminders USING btree (tenant_id, user_id, id);
-
-CREATE INDEX reminders_due ON public.reminders USING btree (tenant_id, due_at) WHERE (state = 'open'::text);
-
-CREATE INDEX reminders_refused ON public.reminders USING btree (tenant_id, due_at) WHERE (state = 'refused'::text);
-
-CREATE INDEX summaries_by_namespace ON public.summaries USING btree (tenant_id, namespace, tier, ends_at DESC);
-
-CREATE INDEX team_invites_by_user ON public.team_invites USING btree (tenant_id, user_id);
-
-CREATE UNIQUE INDEX team_invites_once ON public.team_invites USING btree (tenant_id, team_id, user_id);
-
-CREATE INDEX team_members_by_user ON public.team_members USING btree (tenant_id, user_id);
-
-CREATE INDEX turns_by_agent ON public.turns USING btree (tenant_id, conversation_id, agent_id, queued_at DESC) WHERE (prompt IS NOT NULL);
-
-CREATE INDEX turns_by_answer ON public.turns USING btree (tenant_id, answered_at) WHERE (answered_at IS NOT NULL);
-
-CREATE INDEX turns_by_conversation ON public.turns USING btree (tenant_id, conversation_id, queued_at);
-
-CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id);
-
-CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE (state <> 'sent'::text);
-
-CREATE INDEX turns_with_prompt ON public.turns USING btree (tenant_id, answered_at) WHERE (prompt IS NOT NULL);
-
-CREATE INDEX users_by_import ON public.users USING btree (tenant_id, import_id) WHERE (import_id IS NOT NULL);
-
-CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
-
-CREATE INDEX web_sessions_by_user ON public.web_sessions USING btree (tenant_id, user_id, created_at);
-
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_anchors FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_seals FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_seals FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
-
-CREATE TRIGGER messages_edited AFTER UPDATE OF text ON public.messages FOR EACH ROW WHEN (((old.text IS DISTINCT FROM new.text) AND (new.agent_id IS NULL) AND (NOT new.ephemeral))) EXECUTE FUNCTION public.note_edited();
-
-CREATE TRIGGER messages_erased AFTER DELETE ON public.messages REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.note_summaries_due();
-
-CREATE TRIGGER messages_said AFTER INSERT ON public.messages REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.note_summaries_due();
-
-CREATE TRIGGER users_opted AFTER UPDATE OF opted_out ON public.users FOR EACH ROW WHEN ((old.opted_out IS DISTINCT FROM new.opted_out)) EXECUTE FUNCTION public.note_opted();
-
-ALTER TABLE ONLY public.agents
-    ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.api_keys
-    ADD CONSTRAINT api_keys_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.api_requests
-    ADD CONSTRAINT api_requests_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.app_codes
-    ADD CONSTRAINT app_codes_tenant_id_key_id_fkey FOREIGN KEY (tenant_id, key_id) REFERENCES public.api_keys(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.app_tokens
-    ADD CONSTRAINT app_tokens_tenant_id_key_id_fkey FOREIGN KEY (tenant_id, key_id) REFERENCES public.api_keys(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.audit_anchors
-    ADD CONSTRAINT audit_anchors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.audit_events
-    ADD CONSTRAINT audit_events_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.audit_seals
-    ADD CONSTRAINT audit_seals_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.audit_unsealed
-    ADD CONSTRAINT audit_unsealed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.changes
-    ADD CONSTRAINT changes_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.compactions
-    ADD CONSTRAINT compactions_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.conversations
-    ADD CONSTRAINT conversations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.conversations
-    ADD CONSTRAINT conversations_tenant_id_project_id_fkey FOREIGN KEY (tenant_id, project_id) REFERENCES public.projects(tenant_id, id) ON DELETE SET NULL (project_id);
-
-ALTER TABLE ONLY public.conversations
-    ADD CONSTRAINT conversations_tenant_id_room_id_fkey FOREIGN KEY (tenant_id, room_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.deliveries
-    ADD CONSTRAINT deliveries_tenant_id_turn_id_fkey FOREIGN KEY (tenant_id, turn_id) REFERENCES public.turns(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.digests
-    ADD CONSTRAINT digests_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.episodes
-    ADD CONSTRAINT episodes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.erased
-    ADD CONSTRAINT erased_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.extraction_batches
-    ADD CONSTRAINT extraction_batches_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.extraction_queue
-    ADD CONSTRAINT extraction_queue_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.facts
-    ADD CONSTRAINT facts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.gateway_exchanges
-    ADD CONSTRAINT gateway_exchanges_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.gateway_forgets
-    ADD CONSTRAINT gateway_forgets_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.gateway_turns
-    ADD CONSTRAINT gateway_turns_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.identities
-    ADD CONSTRAINT identities_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.imports
-    ADD CONSTRAINT imports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.landmarks
-    ADD CONSTRAINT landmarks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.lineage
-    ADD CONSTRAINT lineage_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.link_codes
-    ADD CONSTRAINT link_codes_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.login_links
-    ADD CONSTRAINT login_links_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.members
-    ADD CONSTRAINT members_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.members
-    ADD CONSTRAINT members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.membership_readings
-    ADD CONSTRAINT membership_readings_tenant_id_connection_id_fkey FOREIGN KEY (tenant_id, connection_id) REFERENCES public.connections(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.memories
-    ADD CONSTRAINT memories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.messages
-    ADD CONSTRAINT messages_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.openid_logins
-    ADD CONSTRAINT openid_logins_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.personal_settings
-    ADD CONSTRAINT personal_settings_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.posted_files
-    ADD CONSTRAINT posted_files_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.project_members
-    ADD CONSTRAINT project_members_tenant_id_project_id_fkey FOREIGN KEY (tenant_id, project_id) REFERENCES public.projects(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.project_members
-    ADD CONSTRAINT project_members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.projects
-    ADD CONSTRAINT projects_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.quarantine
-    ADD CONSTRAINT quarantine_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.quota_notices
-    ADD CONSTRAINT quota_notices_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.recall_index
-    ADD CONSTRAINT recall_index_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.recall_terms
-    ADD CONSTRAINT recall_terms_tenant_id_item_id_fkey FOREIGN KEY (tenant_id, item_id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.receipts
-    ADD CONSTRAINT receipts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.reembedded
-    ADD CONSTRAINT reembedded_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.reminders
-    ADD CONSTRAINT reminders_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.reminders
-    ADD CONSTRAINT reminders_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.settings
-    ADD CONSTRAINT settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.summaries_due
-    ADD CONSTRAINT summaries_due_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.team_invites
-    ADD CONSTRAINT team_invites_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.team_invites
-    ADD CONSTRAINT team_invites_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.team_members
-    ADD CONSTRAINT team_members_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.team_members
-    ADD CONSTRAINT team_members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.teams
-    ADD CONSTRAINT teams_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.turns
-    ADD CONSTRAINT turns_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.users
-    ADD CONSTRAINT users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE ONLY public.voice_notes
-    ADD CONSTRAINT voice_notes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.web_sessions
-    ADD CONSTRAINT web_sessions_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.workspaces
-    ADD CONSTRAINT workspaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
-ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.api_requests ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.app_codes ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.app_tokens ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.audit_events ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.audit_seals ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.audit_unsealed ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.changes ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.connections ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.digests ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.erased ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.extraction_batches ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.extraction_queue ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.gateway_exchanges ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.gateway_forgets ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.gateway_turns ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.imports ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.landmarks ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.link_codes ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.login_links ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.membership_readings ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.model_usage ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.openid_logins ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.operation_totals ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.personal_settings ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.posted_files ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.projects ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.quarantine ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.quota_notices ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.receipts ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.reembedded ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.reminders ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.retractions ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.summaries_due ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.team_invites ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.team_members ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
-
-CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.api_keys USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.api_requests USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.app_codes USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.app_tokens USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.audit_events USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.audit_seals USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.audit_unsealed USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.changes USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.compactions USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.connections USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.digests USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.erased USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.extraction_batches USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.gateway_exchanges USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.gateway_forgets USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.gateway_turns USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.identities USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.imports USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.landmarks USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.lineage USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.link_codes USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.login_links USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.members USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.membership_readings USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.model_usage USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.openid_logins USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.operation_totals USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.personal_settings USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.posted_files USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.quarantine USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.quota_notices USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.receipts USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.reembedded USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.reminders USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.retractions USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.settings USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.summaries USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.summaries_due USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.team_invites USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.team_members USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.turns USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.usage_reservations USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.voice_notes USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.web_sessions USING ((tenant_id = public.current_tenant()));
-
-CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
-
-ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.usage_reservations ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.voice_notes ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.web_sessions ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
-
+-- Those that the statements in sql/queries use, and no others: a test compares them.
 GRANT USAGE ON SCHEMA public TO nexus_service;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_close(integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_creat(integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_create(oid) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_get(oid) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_get(oid, bigint, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_lseek(integer, integer, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_lseek64(integer, bigint, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_open(oid, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_put(oid, bigint, bytea) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_tell(integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_tell64(integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_truncate(integer, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_truncate64(integer, bigint) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lo_unlink(oid) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.loread(integer, integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.lowrite(integer, bytea) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION pg_catalog.pg_stat_get_activity(pid integer, OUT datid oid, OUT pid integer, OUT usesysid oid, OUT application_name text, OUT state text, OUT query text, OUT wait_event_type text, OUT wait_event text, OUT xact_start timestamp with time zone, OUT query_start timestamp with time zone, OUT backend_start timestamp with time zone, OUT state_change timestamp with time zone, OUT client_addr inet, OUT client_hostname text, OUT client_port integer, OUT backend_xid xid, OUT backend_xmin xid, OUT backend_type text, OUT ssl boolean, OUT sslversion text, OUT sslcipher text, OUT sslbits integer, OUT ssl_client_dn text, OUT ssl_client_serial numeric, OUT ssl_issuer_dn text, OUT gss_auth boolean, OUT gss_princ text, OUT gss_enc boolean, OUT gss_delegation boolean, OUT leader_pid integer, OUT query_id bigint) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION public.analyze_grown_table(passed text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.analyze_grown_table(passed text[]) TO nexus_service;
-
-REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;
-
-REVOKE ALL ON FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.connections TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.membership_readings TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.agents TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_requests TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.app_codes TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.app_tokens TO nexus_service;
-
-GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.audit_seals TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.audit_unsealed TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.changes TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.compactions TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.digests TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.episodes TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.erased TO nexus_service;
-
-GRANT UPDATE(erased_at) ON TABLE public.erased TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_exchanges TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_forgets TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.gateway_turns TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
-
-GRANT UPDATE(trust) ON TABLE public.identities TO nexus_service;
-
-GRANT UPDATE(trust_stated_at) ON TABLE public.identities TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.imports TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.job_runs TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.lineage TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.link_codes TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.login_links TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.oauth_clients TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.openid_logins TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.operation_totals TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.personal_settings TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.posted_files TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.projects TO nexus_service;
-
-GRANT UPDATE(slug) ON TABLE public.projects TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quarantine TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quota_notices TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.recall_terms TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.receipts TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.reembedded TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reminders TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.retractions TO nexus_service;
-
-GRANT UPDATE(refused_since) ON TABLE public.retractions TO nexus_service;
-
-GRANT UPDATE(retry_at) ON TABLE public.retractions TO nexus_service;
-
-GRANT SELECT ON TABLE public.schema_migrations TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.settings TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.summaries TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries_due TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_invites TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.teams TO nexus_service;
-
-GRANT UPDATE(name) ON TABLE public.teams TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE public.usage_reservations TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.voice_notes TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.web_sessions TO nexus_service;
-
-GRANT SELECT,INSERT ON TABLE public.workspaces TO nexus_service;
-
-GRANT UPDATE(history_unread_since) ON TABLE public.workspaces TO nexus_service;
+GRANT SELECT ON audit_anchors, schema_migrations TO nexus_service;
+GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, identities, receipts, tenants, workspaces
+    TO nexus_service;
+GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage, projects, reembedded, retractions,
+    summaries, teams, usage_reservations TO nexus_service;
+GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
+GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, changes, commands, connections, deliveries,
+    deployment, digests, extraction_batches, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
+    job_runs, landmarks, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
+    oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
+    quota_notices, recall_index, reminders, settings, summaries_due, team_invites, team_members, turns, voice_notes,
+    web_sessions TO nexus_service;
+GRANT UPDATE (name) ON teams TO nexus_service;
+GRANT UPDATE (slug) ON projects TO nexus_service;
+GRANT UPDATE (erased_at) ON erased TO nexus_service;
+GRANT UPDATE (history_unread_since) ON workspaces TO nexus_service;
+GRANT UPDATE (trust, trust_stated_at) ON identities TO nexus_service;
+GRANT UPDATE (refused_since, retry_at) ON retractions TO nexus_service;

@@ -69,7 +69,7 @@ async def _database(probe: Doctor, settings: Settings) -> list[Check]:
     if not checks[-1].ok:
         return checks
     pending = await probe.pending()
-    detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
+    detail = f"{counted(len(pending), 'migration')} pending: run nexus migrate, or start Nexus"
     schema = Check("schema", None, detail) if pending else await _check("schema", probe.schema())
     checks.append(schema)
     if not schema.ok:

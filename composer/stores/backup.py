@@ -28,10 +28,10 @@ from composer.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
 from composer.stores.restore import load, row_counts
-from composer.stores.schema import prepare_role
+from composer.stores.schema import LAST_BEFORE_BASELINE, prepare_role
 from composer.stores.statements import PostgresStatements
 from composer.text.counts import counted
-from sql.loader import migrations, queries
+from sql.loader import migrations, queries, upgrade
 
 DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"
@@ -42,8 +42,6 @@ REHEARSAL_DATABASE: Final = "nexus_restore_test"
 INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
 # Tables in which a restore is recorded.
 AUDIT_TABLES: Final = frozenset({"audit_events", "audit_seals", "audit_unsealed"})
-# Tables that a migration renamed since a backup may have been taken.
-RENAMED_TABLES: Final = {"commands_run": "commands", "withdrawals": "retractions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +130,19 @@ class DatabaseBackup:
         `trust`: also from a backup that is not signed with a key of this installation. `before_commit` is called once
         all is loaded; one that dies before the commit has restored nothing. Raises BadInput (no backup, or
         a damaged one), Refused (not ours, or the database is not empty), Misconfigured (the backup is of a newer
-        Nexus), Unavailable.
+        Nexus, or of one that is too old), Unavailable.
         """
         manifest = await asyncio.to_thread(read_manifest, path)
         if not trust and not self._signed(manifest):
             raise Refused(
                 f"{path} is not signed with a key of this installation, so anybody may have written it. If you know "
                 "where it comes from: add the lines of that installation's audit.key to the one here, or give --trust."
+            )
+        if manifest.schema < upgrade().version:
+            raise Misconfigured(
+                f"{path} is from an early Nexus (schema {manifest.schema}), and this version restores backups of "
+                f"schema {upgrade().version} and later: restore it with the commit {LAST_BEFORE_BASELINE}, and back up "
+                "again."
             )
         if manifest.schema > migrations()[-1].version:
             raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that version first.")
@@ -211,7 +215,7 @@ class DatabaseBackup:
         changed = [
             name
             for name, count in manifest.tables.items()
-            if name not in INSTALLATION_TABLES | AUDIT_TABLES and now.get(RENAMED_TABLES.get(name, name)) != count
+            if name not in INSTALLATION_TABLES | AUDIT_TABLES and now.get(name, count) != count
         ]
         rows = f"{counted(manifest.rows, 'row')} in {counted(len(manifest.tables), 'table')}"
         state = "and changed since" if changed else "and unchanged since"

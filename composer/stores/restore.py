@@ -11,15 +11,15 @@ from typing import Final, Protocol
 import asyncpg
 
 from composer.errors import BadInput
-from composer.stores.schema import apply, create_ledger
-from sql.loader import migrations, queries
+from composer.stores.schema import apply
+from sql.loader import migrations, queries, upgrade
 
 CHUNK_BYTES: Final = 1 << 20
 MAX_HEADER_BYTES: Final = 1 << 26  # between two tables' rows: all other statements of the dump
 _HEADER = re.compile(rb"^COPY (?:public\.)?(\w+) \(([^()\n]*)\) FROM stdin;\n", re.MULTILINE)
 _COLUMN = re.compile(r'"?([a-z_][a-z0-9_]*)"?')
 _END: Final = b"\n\\.\n"  # of a table's rows
-LEDGER: Final = "schema_migrations"  # written by the migrations themselves
+LEDGER: Final = "schema_migrations"  # written by the migrations, but for those before the baseline
 # Everything that the migrations created. Extensions remain: only a superuser could create them again.
 DROP_OWN_OBJECTS: Final = """
 DO $$
@@ -105,9 +105,12 @@ async def load(
     and may raise. Raises BadInput for rows that do not fit.
     """
     await connection.execute(DROP_OWN_OBJECTS)
-    await create_ledger(connection)
-    for step in migrations()[:schema]:
-        await apply(connection, step)
+    upgraded = schema == upgrade().version
+    if upgraded:
+        await connection.execute(upgrade().schema)
+    for step in migrations():
+        if step.version <= schema:
+            await apply(connection, step)
     tables = [row["name"] for row in await connection.fetch(queries()["table_names"].sql)]
     keys = await connection.fetch(queries()["foreign_keys"].sql)
     await _execute(connection, [f"ALTER TABLE {key['owner']} DROP CONSTRAINT {key['name']}" for key in keys])
@@ -115,7 +118,7 @@ async def load(
     await _execute(connection, [f"DROP INDEX {index['name']}" for index in indexes])
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE TRIGGER USER' for name in tables])
     bound = await _without_row_security(connection)
-    await _copy(connection, DumpReader(stream), frozenset(tables))
+    await _copy(connection, DumpReader(stream), frozenset(tables), with_ledger=upgraded)
     try:
         await _execute(connection, [index["definition"] for index in indexes])
     except asyncpg.UniqueViolationError as error:
@@ -130,8 +133,9 @@ async def load(
     check(await row_counts(connection))
     await _with_row_security(connection, bound)
     await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE TRIGGER USER' for name in tables])
-    for step in migrations()[schema:]:
-        await apply(connection, step)
+    for step in migrations():
+        if step.version > schema:
+            await apply(connection, step, upgraded=upgraded)
     bound = await _without_row_security(connection)
     await connection.execute(queries()["invalidate_cached_views"].sql)
     await connection.execute(queries()["sign_ins_end_all"].sql)
@@ -149,12 +153,14 @@ async def _with_row_security(connection: asyncpg.Connection, bound: list[str]) -
     await _execute(connection, [f'ALTER TABLE public."{name}" ENABLE ROW LEVEL SECURITY' for name in bound])
 
 
-async def _copy(connection: asyncpg.Connection, reader: DumpReader, tables: frozenset[str]) -> None:
+async def _copy(
+    connection: asyncpg.Connection, reader: DumpReader, tables: frozenset[str], *, with_ledger: bool
+) -> None:
     async for name, columns in reader.tables():
         if name not in tables:
             raise BadInput(f"This backup has a table that Nexus does not know ({name}).")
         rows = reader.rows()
-        if name == LEDGER:
+        if name == LEDGER and not with_ledger:
             async for _ in rows:
                 pass
             continue

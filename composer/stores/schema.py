@@ -1,7 +1,7 @@
 """The database's schema and logins: migrations, and whom the service works as.
 
 Migrations, backups and restores work as the database's *owner*. The service works as a login of its own, which owns
-nothing, can't become another role, and has the rights that its statements use (sql/migrations, GRANT).
+nothing, can't become another role, and has the rights that its statements use (sql/schema.sql, GRANT).
 """
 
 import base64
@@ -18,10 +18,12 @@ import structlog
 from composer.errors import Misconfigured, Unavailable
 from composer.server_urls import ServerUrl
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SERVICE_ROLE, SESSION_SETTINGS, translate_postgres_errors
-from sql.loader import Migration, migrations, queries
+from composer.text.counts import counted
+from sql.loader import BASELINE, Migration, migrations, queries, upgrade
 
 logger = structlog.get_logger()
 
+LAST_BEFORE_BASELINE: Final = "3f6bbc2b"  # the last commit with the migrations up to 0067
 MIGRATION_LOCK: Final = 0x4E65787573  # "Nexus": one process migrates at a time
 SCRAM_ROUNDS: Final = 4_096  # as PostgreSQL's own (scram_iterations)
 # Roles belong to the cluster and rights on a database to no dump, so this is no migration: it runs at each start of an
@@ -106,7 +108,7 @@ async def prepare(database_url: ServerUrl, owner_url: ServerUrl | None) -> Serve
             pending = await _pending(connection)
             if pending:
                 raise Misconfigured(
-                    f"The database's schema is {len(pending)} migrations behind: run nexus migrate with "
+                    f"The database's schema is {counted(len(pending), 'migration')} behind: run nexus migrate with "
                     "NEXUS_OWNER_DATABASE_URL, the URL of the database's owner."
                 )
             await _require_known(connection)
@@ -168,15 +170,20 @@ async def pending_migrations(url: str) -> list[str]:
 
 
 async def _pending(connection: asyncpg.Connection) -> list[str]:
-    if await connection.fetchval(queries()["schema_exists"].sql) is None:
-        return [step.name for step in migrations()]
-    applied = {row["version"] for row in await connection.fetch(queries()["schema_applied"].sql)}
+    applied = await _ledger(connection)
     return [step.name for step in migrations() if step.version not in applied]
+
+
+async def _ledger(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
+    """The applied migrations by version; none in an empty database."""
+    if await connection.fetchval(queries()["schema_exists"].sql) is None:
+        return {}
+    return {row["version"]: row for row in await connection.fetch(queries()["schema_applied"].sql)}
 
 
 async def require_known_migrations(url: str) -> None:
     """Check that this version knows every migration that is applied. Raises Misconfigured when an applied file was
-    changed or the database belongs to a newer Nexus."""
+    changed or the database belongs to a newer Nexus, or to one that is too old to be upgraded."""
     async with _connected(ServerUrl(url)) as connection:
         await _require_known(connection)
 
@@ -184,9 +191,17 @@ async def require_known_migrations(url: str) -> None:
 async def _require_known(connection: asyncpg.Connection) -> set[int]:
     """The versions of the applied migrations. Raises Misconfigured, as `require_known_migrations`."""
     known = {step.version: step for step in migrations()}
-    applied = {row["version"]: row for row in await connection.fetch(queries()["schema_applied"].sql)}
+    applied = await _ledger(connection)
+    if applied and max(applied) < upgrade().version:
+        raise Misconfigured(
+            f"The database was made by an early Nexus (migration {max(applied):04}), and this version upgrades "
+            f"databases at migration {upgrade().version:04} only: run nexus migrate of the commit "
+            f"{LAST_BEFORE_BASELINE} first."
+        )
     for version, row in applied.items():
         step = known.get(version)
+        if version < BASELINE:
+            continue
         if step is None:
             raise Misconfigured(
                 f"The database has migration {version:04} ({row['name']}), which this version of Nexus does not know: "
@@ -203,7 +218,8 @@ async def apply_migrations(url: str) -> list[str]:
     """Apply pending migrations as the owner and return their names.
 
     Each migration and its ledger row commit together, under one advisory lock. Raises Misconfigured when an
-    applied file was changed or the database belongs to a newer Nexus, Unavailable when it does not answer.
+    applied file was changed or the database belongs to a newer Nexus, or to one that is too old to be upgraded;
+    Unavailable when it does not answer.
     """
     async with _connected(ServerUrl(url)) as connection:
         return await _migrate(connection)
@@ -223,13 +239,12 @@ async def _connected(url: ServerUrl) -> AsyncIterator[asyncpg.Connection]:
 async def _migrate(connection: asyncpg.Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
     await prepare_role(connection)
-    await create_ledger(connection)
     applied = await _require_known(connection)
     taken = []
     for step in migrations():
         if step.version in applied:
             continue
-        await apply(connection, step)
+        await apply(connection, step, upgraded=upgrade().version in applied)
         logger.info("migration.applied", version=step.version, name=step.name)
         taken.append(f"{step.version:04}_{step.name}")
     if taken and applied:  # index-only scans of a rewritten table need its visibility map
@@ -245,16 +260,13 @@ async def prepare_role(connection: asyncpg.Connection) -> None:
         raise Unavailable("Another Nexus is starting on the same database server; try again.") from error
 
 
-async def create_ledger(connection: asyncpg.Connection) -> None:
-    """Create the table of applied migrations if it is missing."""
-    await connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL,"
-        " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
-    )
-
-
-async def apply(connection: asyncpg.Connection, step: Migration) -> None:
-    """Apply one migration and record it, in one transaction."""
+async def apply(connection: asyncpg.Connection, step: Migration, *, upgraded: bool = False) -> None:
+    """Apply one migration and record it, in one transaction. `upgraded`: a database of the last version before the
+    baseline gets the baseline by the upgrade to it."""
     async with connection.transaction():
-        await connection.execute(step.sql)
+        if upgraded and step.version == BASELINE:
+            await connection.execute(upgrade().sql)
+            await connection.execute(queries()["schema_forget"].sql)
+        else:
+            await connection.execute(step.sql)
         await connection.execute(queries()["schema_record"].sql, step.version, step.name, step.checksum)

@@ -429,9 +429,14 @@ async def execute(url: str, statement: str, *args: object) -> list[Any]:
             "The database has migration 9999 (later), which this version of Nexus does not know: "
             "install the newer version that made it.",
         ),
-        (1, "Migration 0001 (later) was changed after it had been applied: restore the file."),
+        (68, "Migration 0068 (later) was changed after it had been applied: restore the file."),
+        (
+            41,
+            "The database was made by an early Nexus (migration 0041), and this version upgrades databases at "
+            "migration 0067 only: run nexus migrate of the commit 3f6bbc2b first.",
+        ),
     ],
-    ids=["newer", "changed"],
+    ids=["newer", "changed", "early"],
 )
 def test_a_schema_of_another_version_is_left_alone(program: Program, ledger: str, version: int, sentence: str) -> None:
     asyncio.run(execute(ledger, "INSERT INTO schema_migrations VALUES ($1, 'later', 'sum')", version))

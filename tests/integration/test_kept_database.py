@@ -38,7 +38,7 @@ async def test_rows_are_deleted(servers: Servers) -> None:
         "ALTER TABLE messages DISABLE ROW LEVEL SECURITY",
         "CREATE TABLE more (id int)",
         "DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO nexus_service', current_database()); END $$",
-        "DELETE FROM schema_migrations WHERE version = 1",
+        "DELETE FROM schema_migrations WHERE version = 68",
     ],
 )
 async def test_a_database_that_is_not_as_it_was_made_is_not_used_again(servers: Servers, change: str) -> None:

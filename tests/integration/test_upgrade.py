@@ -1,74 +1,40 @@
-"""A database filled by an older Nexus is migrated to the newest schema, and keeps all of its data."""
+"""A database at migration 0067 is upgraded to the baseline and keeps all of its data; nothing is done a second time."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from bot.commands.idempotency import begin_command
 from bot.script.places import PLATFORM, incoming, place_of
-from composer.model import derived_id, room_namespace
-from composer.repositories.erasure import Selection
+from composer.errors import Misconfigured
 from composer.settings import Settings
 from composer.stores import schema
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
-from composer.stores.schema import apply_migrations, pending_migrations
-from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
-from sql.loader import migrations
+from composer.stores.schema import apply_migrations, pending_migrations, prepare_role
+from composer.workspace import Workspace, room_id, tenant_id
+from sql import loader
+from sql.loader import migrations, queries, upgrade
 from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, open_harness
+from tests.support.schema_dump import dump
 
 pytestmark = pytest.mark.integration
 
+ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
+DROPPED: Final[frozenset[str]] = frozenset()  # the tables that the upgrade drops
 HERE = Workspace(tenant_id("acme"), "acme", PLATFORM, "acme")
 GENERAL, RANDOM = room_id(HERE, "general"), room_id(HERE, "random")
-ALICE = user_id(HERE, "alice")
-MEMORY, LANDMARK, NEWER = (derived_id("test", name) for name in ("memory", "landmark", "newer"))
 COMMAND = incoming(HERE, place_of("general", None, None), "alice", "/nexus help", START, id="c1")
-
-
-def rows_of_0006() -> str:
-    """The rows that a Nexus of schema 0006 left, as SQL."""
-    t, at, who, first, second = HERE.tenant_id, START, ALICE, room_namespace(GENERAL), room_namespace(RANDOM)
-    run = derived_id("command", PLATFORM, "acme", "room", "general", "", "alice", "c1")
-    return f"""
-    SET nexus.tenant = '{t}';
-    INSERT INTO tenants VALUES ('{t}', 'acme', '{at}');
-    INSERT INTO workspaces VALUES ('{t}', '{PLATFORM}', 'acme', '{at}');
-    INSERT INTO users (tenant_id, id, name, created_at) VALUES ('{t}', '{who}', 'alice', '{at}');
-    INSERT INTO identities VALUES ('{t}', '{PLATFORM}', 'acme', 'alice', '{who}');
-    INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, run_id, last_seq, version, created_at,
-                               noticed_at, noticed_by)
-    VALUES ('{t}', '{GENERAL}', 'room', '{PLATFORM}', 'acme', 'general', '{first}', 1, 1, '{at}', '{at}', '{who}'),
-           ('{t}', '{RANDOM}', 'room', '{PLATFORM}', 'acme', 'random', '{second}', 1, 1, '{at}', NULL, NULL);
-    INSERT INTO members (tenant_id, conversation_id, user_id, joined_at)
-    VALUES ('{t}', '{GENERAL}', '{who}', '{at}'), ('{t}', '{RANDOM}', '{who}', '{at}');
-    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, author, text, run_id,
-                          visibility)
-    VALUES ('{t}', '{message_id(GENERAL, "m1")}', '{GENERAL}', 1, 'm1', '{at}', '{who}', 'alice',
-            'the vault opens with quokka7', '{first}', 'public'),
-           ('{t}', '{message_id(RANDOM, "m2")}', '{RANDOM}', 1, 'm2', '{at}', '{who}', 'alice',
-            'nothing of note', '{second}', 'public');
-    INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, kind, text, author, origin, created_at,
-                          superseded_by, valid_to)
-    VALUES ('{t}', '{MEMORY}', '{first}', '{who}', 'public', 'preference', 'I drink tea', 'alice', 'extracted', '{at}',
-            '{NEWER}', '{at}'),
-           ('{t}', '{NEWER}', '{first}', '{who}', 'public', 'preference', 'I drink cocoa', 'alice', 'extracted', '{at}',
-            NULL, NULL);
-    INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, at, expires_at, length)
-    VALUES ('{t}', '{MEMORY}', 'memory', '{first}', '{who}', 'public', '{at}', '{at}', 1);
-    INSERT INTO recall_terms (tenant_id, run_id, term, item_id, tf, length, visibility, user_id, at, expires_at)
-    VALUES ('{t}', '{first}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
-    INSERT INTO landmarks (tenant_id, id, run_id, visibility, text, author, decided_at, retired_at)
-    VALUES ('{t}', '{LANDMARK}', '{first}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
-    INSERT INTO commands_run (tenant_id, id, run_at) VALUES ('{t}', '{run}', '{at}');
-    """
 
 
 @pytest.fixture(params=["superuser", "bound"])
@@ -93,23 +59,117 @@ async def own_database(servers: Servers, name: str, owner: str) -> AsyncIterator
         await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def fill(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill a database as a Nexus of schema 0006 did."""
-    with monkeypatch.context() as then:
-        then.setattr(schema, "migrations", lambda: migrations()[:6])
-        await apply_migrations(url)
-    await run_sql(url, rows_of_0006())
+async def fill(servers: Servers, url: str) -> None:
+    """Fill a database as a Nexus of migration 0067 did."""
+    async with connected(url) as connection:
+        await prepare_role(connection)
+        await connection.execute(upgrade().schema)
+    await run_sql(
+        database_url(servers.database_url, urlsplit(url).path.removeprefix("/")), ROWS.read_text(encoding="utf-8")
+    )
 
 
-async def test_a_backup_of_an_older_nexus_is_restored_with_the_newest_schema(
-    servers: Servers, owner: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def contents(url: str) -> dict[str, list[dict[str, Any]]]:
+    """All rows of all tables but the ledger."""
+    async with connected(url) as connection:
+        names = [row["name"] for row in await connection.fetch(queries()["table_names"].sql)]
+        return {
+            name: [json.loads(row[0]) for row in await connection.fetch(f"SELECT to_jsonb(t)::text FROM {name} AS t")]
+            for name in names
+            if name != "schema_migrations"
+        }
+
+
+def in_columns_of(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[str]:
+    """Rows without the columns that others lack, in order."""
+    kept = {name for other in others for name in other}
+    return sorted(json.dumps({name: row[name] for name in sorted(row) if name in kept}) for row in rows)
+
+
+async def test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its_rows(
+    servers: Servers, owner: str, fresh_url: str
 ) -> None:
-    # It ended in an error of the database: what a restore does to the rows named tables that came later.
+    async with own_database(servers, "old", owner) as url:
+        await fill(servers, url)
+        as_superuser = database_url(servers.database_url, "old")
+        before = await contents(as_superuser)
+        assert all(rows for name, rows in before.items() if name != "deployment")
+        assert await pending_migrations(url) == [step.name for step in migrations()]
+        assert await apply_migrations(url) == [f"{step.version:04}_{step.name}" for step in migrations()]
+        assert dump(as_superuser) == dump(fresh_url), "upgrade_0067.sql and schema.sql say different things"
+        after = await contents(as_superuser)
+        assert {name for name, rows in before.items() if rows and name not in after} == DROPPED
+        for name in after.keys() & before.keys():
+            assert in_columns_of(after[name], before[name]) == in_columns_of(before[name], after[name]), name
+        async with connected(as_superuser) as connection:
+            ledger = await connection.fetch("SELECT version, name, checksum FROM schema_migrations ORDER BY version")
+        assert [tuple(row) for row in ledger] == [(step.version, step.name, step.checksum) for step in migrations()]
+        assert await apply_migrations(url) == []
+
+
+async def test_a_failed_upgrade_changes_nothing(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with own_database(servers, "old", "postgres") as url:
+        await fill(servers, url)
+        before, rows = dump(url), await contents(url)
+        broken = replace(upgrade(), sql=f"{upgrade().sql}; SELECT 1 / 0")
+        with monkeypatch.context() as then:
+            then.setattr(schema, "upgrade", lambda: broken)
+            with pytest.raises(asyncpg.DivisionByZeroError):
+                await apply_migrations(url)
+        assert (dump(url), await contents(url)) == (before, rows)
+
+
+async def test_a_database_older_than_0067_is_refused_and_left_alone(servers: Servers) -> None:
+    async with own_database(servers, "old", "postgres") as url:
+        await fill(servers, url)
+        await run_sql(url, "DELETE FROM schema_migrations WHERE version > 41")
+        before = dump(url)
+        with pytest.raises(
+            Misconfigured, match=r"^The database was made by an early Nexus \(migration 0041\), .* first\.$"
+        ):
+            await apply_migrations(url)
+        assert dump(url) == before
+
+
+async def test_a_migration_after_the_baseline_is_applied_to_a_fresh_and_to_an_upgraded_database(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the first one after the release will be: a file in sql/migrations."""
+    here = Path(loader.__file__).parent
+    for name in ("queries", "schema.sql", "schema_0067.sql", "upgrade_0067.sql"):
+        (tmp_path / name).symlink_to(here / name)
+    (tmp_path / "migrations").mkdir()
+    (tmp_path / "migrations" / "0069_likes.sql").write_text("CREATE TABLE likes (id int PRIMARY KEY)", encoding="utf-8")
+    monkeypatch.setattr(loader, "_HERE", tmp_path)
+    loader.migrations.cache_clear()
+    try:
+        async with own_database(servers, "new", "postgres") as new, own_database(servers, "old", "postgres") as old:
+            assert await apply_migrations(new) == ["0068_baseline", "0069_likes"]
+            await fill(servers, old)
+            assert await apply_migrations(old) == ["0068_baseline", "0069_likes"]
+            assert dump(new) == dump(old)
+            assert "CREATE TABLE public.likes" in dump(new)
+    finally:
+        loader.migrations.cache_clear()
+
+
+async def test_a_backup_of_0067_is_restored_with_the_newest_schema(
+    servers: Servers, owner: str, settings: Settings, tmp_path: Path
+) -> None:
     keys = AuditKeyRing.load(settings)
     async with own_database(servers, "old", "postgres") as url:
-        await fill(url, monkeypatch)
+        await fill(servers, url)
         manifest = await DatabaseBackup(url, keys).write(tmp_path / "old.backup", START)
-    assert manifest.schema == 6
+    assert manifest.schema == 67
     async with own_database(servers, "restored", owner) as url:
         assert await DatabaseBackup(url, keys).restore(tmp_path / "old.backup") == manifest
         assert await pending_migrations(url) == []
@@ -124,15 +184,16 @@ async def test_a_backup_of_an_older_nexus_is_restored_with_the_newest_schema(
 
 
 async def test_data_of_an_older_nexus_is_read_and_nothing_is_done_a_second_time(
-    servers: Servers, owner: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    servers: Servers, owner: str, settings: Settings
 ) -> None:
     async with own_database(servers, "old", owner) as old_url:
-        await fill(old_url, monkeypatch)
+        await fill(servers, old_url)
+        AuditKeyRing.load(settings)  # the audit log has rows, so it has a key
         await read_as_before(old_url, settings)
 
 
 async def read_as_before(old_url: str, settings: Settings) -> None:
-    assert len(await apply_migrations(old_url)) == len(migrations()) - 6
+    assert len(await apply_migrations(old_url)) == len(migrations())
     async with open_harness(settings.model_copy(update={"database_url": old_url}), embedder=HashedWords()) as harness:
         assert "quokka7" in (await harness.compose("alice", "hello", room="general")).prompt.as_text()
         await harness.app.indexer.catch_up(HERE.tenant_id)
@@ -148,36 +209,14 @@ async def read_as_before(old_url: str, settings: Settings) -> None:
         assert "Fridays" not in pinned
 
 
-# DESIGN 8: what somebody has forgotten of a day is gone. A fact that was approved later than it was set counted from
-# when it was set, and no more once that time was stored with the fact.
-async def test_a_fact_that_was_approved_before_is_forgotten_with_the_day_on_which_it_was_set(
-    servers: Servers, owner: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    t, fact, namespace = HERE.tenant_id, derived_id("test", "fact"), room_namespace(GENERAL)
-    sent, approved = START + timedelta(days=1), START + timedelta(days=9)
-    async with own_database(servers, "old", owner) as url:
-        await fill(url, monkeypatch)
-        with monkeypatch.context() as then:
-            then.setattr(schema, "migrations", lambda: migrations()[:57])
-            await apply_migrations(url)
-        await run_sql(
-            url,
-            f"""
-            SET nexus.tenant = '{t}';
-            INSERT INTO facts (tenant_id, id, namespace, user_id, visibility, key, value, author, origin, valid_from,
-                               trust)
-            VALUES ('{t}', '{fact}', '{namespace}', '{ALICE}', 'public', 'vault', '"zq"', 'alice', 'console',
-                    '{approved}', 'guest');
-            INSERT INTO quarantine (tenant_id, id, kind, item_id, namespace, user_id, visibility, trust, detail, text,
-                                    author, origin, at, state)
-            VALUES ('{t}', '{derived_id("test", "row")}', 'fact', '{fact}', '{namespace}', '{ALICE}', 'public', 'guest',
-                    '', '', 'alice', 'console', '{sent}', 'approved');
-            """,
-        )
-        await apply_migrations(url)
-        async with (
-            open_harness(settings.model_copy(update={"database_url": url}), embedder=HashedWords()) as harness,
-            harness.app.database.transaction(t) as tx,
+async def test_a_backup_older_than_0067_is_refused(servers: Servers, settings: Settings, tmp_path: Path) -> None:
+    keys = AuditKeyRing.load(settings)
+    async with own_database(servers, "old", "postgres") as url:
+        await fill(servers, url)
+        await run_sql(url, "DELETE FROM schema_migrations WHERE version > 41")
+        await DatabaseBackup(url, keys).write(tmp_path / "old.backup", START)
+    async with own_database(servers, "restored", "postgres") as url:
+        with pytest.raises(
+            Misconfigured, match=r"old\.backup is from an early Nexus \(schema 41\), .* back up again\.$"
         ):
-            _, items = await tx.erasure.select(Selection((ALICE,), until=sent + timedelta(days=1)))
-    assert ("fact", fact) in items
+            await DatabaseBackup(url, keys).restore(tmp_path / "old.backup")

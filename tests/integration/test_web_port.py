@@ -75,7 +75,7 @@ async def test_health_asks_neither_the_database_nor_the_platforms(harness: AppHa
 @pytest.mark.parametrize(
     ("statement", "sentence"),
     [
-        ("DELETE FROM schema_migrations WHERE version = 7", "The database's schema is 1 migration behind: run nexus"),
+        ("DELETE FROM schema_migrations WHERE version = 68", "The database's schema is 1 migration behind: run nexus"),
         ("ALTER TABLE messages NO FORCE ROW LEVEL SECURITY", "Row-level security is not enforced"),
     ],
 )

@@ -23,7 +23,7 @@ from tests.support.databases import TEMPLATE, copy_cluster, run_sql, start_fast
 
 COPIED: Final = ("composer", "bot", "jobs", "sql", "tests", "docs", "pyproject.toml", "README.md")
 OWN: Final = ("composer", "bot", "jobs", "sql", "tests", "nexus_client")
-MIGRATIONS: Final = "sql/migrations/"
+SCHEMA: Final = "sql/schema.sql"
 TIMEOUT_SECONDS: Final = 900
 MANY_MODULES: Final = 50  # that are worth the start of another process
 BASE_DATABASES: Final = ("postgres", "template0", "template1", "nexus", TEMPLATE)
@@ -61,8 +61,8 @@ class Workplace:
         if mutant is None:
             return self._run(tests, only, environment=self._servers.environment(), own_code=False)
         with self._applied(mutant):
-            # Migrations need a cluster of their own. Statements are read when one is needed, so all code may be there.
-            migrates = mutant.file.startswith(MIGRATIONS)
+            # The schema needs a cluster of its own. Statements are read when one is needed, so all code may be there.
+            migrates = mutant.file == SCHEMA
             environment = {} if migrates else self._servers.environment()
             return self._run(tests, only, environment=environment, own_code=mutant.file.startswith(QUERIES))
 

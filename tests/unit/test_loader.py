@@ -17,6 +17,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a folder that the loader reads in place of sql/."""
     (tmp_path / "migrations").mkdir()
     (tmp_path / "queries").mkdir()
+    (tmp_path / "schema.sql").write_text("-- baseline")
     monkeypatch.setattr(loader, "_HERE", tmp_path)
     loader.migrations.cache_clear()
     loader.queries.cache_clear()
@@ -25,16 +26,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     loader.queries.cache_clear()
 
 
-def test_migrations_are_loaded_in_the_order_of_their_numbers_with_checksums(folder: Path) -> None:
-    for name in ("0002_second", "0001_first", "0003_the_third"):
+def test_the_baseline_comes_first_and_then_migrations_in_the_order_of_their_numbers(folder: Path) -> None:
+    for name in ("0070_second", "0069_first", "0071_the_third"):
         (folder / "migrations" / f"{name}.sql").write_text(f"-- {name}")
     steps = loader.migrations()
-    assert [(step.version, step.name) for step in steps] == [(1, "first"), (2, "second"), (3, "the_third")]
-    assert steps[1].sql == "-- 0002_second"
-    assert steps[1].checksum == hashlib.sha256(b"-- 0002_second").hexdigest()
+    found = [(step.version, step.name) for step in steps]
+    assert found == [(68, "baseline"), (69, "first"), (70, "second"), (71, "the_third")]
+    assert [step.sql for step in steps[:3]] == ["-- baseline", "-- 0069_first", "-- 0070_second"]
+    assert steps[2].checksum == hashlib.sha256(b"-- 0070_second").hexdigest()
 
 
-@pytest.mark.parametrize("names", [("0001_a", "0003_b"), ("0002_a",), ("0001_a", "0001_b")])
+@pytest.mark.parametrize("names", [("0069_a", "0071_b"), ("0070_a",), ("0069_a", "0069_b"), ("0001_a",)])
 def test_migration_numbers_that_repeat_or_leave_a_gap_are_refused(folder: Path, names: tuple[str, ...]) -> None:
     for name in names:
         (folder / "migrations" / f"{name}.sql").write_text("SELECT 1")
@@ -43,12 +45,12 @@ def test_migration_numbers_that_repeat_or_leave_a_gap_are_refused(folder: Path, 
 
 
 def test_a_changed_file_has_another_checksum(folder: Path) -> None:
-    path = folder / "migrations" / "0001_a.sql"
+    path = folder / "migrations" / "0069_a.sql"
     path.write_text("SELECT 1")
-    before = loader.migrations()[0].checksum
+    before = loader.migrations()[1].checksum
     loader.migrations.cache_clear()
     path.write_text("SELECT 1 ")
-    assert loader.migrations()[0].checksum != before
+    assert loader.migrations()[1].checksum != before
 
 
 def test_statements_are_found_by_name_across_files(folder: Path) -> None:

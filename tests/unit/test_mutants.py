@@ -64,16 +64,6 @@ def test_a_mutant_of_a_statement_keeps_its_parameters(mutant: Mutant) -> None:
     assert kept == {name: set(query.parameters) for name, query in statements(before).items()}, "(true OR …) keeps them"
 
 
-def test_a_mutant_of_a_migration_changes_the_function_that_is_in_force() -> None:
-    for mutant in MUTANTS:
-        if mutant.file.startswith("sql/migrations/"):
-            text = (ROOT / mutant.file).read_text(encoding="utf-8")
-            function = re.findall(r"FUNCTION (\w+)\(", text[: text.index(mutant.old)])[-1]
-            later = [path for path in (ROOT / "sql/migrations").glob("*.sql") if path.name > (ROOT / mutant.file).name]
-            again = [path.name for path in later if f"FUNCTION {function}(" in path.read_text(encoding="utf-8")]
-            assert not again, f"mutant '{mutant.name}' changes a function that {again} defines anew"
-
-
 def test_what_noticed_a_mutant_is_in_a_file_that_there_is() -> None:
     """The test itself may have another name by now: then the mutant meets the tests that it declares."""
     names = {mutant.name for mutant in MUTANTS}

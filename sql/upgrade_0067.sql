@@ -1,0 +1,20 @@
+-- Bring a database that stands at migration 0067 (schema_0067.sql) to the baseline (schema.sql): run once, in the transaction
+-- that records the baseline in its ledger. The owner may be bound by row-level security, so what changes rows of tenants
+-- does it for one tenant at a time, or takes FORCE ROW LEVEL SECURITY away and puts it back.
+
+-- Since PostgreSQL 18 the NOT NULL of a column has a name, and that of a renamed column keeps the one before.
+DO $$
+DECLARE
+    old record;
+BEGIN
+    FOR old IN
+        SELECT k.conrelid::regclass AS owner, k.conname AS name, c.relname || '_' || a.attname || '_not_null' AS new_name
+        FROM pg_constraint AS k JOIN pg_class AS c ON c.oid = k.conrelid
+        JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+        WHERE k.contype = 'n' AND k.connamespace = 'public'::regnamespace
+              AND k.conname <> c.relname || '_' || a.attname || '_not_null'
+    LOOP
+        EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', old.owner, old.name, old.new_name);
+    END LOOP;
+END
+$$;
