@@ -160,7 +160,7 @@ def build_models(base: Foundation, model: ChatModel | None) -> Models:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PromptBuilder:
     """What makes a prompt of what is stored."""
 
     reader: Reader
@@ -168,7 +168,7 @@ class Reading:
     composer: Composer
 
 
-def build_reading(base: Foundation, models: Models) -> Reading:
+def build_reading(base: Foundation, models: Models) -> PromptBuilder:
     """Build what reads the layers and composes prompts."""
     directory = base.directory
     summariser = Summariser(models.embedder, models.chat, directory.zone)
@@ -181,7 +181,7 @@ def build_reading(base: Foundation, models: Models) -> Reading:
         directory.zone,
         directory.agents,
     )
-    return Reading(reader, summariser, Composer(reader, Compactor(base.database, summariser)))
+    return PromptBuilder(reader, summariser, Composer(reader, Compactor(base.database, summariser)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def build_answering(
     stack: AsyncExitStack,
     base: Foundation,
     models: Models,
-    reading: Reading,
+    reading: PromptBuilder,
     indexer: Indexer,
     priority: InteractivePriority,
 ) -> Answering:

@@ -60,7 +60,7 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LinkedAccount:
     """Another account of somebody: the name that people see there, and where that is. `same_place`: with it, two
     accounts in one workspace would become one person."""
 
@@ -90,7 +90,7 @@ class ActorFacts:
     of_self: bool = False
     item: Tagged | None = None
     proposed: bool = False
-    account: Account | None = None
+    account: LinkedAccount | None = None
     needs_approval: bool = False
     pooling: bool = False
     names: Mapping[uuid.UUID, str] = field(default_factory=dict)

@@ -348,7 +348,7 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
     return tuple(room for room in access.joined_rooms if not room.isolated and _may_count(access, room))
 
 
-class Place(Protocol):
+class StoredPlace(Protocol):
     """Where something was said. `room_id` is the room of a room or thread, and of a DM or session its own id."""
 
     @property
@@ -367,7 +367,7 @@ class Place(Protocol):
         ...
 
 
-def may_be_named(access: AccessContext, place: Place) -> bool:
+def may_be_named(access: AccessContext, place: StoredPlace) -> bool:
     """Whether what is posted in this conversation may say, or link to, where something was said that may be read here.
 
     A public room may be named, and the place itself. Another private room may only in a DM that its person has opened

@@ -194,11 +194,11 @@ def one_network() -> Iterator[None]:
     """Load the network of MiniLM once for all apps of a worker: it keeps nothing of a text. It runs in one thread, for
     three quarters of the processor's time of two, and with the same result. Each text runs once, as three of four come
     up again. Tests of the network itself use `without_kept_vectors`."""
-    network, vectors = minilm._Model, dict[bytes, Any]()
+    network, vectors = minilm._LoadedModel, dict[bytes, Any]()
     run = network.vector
 
     @functools.wraps(run)
-    def vector(self: minilm._Model, text: str) -> Any:
+    def vector(self: minilm._LoadedModel, text: str) -> Any:
         key = text_digest(text)
         if key not in vectors:
             vectors[key] = run(self, text)
@@ -206,7 +206,7 @@ def one_network() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network, "vector", vector)
-        patch.setattr(minilm, "_Model", functools.lru_cache(network))
+        patch.setattr(minilm, "_LoadedModel", functools.lru_cache(network))
         patch.setattr(minilm, "MOST_THREADS", 1)
         yield
 
@@ -214,7 +214,7 @@ def one_network() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def without_kept_vectors(one_network: None) -> Iterator[None]:
     """Let the network run for each text, also for one that it has seen."""
-    network: Any = vars(minilm)["_Model"].__wrapped__
+    network: Any = vars(minilm)["_LoadedModel"].__wrapped__
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network, "vector", network.vector.__wrapped__)
         yield

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from bot.commands.parameters import Arguments, Kind, Parameter
+from bot.commands.parameters import Arguments, Parameter, ParameterKind
 from composer import rights
 from composer.app import App
 from composer.errors import BadInput, NotFound, Refused
@@ -337,7 +337,7 @@ class Call:
 
     def naming(self, slug: str, id: uuid.UUID) -> "Call":
         """The same call with its project written so that it can mean no other."""
-        own = {p.name: full_name(slug, id) for p in self.command.parameters if p.kind is Kind.PROJECT}
+        own = {p.name: full_name(slug, id) for p in self.command.parameters if p.kind is ParameterKind.PROJECT}
         return replace(self, arguments=replace(self.arguments, texts={**self.arguments.texts, **own}))
 
     def unconfirmed(self, sentence: str, opens: str = "", touches: tuple[object, ...] = ()) -> CommandAnswer:
@@ -433,11 +433,11 @@ class Call:
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]
 Gather = Callable[[Transaction, Call, ActorFacts], Awaitable[ActorFacts]]
-_NAMING: Final = (Kind.PROJECT, Kind.USER)  # a project and a user may stand in either order
+_NAMING: Final = (ParameterKind.PROJECT, ParameterKind.USER)  # a project and a user may stand in either order
 
 
 def _names_project(command: Command) -> bool:
-    return any(parameter.kind is Kind.PROJECT for parameter in command.parameters)
+    return any(parameter.kind is ParameterKind.PROJECT for parameter in command.parameters)
 
 
 def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:

@@ -47,7 +47,7 @@ _SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ToErase:
     """What is to be erased: messages, other items, and the beginnings of their texts where these are shown first."""
 
     messages: Sequence[uuid.UUID] = ()
@@ -59,7 +59,7 @@ class _Found:
         return len(self.messages) + len(self.items)
 
     @classmethod
-    def of(cls, texts: Sequence[OwnText], words: str = "") -> "_Found":
+    def of(cls, texts: Sequence[OwnText], words: str = "") -> "_ToErase":
         """Texts of one's own, which have these words. Where messages are among other items, each says what it is: a
         memory often has the words of the message that it was made from."""
         mixed = len({text.kind == "message" for text in texts}) > 1
@@ -154,7 +154,7 @@ def _with_commands(receipt: forgetting.Receipt, commands: Sequence[uuid.UUID]) -
 
 def _confirmation(
     target: ForgetTarget,
-    found: _Found,
+    found: _ToErase,
     others: Sequence[str],
     exported: int,
     waiting: int,
@@ -180,27 +180,29 @@ def _confirmation(
     return f"This erases {what}{days}, for good: {count}.{also}"
 
 
-async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
+async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _ToErase:
     """The caller's own messages and items that a target names. What is one's own may be erased from anywhere that one
     is in. Raises NotFound."""
     access, people = await access_context(tx, call), await _identities(tx, call.user)
     since, until = _reach(call)
     match target.scope:
         case ForgetScope.HERE:
-            return _Found(*await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until)))
+            return _ToErase(
+                *await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until))
+            )
         case ForgetScope.EVERYTHING:
-            return _Found(*await tx.erasure.select(Selection(people, since=since, until=until)))
+            return _ToErase(*await tx.erasure.select(Selection(people, since=since, until=until)))
         case ForgetScope.MESSAGE:
-            return _Found(await _own_message(tx, call, people, target.text))
+            return _ToErase(await _own_message(tx, call, people, target.text))
         case ForgetScope.ITEM:
-            return _Found.of([await _own_item(tx, people, target.text)])
+            return _ToErase.of([await _own_item(tx, people, target.text)])
         case ForgetScope.MATCHING:
             found = await find_matching(tx, people, target.text)
             if until is not None:
                 messages, items = await tx.erasure.select(Selection(people, until=until))
                 then = {*messages, *(id for _, id in items)}
                 found = [text for text in found if text.id in then]
-            return _Found.of(found, target.text)
+            return _ToErase.of(found, target.text)
 
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:

@@ -12,7 +12,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DMS, PREFIX, Call, Command, CommandAnswer, valued
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from composer.credentials.issuing import KeyRequest, create_key, lifetime_of, revoke
 from composer.credentials.keys import SECRET_BYTES
 from composer.credentials.sign_in import LOCAL_LINK, login_url, make_login_link
@@ -25,7 +25,10 @@ _ELSEWHERE: Final = "Write to me directly: what is shown is for nobody else's ey
 _VENDOR: Final = parameters.word("tool", "the name of the AI tool, such as claude, chatgpt or cursor", str.lower)
 _ID: Final[Parameter[str]] = parameters.word("id", f"the beginning of its id, as {PREFIX} keys list shows it", str)
 _EXPIRES: Final[Parameter[timedelta]] = Parameter(
-    "expires", Kind.WORD, lifetime_of, "when it ends by itself, such as 90d, 12h or 4w; else when you revoke it"
+    "expires",
+    ParameterKind.WORD,
+    lifetime_of,
+    "when it ends by itself, such as 90d, 12h or 4w; else when you revoke it",
 )
 
 

@@ -21,7 +21,7 @@ _ITEM_ID: Final = re.compile(r"[0-9a-f]{8,32}")
 _MENTION: Final = re.compile(r"<@!?([A-Za-z0-9]+)(?:\|[^<>]*)?>")
 
 
-class Kind(StrEnum):
+class ParameterKind(StrEnum):
     """What a parameter's value is. Adapters choose their input field by it, and suggestions their source."""
 
     AGENT = "agent"
@@ -40,13 +40,13 @@ class Kind(StrEnum):
 
 SUGGESTED: Final = frozenset(
     {
-        Kind.AGENT,
-        Kind.COMMAND,
-        Kind.FACT_KEY,
-        Kind.FORGET_TARGET,
-        Kind.LANDMARK,
-        Kind.PROJECT,
-        Kind.SETTING_VALUE,
+        ParameterKind.AGENT,
+        ParameterKind.COMMAND,
+        ParameterKind.FACT_KEY,
+        ParameterKind.FORGET_TARGET,
+        ParameterKind.LANDMARK,
+        ParameterKind.PROJECT,
+        ParameterKind.SETTING_VALUE,
     }
 )
 
@@ -62,7 +62,7 @@ class Parameter(Generic[T]):
     """
 
     name: str
-    kind: Kind
+    kind: ParameterKind
     read: Callable[[str], T]
     help: str
     label: str = ""
@@ -150,11 +150,17 @@ class ForgetTarget:
 
 def text(name: str, help: str, *, label: str = "", required: bool = True) -> Parameter[str]:
     """Any text, exactly as typed."""
-    return Parameter(name, Kind.TEXT, str, help, label, required)
+    return Parameter(name, ParameterKind.TEXT, str, help, label, required)
 
 
 def word(
-    name: str, help: str, read: Callable[[str], T], *, required: bool = True, kind: Kind = Kind.WORD, label: str = ""
+    name: str,
+    help: str,
+    read: Callable[[str], T],
+    *,
+    required: bool = True,
+    kind: ParameterKind = ParameterKind.WORD,
+    label: str = "",
 ) -> Parameter[T]:
     """One word, turned into a value by `read`."""
     shown = label or name.upper()
@@ -181,7 +187,7 @@ def choice(
         return found
 
     return Parameter(
-        name, Kind.CHOICE, read, help, required=required, choices=tuple(map(str, members)), omittable=omittable
+        name, ParameterKind.CHOICE, read, help, required=required, choices=tuple(map(str, members)), omittable=omittable
     )
 
 
@@ -193,32 +199,32 @@ def user(name: str, help: str, *, required: bool = True) -> Parameter[UserRefere
         external = mention[1] if mention else given.lstrip("@")
         return UserReference(given.lstrip("@"), tuple(dict.fromkeys((external, external.casefold()))))
 
-    return word(name, help, read, required=required, kind=Kind.USER)
+    return word(name, help, read, required=required, kind=ParameterKind.USER)
 
 
 def project(name: str, help: str) -> Parameter[str]:
     """A project's name, in lower case."""
-    return word(name, help, str.lower, kind=Kind.PROJECT)
+    return word(name, help, str.lower, kind=ParameterKind.PROJECT)
 
 
 def agent(name: str, help: str) -> Parameter[str]:
     """An agent's slug, with or without @. May be left out."""
-    return word(name, help, lambda given: given.removeprefix("@").lower(), kind=Kind.AGENT, required=False)
+    return word(name, help, lambda given: given.removeprefix("@").lower(), kind=ParameterKind.AGENT, required=False)
 
 
 def fact_key(name: str, help: str) -> Parameter[str]:
     """A fact's key."""
-    return word(name, help, str, kind=Kind.FACT_KEY)
+    return word(name, help, str, kind=ParameterKind.FACT_KEY)
 
 
 def landmark(name: str, help: str) -> Parameter[str]:
     """The beginning of a landmark's id: hexadecimal digits, dashes left out."""
-    return word(name, help, lambda given: given.lower().replace("-", ""), kind=Kind.LANDMARK)
+    return word(name, help, lambda given: given.lower().replace("-", ""), kind=ParameterKind.LANDMARK)
 
 
 def message(name: str, help: str) -> Parameter[str]:
     """A message's id on its platform. May be left out."""
-    return word(name, help, str, kind=Kind.MESSAGE, label="MESSAGE_ID", required=False)
+    return word(name, help, str, kind=ParameterKind.MESSAGE, label="MESSAGE_ID", required=False)
 
 
 def day(name: str, help: str) -> Parameter[date | str]:
@@ -257,7 +263,7 @@ def forget_target(name: str, help: str) -> Parameter[ForgetTarget]:
         return ForgetTarget(ForgetScope.MATCHING, given)
 
     label = "WORDS | message ID | item ID | here | everything"
-    return Parameter(name, Kind.FORGET_TARGET, read, help, label, missing="Say what to forget.")
+    return Parameter(name, ParameterKind.FORGET_TARGET, read, help, label, missing="Say what to forget.")
 
 
 def _one_word(label: str, given: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DMS, PREFIX, ROOMS, Call, Case, Command, CommandAnswer
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.model import RecordingPolicy
@@ -38,7 +38,7 @@ _POLICY: Final = parameters.choice(
 )
 _CODE: Final[Parameter[str]] = Parameter(
     "code",
-    Kind.TEXT,
+    ParameterKind.TEXT,
     str.upper,
     "the code that /nexus link showed you on the other platform; leave it out to get one",
     required=False,

@@ -7,7 +7,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.layers import retrieval_settings
 from composer.layers.retrieval_settings import (
@@ -27,7 +27,7 @@ MAX_SHOWN: Final = 20  # replaced memories in one answer
 
 _KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
     "key",
-    Kind.CHOICE,
+    ParameterKind.CHOICE,
     find_setting,
     "which setting; leave it out to see all",
     required=False,
@@ -38,7 +38,7 @@ _VALUE: Final = parameters.word(
     f"its new value; {RESET} restores the value from nexus.toml",
     str,
     required=False,
-    kind=Kind.SETTING_VALUE,
+    kind=ParameterKind.SETTING_VALUE,
     label=f"VALUE|{RESET}",
 )
 _WORDS: Final = parameters.text("words", "words to search for in replaced memories")

@@ -9,7 +9,7 @@ from bot.commands import parameters
 from bot.commands.access import access_context, find_user, record_read
 from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, PlaceKind, valued
 from bot.commands.days import named_day, with_dates
-from bot.commands.parameters import Kind, UserReference
+from bot.commands.parameters import ParameterKind, UserReference
 from bot.commands.structured import short_id
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
@@ -30,7 +30,7 @@ _ITEM: Final = parameters.word(
     "id",
     f"the beginning of its id; {PREFIX} memory pending shows the ids",
     lambda given: given.lower().replace("-", ""),
-    kind=Kind.WORD,
+    kind=ParameterKind.WORD,
 )
 _AUTHOR: Final[parameters.Parameter[UserReference]] = parameters.user("user", "the person who wrote it")
 _SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01 or yesterday")

@@ -16,7 +16,7 @@ from composer.visibility import AccessContext, JoinedRoom
 MAX_LISTED: Final = 50  # rooms
 
 
-class Reading(StrEnum):
+class RoomReading(StrEnum):
     """Whether a person's DMs read the rooms that they are in."""
 
     ON = "on"
@@ -26,7 +26,7 @@ class Reading(StrEnum):
 _READING: Final = parameters.choice(
     "mode",
     "whether I also recall in your DMs with me what was said in rooms that you are in; leave it out to see the setting",
-    Reading,
+    RoomReading,
     required=False,
 )
 
@@ -35,7 +35,7 @@ async def _rooms(call: Call) -> CommandAnswer:
     wanted = call.arguments.get(_READING)
     async with call.changing() as tx:
         if wanted is not None:
-            await tx.people.set_reads_rooms(call.user, wanted is Reading.ON)
+            await tx.people.set_reads_rooms(call.user, wanted is RoomReading.ON)
         access = await access_context(tx, call)
         # While it is off, a turn does not gather them.
         joined = await tx.conversations.rooms_joined(access.linked_users(call.user))

@@ -19,7 +19,7 @@ from bot.commands.access import (
 )
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
 from bot.commands.days import ON, as_of, day_suffix
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.layers.structured import fact_subject
@@ -45,7 +45,7 @@ def fact_value(text: str) -> str:
 _KEY: Final = parameters.fact_key("key", "the fact's key: one word")
 _VALUE: Final[Parameter[str]] = Parameter(
     "value",
-    Kind.TEXT,
+    ParameterKind.TEXT,
     fact_value,
     'JSON (5, true, null, "Friday", [1, 2], {"day": 5}); anything else, also NaN and 1.10, is stored as text',
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bot.commands.parameters import ForgetScope, Kind, Parameter
+from bot.commands.parameters import ForgetScope, Parameter, ParameterKind
 from bot.commands.retrieval import RESET
 from bot.commands.structured import short_id
 from bot.commands.table import COMMANDS, parse
@@ -18,7 +18,7 @@ from composer.visibility import AccessContext
 from composer.workspace import Workspace, conversation_id, room_id, user_id
 
 MAX_HINTS: Final = 8  # names in the hint of an error
-_HINTED: Final = (Kind.AGENT, Kind.FACT_KEY, Kind.LANDMARK, Kind.PROJECT)
+_HINTED: Final = (ParameterKind.AGENT, ParameterKind.FACT_KEY, ParameterKind.LANDMARK, ParameterKind.PROJECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +66,37 @@ async def hint(app: App, workspace: Workspace, incoming: Incoming, error: NexusE
 
 
 async def _values(
-    app: App, workspace: Workspace, incoming: Incoming, kind: Kind, before: Sequence[str]
+    app: App, workspace: Workspace, incoming: Incoming, kind: ParameterKind, before: Sequence[str]
 ) -> list[Suggestion]:
     match kind:
-        case Kind.AGENT:
+        case ParameterKind.AGENT:
             return [Suggestion(a.slug, a.slug) for a in app.directory.agents(workspace.tenant_id)]
-        case Kind.COMMAND:
+        case ParameterKind.COMMAND:
             return [Suggestion(name, name) for name in COMMANDS]
-        case Kind.FORGET_TARGET:
+        case ParameterKind.FORGET_TARGET:
             ids = (f"{ForgetScope.MESSAGE} ", f"{ForgetScope.ITEM} ")
             words = (ForgetScope.HERE, ForgetScope.EVERYTHING, *ids)
             return [Suggestion(str(word), str(word)) for word in words]
-        case Kind.SETTING_VALUE:
+        case ParameterKind.SETTING_VALUE:
             key = SETTINGS.get(before[0]) if before else None
             values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
-        case Kind.PROJECT | Kind.FACT_KEY | Kind.LANDMARK:
+        case ParameterKind.PROJECT | ParameterKind.FACT_KEY | ParameterKind.LANDMARK:
             async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
                 return await _stored_names(tx, app, workspace, incoming, kind)
     return []  # free text; and users, whom the platforms suggest themselves
 
 
 async def _stored_names(
-    tx: Transaction, app: App, workspace: Workspace, incoming: Incoming, kind: Kind
+    tx: Transaction, app: App, workspace: Workspace, incoming: Incoming, kind: ParameterKind
 ) -> list[Suggestion]:
     access = await _access_context(tx, app, workspace, incoming)
     if access is None or not visibility.may_participate(access):
         return []
-    if kind is Kind.PROJECT:
+    if kind is ParameterKind.PROJECT:
         return [Suggestion(p.name, p.name) for p in await tx.projects.find_for(access.asker)]
     readable, at = visibility.readable(access, []), app.clock.now()
-    if kind is Kind.FACT_KEY:
+    if kind is ParameterKind.FACT_KEY:
         facts = [fact for fact in await tx.facts.find(readable, at, None) if readable.admits(fact)]
         return [Suggestion(key, key) for key in dict.fromkeys(fact.key for fact in facts)]
     landmarks = [each for each in await tx.landmarks.find(readable, at, retired=False) if readable.admits(each)]

@@ -41,7 +41,7 @@ from bot.commands.command import (
     PlaceKind,
     no_permalink,
 )
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from composer import rights
 from composer.app import App
 from composer.errors import BadInput, NexusError
@@ -169,7 +169,7 @@ def names_user(text: str) -> bool:
         command, _ = parse(text)
     except BadInput:
         return False
-    return any(parameter.kind is Kind.USER for parameter in command.parameters)
+    return any(parameter.kind is ParameterKind.USER for parameter in command.parameters)
 
 
 def _group(word: str) -> list[str]:
@@ -182,7 +182,7 @@ def _places(command: Command) -> str:
 
 
 _COMMAND: Final[Parameter[str]] = Parameter(
-    "command", Kind.COMMAND, str, "the command to explain; leave it out to list all", required=False
+    "command", ParameterKind.COMMAND, str, "the command to explain; leave it out to list all", required=False
 )
 
 

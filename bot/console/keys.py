@@ -25,7 +25,7 @@ from composer.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class NamedPerson:
     """Whom a command is about, by their name or id in a workspace of a platform."""
 
     platform: str
@@ -33,7 +33,7 @@ class Person:
     name: str
 
     @classmethod
-    def of(cls, app: App, platform: str, workspace: str, user: str) -> "Person":
+    def of(cls, app: App, platform: str, workspace: str, user: str) -> "NamedPerson":
         """The person that is named; without a name, that of NEXUS_OWNER. Raises BadInput."""
         if user:
             return cls(platform, workspace, external(user, platform))
@@ -43,7 +43,7 @@ class Person:
 
 
 async def create(
-    app: App, person: Person, request: KeyRequest, projects: Sequence[str], permissions: Sequence[str]
+    app: App, person: NamedPerson, request: KeyRequest, projects: Sequence[str], permissions: Sequence[str]
 ) -> NewKey:
     """Make a key. `projects` are such as apollo:read, which take the place of what it may read of projects by default.
 
@@ -91,7 +91,7 @@ async def _all(tx: Transaction, app: App) -> Sequence[StoredCredential]:
     return (*await tx.api_keys.all(), *await tx.web_sessions.all(app.clock.now()), *await tx.openid_logins.all())
 
 
-async def login(app: App, person: Person) -> str:
+async def login(app: App, person: NamedPerson) -> str:
     """A link that signs a person in, once. Raises NotFound."""
     at = app.directory.workspace(person.platform, person.workspace)
     async with app.database.transaction(at.tenant_id) as tx:
@@ -101,7 +101,7 @@ async def login(app: App, person: Person) -> str:
     return login_url(app.settings.web_address, code)
 
 
-async def _user(tx: Transaction, at: Workspace, person: Person) -> User:
+async def _user(tx: Transaction, at: Workspace, person: NamedPerson) -> User:
     found = await tx.people.find_user(at.platform, at.name, person.name)
     if found is None:
         where, how = at.platform, "; a user is named by their id on the platform."

@@ -18,7 +18,7 @@ from bot.commands.idempotency import (
     begin_command,
     mark_answered,
 )
-from bot.commands.parameters import Kind, Parameter
+from bot.commands.parameters import Parameter, ParameterKind
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.columns import fitted
@@ -114,7 +114,7 @@ def _options(command: Command) -> list[dict[str, Any]]:
 
 
 def _option(parameter: Parameter[Any]) -> dict[str, Any]:
-    kind = _USER if parameter.kind is Kind.USER else _STRING
+    kind = _USER if parameter.kind is ParameterKind.USER else _STRING
     option: dict[str, Any] = {
         "type": kind,
         "name": parameter.name,
@@ -172,7 +172,7 @@ class _CommandInput:
     def word(self, parameter: Parameter[Any]) -> str:
         """The value of a parameter; a person in Discord's format of a mention."""
         value = self.options[parameter.name]
-        return f"<@{value}>" if parameter.kind is Kind.USER else value
+        return f"<@{value}>" if parameter.kind is ParameterKind.USER else value
 
 
 def _read_input(data: dict[str, Any]) -> _CommandInput:

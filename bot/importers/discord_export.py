@@ -25,8 +25,8 @@ from bot.importers.export import (
     OWN,
     UNKNOWN_HOME,
     UNKNOWN_PLACE,
-    ExportedMessage,
-    Room,
+    MessageOfExport,
+    RoomOfExport,
     first_error,
     require_rooms,
 )
@@ -46,7 +46,7 @@ class _Guild(BaseModel):
     id: _Id
 
 
-class _Channel(BaseModel):
+class _DiscordChannel(BaseModel):
     id: _Id
     type: str
     name: str = ""
@@ -65,7 +65,7 @@ class _Person(BaseModel):
         return self.nickname or self.name or self.id
 
 
-class _File(BaseModel):
+class _DiscordFile(BaseModel):
     fileName: str
     url: str = ""  # at Discord, or relative to the export where the exporter saved the file
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
@@ -75,13 +75,13 @@ class _Forwarded(BaseModel):
     content: str = ""
 
 
-class _Message(BaseModel):
+class _DiscordMessage(BaseModel):
     id: _Id
     type: str
     timestamp: Time
     content: str | None = ""
     author: _Person
-    attachments: list[_File] = []
+    attachments: list[_DiscordFile] = []
     mentions: list[_Person] = []
     forwardedMessage: _Forwarded | None = None
 
@@ -92,16 +92,16 @@ class _Message(BaseModel):
 
 
 _GUILD: Final = TypeAdapter(_Guild)
-_CHANNEL: Final = TypeAdapter(_Channel)
+_CHANNEL: Final = TypeAdapter(_DiscordChannel)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ExportPart:
     """A file with the messages of one channel, thread or private conversation."""
 
     name: str
     guild: str
-    channel: _Channel
+    channel: _DiscordChannel
 
     @property
     def kind(self) -> str:
@@ -160,7 +160,7 @@ class DiscordExport:
         self._public = public
         self._target = None if room is None else self._room_named(room)
         self.people: Mapping[str, str] = {}
-        self.rooms: dict[str, Room] = self._rooms()
+        self.rooms: dict[str, RoomOfExport] = self._rooms()
         require_rooms(public, {room.title for room in self.rooms.values()}, self.rooms)
         self._members: dict[str, set[str]] | None = None
 
@@ -178,13 +178,13 @@ class DiscordExport:
         """Set which channels are private now, as Discord says."""
         for id, room in self.rooms.items():
             if room.private is None and id in private:
-                self.rooms[id] = Room(id, room.title, private[id], room.members)
+                self.rooms[id] = RoomOfExport(id, room.title, private[id], room.members)
 
     def _room_named(self, room: str) -> str:
         channels = (part.channel for _, part in self._parts if part.kind in ("room", "closed"))
         return next((channel.id for channel in channels if room in (channel.id, channel.name)), room)
 
-    def _rooms(self) -> dict[str, Room]:
+    def _rooms(self) -> dict[str, RoomOfExport]:
         names = {part.channel.id: part.channel.name for _, part in self._parts}
         rooms = {}
         for _, part in self._parts:
@@ -192,14 +192,14 @@ class DiscordExport:
                 id, title = part.room, names.get(part.room, "")
                 public = EVERY_ROOM in self._public or id in self._public or title in self._public
                 named = part.kind != "closed" and (id in self._public or title in self._public)
-                rooms[id] = Room(
+                rooms[id] = RoomOfExport(
                     id, title, True if part.kind == "closed" else False if public else None, named_public=named
                 )
         if self._target is not None and self._target not in rooms:
-            rooms[self._target] = Room(self._target, self._target, private=False)
+            rooms[self._target] = RoomOfExport(self._target, self._target, private=False)
         return rooms
 
-    def messages(self) -> Iterator[ExportedMessage]:
+    def messages(self) -> Iterator[MessageOfExport]:
         """All messages: channel by channel, threads after them, oldest first."""
         for archive, part in self._parts:
             reason = self._exclusion(archive, part)
@@ -209,15 +209,15 @@ class DiscordExport:
                 home, reason = found or "", "" if found else UNKNOWN_HOME
             for position, message in _messages(archive, part):
                 if reason:
-                    yield ExportedMessage(position, reason=reason)
+                    yield MessageOfExport(position, reason=reason)
                 elif message.author.id == self._bot:
-                    yield ExportedMessage(position, reason=OWN)
+                    yield MessageOfExport(position, reason=OWN)
                 elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
-                    yield ExportedMessage(position, reason=NOTICES)
+                    yield MessageOfExport(position, reason=NOTICES)
                 else:
-                    yield ExportedMessage(position, self._incoming(message, part, home, archive))
+                    yield MessageOfExport(position, self._incoming(message, part, home, archive))
 
-    def _exclusion(self, archive: Archive, part: _Part) -> str:
+    def _exclusion(self, archive: Archive, part: _ExportPart) -> str:
         """Why nothing of a file is loaded; "" where it is."""
         match part.kind:
             case "":
@@ -230,10 +230,10 @@ class DiscordExport:
             return MIXED
         return ""
 
-    def _authors(self, archive: Archive, part: _Part) -> set[str]:
+    def _authors(self, archive: Archive, part: _ExportPart) -> set[str]:
         return {message.author.id for _, message in _messages(archive, part)}
 
-    def _home_of(self, archive: Archive, part: _Part) -> str | None:
+    def _home_of(self, archive: Archive, part: _ExportPart) -> str | None:
         """The workspace of a person's private messages, as for the adapter: the first guild that they are in."""
         if self._workspace:
             return self._workspace
@@ -246,7 +246,7 @@ class DiscordExport:
         order = [*self._guilds, *sorted(self._members.keys() - set(self._guilds), key=int)]
         return next((guild for guild in order if people & self._members.get(guild, set())), None)
 
-    def _incoming(self, message: _Message, part: _Part, home: str, archive: Archive) -> Incoming:
+    def _incoming(self, message: _DiscordMessage, part: _ExportPart, home: str, archive: Archive) -> Incoming:
         """The message as bot/discord/reading.py would have made it."""
         moved = self._target not in (None, part.room)
         return Incoming(
@@ -262,7 +262,7 @@ class DiscordExport:
             self._mentioned(message),
         )
 
-    def _place(self, part: _Part) -> Place:
+    def _place(self, part: _ExportPart) -> Place:
         if part.kind == "dm":
             return Place(ConversationKind.DM, self._slugs[0])
         room = self._target or part.room
@@ -271,13 +271,13 @@ class DiscordExport:
             return Place(ConversationKind.THREAD, room, thread=part.channel.id, title=title)
         return Place(ConversationKind.ROOM, room, title=title if room == part.room else None)
 
-    def _mentioned(self, message: _Message) -> tuple[str, ...]:
+    def _mentioned(self, message: _DiscordMessage) -> tuple[str, ...]:
         """The people whom the text mentions, by id or (as the exporter writes it) by name, without the bot."""
         by_id = {id for kind, id, _ in _TOKEN.findall(message.text) if kind in ("@", "@!")}
         named = (p.id for p in message.mentions if p.id in by_id or f"@{p.display_name}" in message.text)
         return tuple(dict.fromkeys(id for id in named if id != self._bot))
 
-    def _text(self, message: _Message, part: _Part) -> str:
+    def _text(self, message: _DiscordMessage, part: _ExportPart) -> str:
         """The text as people read it: names in place of ids, and the agent's slug in place of the bot's name."""
         people = {person.id: person.display_name for person in message.mentions}
 
@@ -303,14 +303,14 @@ class DiscordExport:
         """`@name`, or `name` for a person whose name is an agent's slug, so that it doesn't address the agent."""
         return name if name.casefold() in self._slugs else f"@{name}"
 
-    def _channel_name(self, id: str, part: _Part) -> str:
+    def _channel_name(self, id: str, part: _ExportPart) -> str:
         """`#name` of a channel that every reader may know."""
         room = self.rooms.get(id)
         known = room is not None and room.title and (id == part.channel.id or room.private is False)
         return f"#{room.title}" if room is not None and known else "#a channel"
 
 
-def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
+def _attachment(file: _DiscordFile, part: _ExportPart, archive: Archive) -> Attachment:
     """An attached file, with its text where the export contains it and the adapter would read it."""
     type = mimetypes.guess_type(file.fileName)[0] or ""
     if file.url.startswith(("https://", "http://")):
@@ -326,7 +326,7 @@ def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
     return Attachment(file.fileName, type, "" if content is None else decode_text(content), file.fileSizeBytes)
 
 
-def _parts(archive: Archive) -> Iterator[_Part]:
+def _parts(archive: Archive) -> Iterator[_ExportPart]:
     """The files of an archive that are exports, recognised by their first fields."""
     names = [name for name in archive.names if name.lower().endswith(".json") and not _is_media(name)]
     for name in names or archive.names[:1]:
@@ -340,7 +340,9 @@ def _parts(archive: Archive) -> Iterator[_Part]:
         if "guild" not in header or "channel" not in header:
             raise BadInput(f"{where}: this is not JSON of DiscordChatExporter: it has no guild and channel.")
         try:
-            yield _Part(name, _GUILD.validate_python(header["guild"]).id, _CHANNEL.validate_python(header["channel"]))
+            yield _ExportPart(
+                name, _GUILD.validate_python(header["guild"]).id, _CHANNEL.validate_python(header["channel"])
+            )
         except ValidationError as error:
             raise BadInput(f"{where}: {first_error(error)}") from None
 
@@ -350,7 +352,7 @@ def _is_media(name: str) -> bool:
     return any(folder.endswith("_Files") for folder in name.split("/")[:-1])
 
 
-def _messages(archive: Archive, part: _Part) -> Iterator[tuple[str, _Message]]:
+def _messages(archive: Archive, part: _ExportPart) -> Iterator[tuple[str, _DiscordMessage]]:
     """The messages of a file with their positions, in its order, which is oldest first."""
     where, number = archive.where(part.name), 0
     with archive.open(part.name) as file:
@@ -359,6 +361,6 @@ def _messages(archive: Archive, part: _Part) -> Iterator[tuple[str, _Message]]:
                 number += 1
                 position = f"{where}: message {number}"
                 try:
-                    yield position, _Message.model_validate(value)
+                    yield position, _DiscordMessage.model_validate(value)
                 except ValidationError as error:
                     raise BadInput(f"{position}: {first_error(error)}") from None

@@ -38,7 +38,7 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RoomOfExport:
     """A room of an export.
 
     `private` and `members` are None where the export doesn't say. `named_public`: the person who imports named this
@@ -53,7 +53,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedMessage:
+class MessageOfExport:
     """A message of an export with its `position` (file and place), or the `reason` why it is not loaded."""
 
     position: str
@@ -70,7 +70,7 @@ class PlatformExport(Protocol):
         ...
 
     @property
-    def rooms(self) -> Mapping[str, Room]:
+    def rooms(self) -> Mapping[str, RoomOfExport]:
         """The rooms by id, as they were when the export was made."""
         ...
 
@@ -79,7 +79,7 @@ class PlatformExport(Protocol):
         """The names of the people whom the export lists, by id."""
         ...
 
-    def messages(self) -> Iterator[ExportedMessage]:
+    def messages(self) -> Iterator[MessageOfExport]:
         """All messages, room by room, oldest first. Raises BadInput, with file and position."""
         ...
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from bot.importers.export import OPENED, UNWANTED, ExportedMessage, PlatformExport, Room, short_list
+from bot.importers.export import OPENED, UNWANTED, MessageOfExport, PlatformExport, RoomOfExport, short_list
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import begin_import, end_import
@@ -179,9 +179,9 @@ class _NamedAsStored:
         self._names = names
         self.platform = export.platform
         self.people = export.people
-        self.rooms: Mapping[str, Room] = {names.get(id, id): room for id, room in export.rooms.items()}
+        self.rooms: Mapping[str, RoomOfExport] = {names.get(id, id): room for id, room in export.rooms.items()}
 
-    def messages(self) -> Iterator[ExportedMessage]:
+    def messages(self) -> Iterator[MessageOfExport]:
         """All messages."""
         for entry in self._export.messages():
             name = None if entry.incoming is None else self._names.get(entry.incoming.place.name)

@@ -186,7 +186,7 @@ def _changed(line: Line) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _EventBatch:
     """Events that are stored together: who joins and leaves, then what is said, of one workspace; or changes of it."""
 
     moves: list[MoveEvent] = field(default_factory=list)
@@ -200,7 +200,7 @@ class _Part:
         return not full and not self.changes and first.workspace == event.workspace
 
 
-def _parts(lines: Sequence[Line]) -> Iterator[_Part]:
+def _parts(lines: Sequence[Line]) -> Iterator[_EventBatch]:
     """The events in parts, in an order in which they change the same as in their own.
 
     A transaction takes as long for one message as for many, and in a log of a channel somebody joins or leaves after
@@ -208,7 +208,7 @@ def _parts(lines: Sequence[Line]) -> Iterator[_Part]:
     something: who spoke in this part has already been where they move, the first who joins a room becomes its admin,
     and what states that a room is private or public holds from there on.
     """
-    part, senders, joined, stated = _Part(), set[str](), set[tuple[str, str]](), False
+    part, senders, joined, stated = _EventBatch(), set[str](), set[tuple[str, str]](), False
     for line in lines:
         event = line.event
         if isinstance(event, MessageEvent):
@@ -222,7 +222,7 @@ def _parts(lines: Sequence[Line]) -> Iterator[_Part]:
             fits = not part.moves and not part.messages
         if not fits:
             yield part
-            part, senders, stated = _Part(), set(), False
+            part, senders, stated = _EventBatch(), set(), False
         if isinstance(event, MessageEvent):
             part.messages.append(event)
             senders.add(external(event.user))

@@ -16,8 +16,8 @@ from bot.importers.export import (
     OPENED,
     OWN,
     UNKNOWN_PLACE,
-    ExportedMessage,
-    Room,
+    MessageOfExport,
+    RoomOfExport,
     first_error,
 )
 from bot.platform.events import RoomPrivacyChanged
@@ -63,14 +63,14 @@ class _User(BaseModel):
         return profile.display_name or profile.real_name or self.real_name or self.name or self.id
 
 
-class _Channel(BaseModel):
+class _SlackChannel(BaseModel):
     id: _Id
     name: str | None = None
     members: tuple[_Id, ...] | None = None
     creator: str | None = None
 
 
-class _File(BaseModel):
+class _SlackFile(BaseModel):
     id: str | None = None
     name: str | None = None
     mimetype: str | None = None
@@ -86,7 +86,7 @@ class _Profiled(BaseModel):
     name: str | None = None
 
 
-class _Message(BaseModel):
+class _SlackMessage(BaseModel):
     type: str = "message"
     ts: _Ts
     thread_ts: _Ts | None = None
@@ -95,13 +95,13 @@ class _Message(BaseModel):
     bot_id: str | None = None
     username: str | None = None
     subtype: str | None = None
-    files: list[_File] | None = None
+    files: list[_SlackFile] | None = None
     bot_profile: _Profiled | None = None
     user_profile: _Profiled | None = None
 
 
 _USERS: Final = TypeAdapter(list[_User])
-_CHANNELS: Final = TypeAdapter(list[_Channel])
+_CHANNELS: Final = TypeAdapter(list[_SlackChannel])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Folder:
     """A conversation of the export: its kind, as Slack's events call it, and its days."""
 
     kind: str
-    channel: _Channel
+    channel: _SlackChannel
     files: tuple[str, ...]
 
 
@@ -142,7 +142,7 @@ class SlackExport:
         self._opened_by_channel: dict[str, str] = {}
         self._folders, self._strays = self._find_folders()
         self._target = None if room is None else self._room_named(room)
-        self.rooms: Mapping[str, Room] = self._rooms(room)
+        self.rooms: Mapping[str, RoomOfExport] = self._rooms(room)
 
     def _listed(self, name: str, adapter: TypeAdapter[list[Any]]) -> list[Any]:
         if self._prefix + name not in self._archive.names:
@@ -184,7 +184,7 @@ class SlackExport:
         named = (f.channel.id for f in self._folders if room in (f.channel.id, f.channel.name) and f.kind != "im")
         return next(named, room)
 
-    def _rooms(self, room: str | None) -> dict[str, Room]:
+    def _rooms(self, room: str | None) -> dict[str, RoomOfExport]:
         rooms = {}
         for folder in self._folders:
             channel = folder.channel
@@ -192,35 +192,37 @@ class SlackExport:
                 members = channel.members
                 if members is not None and channel.creator in members:  # the first one becomes the room's admin
                     members = (channel.creator, *(member for member in members if member != channel.creator))
-                rooms[channel.id] = Room(channel.id, channel.name or channel.id, folder.kind != "channel", members)
+                rooms[channel.id] = RoomOfExport(
+                    channel.id, channel.name or channel.id, folder.kind != "channel", members
+                )
         if self._target is not None and self._target not in rooms:
-            rooms[self._target] = Room(self._target, self._target, private=False)
+            rooms[self._target] = RoomOfExport(self._target, self._target, private=False)
         return rooms
 
-    def messages(self) -> Iterator[ExportedMessage]:
+    def messages(self) -> Iterator[MessageOfExport]:
         """All messages: channel by channel, oldest first."""
         for folder in self._folders:
             yield from self._messages_of(folder)
         for name in self._strays:
             if name.rpartition("/")[2][:4].isdigit():
                 for position, _ in self._messages(name):
-                    yield ExportedMessage(position, reason=UNKNOWN_PLACE)
+                    yield MessageOfExport(position, reason=UNKNOWN_PLACE)
 
-    def _messages_of(self, folder: _Folder) -> Iterator[ExportedMessage]:
+    def _messages_of(self, folder: _Folder) -> Iterator[MessageOfExport]:
         reason, opened_at = self._exclusion(folder), self._opened_at(folder)
         for name in folder.files:
             for position, message in self._messages(name):
                 event = None if reason else read_message(message, folder.channel.id, folder.kind, self._me)
                 if reason:
-                    yield ExportedMessage(position, reason=reason)
+                    yield MessageOfExport(position, reason=reason)
                 elif not isinstance(event, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
-                    yield ExportedMessage(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
+                    yield MessageOfExport(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
                 elif event.ts < opened_at:
-                    yield ExportedMessage(position, reason=OPENED)
+                    yield MessageOfExport(position, reason=OPENED)
                 else:
                     incoming = self._incoming(event, folder, message)
-                    yield ExportedMessage(position, incoming, reason="" if incoming else NOTICES)
+                    yield MessageOfExport(position, incoming, reason="" if incoming else NOTICES)
 
     def _exclusion(self, folder: _Folder) -> str:
         """Why nothing of a conversation is loaded; "" where it is."""
@@ -252,7 +254,7 @@ class SlackExport:
         checked = []
         for number, message in enumerate(content, start=1):
             try:
-                checked.append((_Message.model_validate(message).ts, number, message))
+                checked.append((_SlackMessage.model_validate(message).ts, number, message))
             except ValidationError as error:
                 raise BadInput(f"{where}: message {number}: {first_error(error)}") from None
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):

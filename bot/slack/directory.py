@@ -34,7 +34,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class SlackPerson:
     """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
     is somebody whom Slack restricts to some channels, or who belongs to another organisation. `certain`: Slack has said
     so, as of `stated_at`; else it did not answer, and the name is their id. `left`: their account is closed."""
@@ -48,7 +48,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SlackRoom:
     """A channel as Slack described it. `creator` is the id of who made it. `outsiders`: it is shared with another
     organisation, or about to be.
 
@@ -118,8 +118,8 @@ class SlackDirectory:
         self._clock = clock
         self._me: CachedLookup[BotIdentity] = CachedLookup(self._look_up_me, monotonic)
         self._team: str | None = None
-        self._people: CachedLookup[Person] = CachedLookup(self._look_up_person, monotonic)
-        self._rooms: CachedLookup[Room] = CachedLookup(self._look_up_room, monotonic)
+        self._people: CachedLookup[SlackPerson] = CachedLookup(self._look_up_person, monotonic)
+        self._rooms: CachedLookup[SlackRoom] = CachedLookup(self._look_up_room, monotonic)
         self._dms: CachedLookup[str] = CachedLookup(self._look_up_dm, monotonic)
 
     async def me(self) -> BotIdentity:
@@ -135,14 +135,14 @@ class SlackDirectory:
         """The token was revoked: look up the bot's ids again."""
         self._me.drop("")
 
-    async def person(self, user: str) -> Person:
+    async def person(self, user: str) -> SlackPerson:
         """A person; with the id as the name, and as a guest, when Slack does not answer in time."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return await self._people.get(user, max_age=PERSON_MAX_AGE)
         except (NexusError, TimeoutError) as error:
             logger.warning("slack.person_unknown", user=user, error=str(error))
-            return Person(user, trust=Trust.GUEST, certain=False)  # when unsure
+            return SlackPerson(user, trust=Trust.GUEST, certain=False)  # when unsure
 
     async def is_admin(self, user: str) -> bool:
         """Whether someone is an admin or owner of the workspace; False when Slack does not answer in time."""
@@ -163,7 +163,7 @@ class SlackDirectory:
         except NexusError:
             return False
 
-    async def room(self, channel: str) -> Room:
+    async def room(self, channel: str) -> SlackRoom:
         """A channel. Raises Unavailable, and Refused if we are not in it."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
@@ -284,7 +284,7 @@ class SlackDirectory:
         bot, name, url = (str(found.get(key, "")) for key in ("bot_id", "user", "url"))
         return BotIdentity(found["team_id"], found["user_id"], bot, name, url, str(found.get("enterprise_id") or ""))
 
-    async def _look_up_person(self, user: str) -> Person:
+    async def _look_up_person(self, user: str) -> SlackPerson:
         asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE
         found, me = (await self._slack.call("users.info", user=user))["user"], await self.me()
         profile = found.get("profile", {})
@@ -292,16 +292,16 @@ class SlackDirectory:
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
         trust, left = trust_of(found, me), found.get("deleted") is True
         admin = admin and trust is Trust.MEMBER
-        return Person(str(name or user), admin, trust, left=left, stated_at=asked_at)
+        return SlackPerson(str(name or user), admin, trust, left=left, stated_at=asked_at)
 
-    async def _look_up_room(self, channel: str) -> Room:
+    async def _look_up_room(self, channel: str) -> SlackRoom:
         asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
         shared = found.get("is_shared") and not found.get("is_org_shared")  # of a workspace of ours, if it says so
         outsiders = shared or any(found.get(mark) for mark in ("is_ext_shared", "is_pending_ext_shared"))
         stated_at, ours = None if private else asked_at, found.get("is_member") is not False
-        return Room(
+        return SlackRoom(
             found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at, asked_at, ours
         )
 

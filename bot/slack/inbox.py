@@ -10,7 +10,7 @@ import structlog
 
 from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
-from bot.slack.directory import Person, SlackDirectory
+from bot.slack.directory import SlackDirectory, SlackPerson
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
 from bot.slack.text import channels, mentioned, plain
 from composer.app import App
@@ -113,7 +113,7 @@ class SlackInbox(PlatformInbox):
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
         text, people = await self.plain_text(message.text, "" if message.direct else message.channel)
         me, user = await self._directory.me(), message.user
-        person = Person(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
+        person = SlackPerson(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
         return Incoming(
             adapter=PLATFORM,
             workspace=me.team,

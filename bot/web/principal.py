@@ -18,7 +18,7 @@ from bot.web.metering import admit
 from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
 from bot.web.state import WebState
-from composer.credentials.principal import GatewayKey, Permission, Principal
+from composer.credentials.principal import GatewayKey, KeyPermission, Principal
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
@@ -79,7 +79,7 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 
 async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:
     """An admin of the tenant, by a credential that has the permission. Such requests have a lower limit."""
-    principal.require(Permission.ADMIN)
+    principal.require(KeyPermission.ADMIN)
     await nexus.fair_use.admit(_caller(principal), admin=True)
     return principal
 

@@ -56,7 +56,7 @@ class TurnView:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TurnEvent:
     """An event of a turn. `text` is a chunk or a sentence; of an answer all of it. `view` is set at the end, if the
     turn is still stored."""
 
@@ -71,7 +71,7 @@ class _Listener:
     it."""
 
     turn: uuid.UUID
-    events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+    events: asyncio.Queue[TurnEvent] = field(default_factory=asyncio.Queue)
 
     def drop_chunks(self) -> None:
         """Drop the chunks that were not taken yet."""
@@ -113,21 +113,21 @@ class SessionDelivery:
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Pass on a chunk."""
-        self._notify(turn, Event(EventKind.CHUNK, text))
+        self._notify(turn, TurnEvent(EventKind.CHUNK, text))
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Pass on why there is no answer yet."""
-        self._notify(turn, Event(EventKind.DELAY, sentence))
+        self._notify(turn, TurnEvent(EventKind.DELAY, sentence))
 
     async def deliver(self, answer: OutgoingAnswer) -> None:
         """Say that the answer is there. It is stored, so nothing else is to be done."""
-        self._notify(answer.turn, Event(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
+        self._notify(answer.turn, TurnEvent(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
 
     async def abandon(self, turn: Turn) -> None:
         """Say that there will be no answer."""
-        self._notify(turn, Event(EventKind.FAILED, ERASED))
+        self._notify(turn, TurnEvent(EventKind.FAILED, ERASED))
 
-    def _notify(self, turn: Turn, event: Event) -> None:
+    def _notify(self, turn: Turn, event: TurnEvent) -> None:
         for listener in self._listeners_of(turn):
             listener.events.put_nowait(event)
 
@@ -177,12 +177,12 @@ class ApiSessions:
 
     async def follow(
         self, question: StoredQuestion, is_valid: Callable[[], Awaitable[bool]]
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """The events of a question's turn, until its answer is there. `is_valid` says whether whoever waits may still
         use their credential; it is asked again and again, and the last event is REVOKED when they may not. Once
         something that the answer is made from was erased or edited, no chunk of it follows until it is whole."""
         loop, tenant = asyncio.get_running_loop(), question.owner.workspace.tenant_id
-        yield Event(EventKind.START)
+        yield TurnEvent(EventKind.START)
         checked, sentence, event, may_show = loop.time(), NOT_ANSWERED, None, True
         if not question.new and (end := await self._end(question, event, sentence)) is not None:
             yield end
@@ -196,10 +196,10 @@ class ApiSessions:
             if loop.time() - checked >= self._look_seconds:
                 checked = loop.time()
                 if not await is_valid():
-                    yield Event(EventKind.REVOKED, REVOKED)
+                    yield TurnEvent(EventKind.REVOKED, REVOKED)
                     return
                 if event is not None and not question.ephemeral and await self._is_erased(question):
-                    yield Event(EventKind.FAILED, ERASED)
+                    yield TurnEvent(EventKind.FAILED, ERASED)
                     return
                 with suppress(Unavailable):
                     shows = await self._app.drafter.may_show(tenant, question.turn)
@@ -208,7 +208,7 @@ class ApiSessions:
                     if shows is None and is_chunk and not question.ephemeral:
                         event = None  # whoever reads slowly has the whole as it is now, once it is stored
             if event is not None and event.kind is EventKind.CHUNK and not may_show:
-                yield Event(EventKind.WAIT)
+                yield TurnEvent(EventKind.WAIT)
                 continue
             if event is not None and event.kind in (EventKind.CHUNK, EventKind.DELAY):
                 sentence = event.text if event.kind is EventKind.DELAY else sentence
@@ -218,20 +218,20 @@ class ApiSessions:
             if end is not None:
                 yield end
                 return
-            yield Event(EventKind.WAIT)
+            yield TurnEvent(EventKind.WAIT)
 
-    async def _end(self, question: StoredQuestion, event: Event | None, sentence: str) -> Event | None:
+    async def _end(self, question: StoredQuestion, event: TurnEvent | None, sentence: str) -> TurnEvent | None:
         """How a turn has ended; None while it has not. What is stored counts, also where the last event says
         something else: the answer may have been retracted meanwhile."""
         try:
             view = await self.view(question.owner, question.turn)
         except NotFound:
             answered = event is not None and event.kind is EventKind.ANSWER and question.ephemeral
-            return event if answered else Event(EventKind.FAILED, ERASED)
+            return event if answered else TurnEvent(EventKind.FAILED, ERASED)
         if view.text is not None:
-            return Event(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
+            return TurnEvent(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
         if event is None and view.abandoned:
-            return Event(EventKind.FAILED, sentence, view)
+            return TurnEvent(EventKind.FAILED, sentence, view)
         return None
 
     async def _is_erased(self, question: StoredQuestion) -> bool:

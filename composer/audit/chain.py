@@ -18,7 +18,7 @@ START: Final = Head(0, bytes(32))  # of an empty chain
 MAX_BREAKS: Final = 20  # reported; a log that was rewritten has as many as rows
 
 
-class Problem(StrEnum):
+class ChainProblem(StrEnum):
     """What is wrong with the chain at one number."""
 
     CHANGED = "the row was changed"
@@ -35,13 +35,13 @@ class Break:
     id of the key that is not here."""
 
     number: int
-    problem: Problem
+    problem: ChainProblem
     at: datetime | None = None
     key_id: str = ""
 
     def __str__(self) -> str:
         """What is wrong, and for a key that is not here what to do."""
-        if self.problem is Problem.UNKNOWN_KEY:
+        if self.problem is ChainProblem.UNKNOWN_KEY:
             return f"the row is signed with the key {self.key_id}, which is not here: put it back into audit.key"
         return str(self.problem)
 
@@ -70,14 +70,14 @@ class Verification:
     oldest_pending: datetime | None = None
     holds_to: int = 0
     breaks: list[Break] = field(default_factory=list)
-    causes: dict[tuple[Problem, str, bool], Cause] = field(default_factory=dict)
+    causes: dict[tuple[ChainProblem, str, bool], Cause] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
         """Whether nothing is wrong."""
         return not self.breaks
 
-    def broken(self, number: int, problem: Problem, at: datetime | None = None, key_id: str = "") -> None:
+    def broken(self, number: int, problem: ChainProblem, at: datetime | None = None, key_id: str = "") -> None:
         """Note a break, and count it with those of its cause, rows with a seal and rows without one apart."""
         found = self.causes.setdefault((problem, key_id, number > 0), Cause(Break(number, problem, at, key_id)))
         found.count += 1
@@ -120,9 +120,9 @@ def verify(
     """Verify the next rows of a chain, in their order."""
     for seal, row in rows:
         if seal.number != found.end.number + 1:
-            found.broken(found.end.number + 1, Problem.REMOVED, seal.sealed_at)
+            found.broken(found.end.number + 1, ChainProblem.REMOVED, seal.sealed_at)
         elif seal.before != found.end.digest:
-            found.broken(seal.number, Problem.REPLACED, seal.sealed_at)
+            found.broken(seal.number, ChainProblem.REPLACED, seal.sealed_at)
         known = keys.verify(seal.key_id, seal.signed_bytes(tenant), seal.signature)
         if _require_signed(found, seal.number, known, seal.key_id, seal.sealed_at):
             _verify_row(found, tenant, seal, row, keys)
@@ -133,11 +133,11 @@ def verify(
 
 def _verify_row(found: Verification, tenant: uuid.UUID, seal: Seal, row: SignedEvent | None, keys: AuditKeys) -> None:
     if row is None:
-        found.broken(seal.number, Problem.REMOVED, seal.sealed_at)
+        found.broken(seal.number, ChainProblem.REMOVED, seal.sealed_at)
         return
     data = row.event.signed_bytes(tenant)
     if hashlib.sha256(data).digest() != seal.event_digest:
-        found.broken(seal.number, Problem.CHANGED, seal.sealed_at)
+        found.broken(seal.number, ChainProblem.CHANGED, seal.sealed_at)
     else:
         known = keys.verify(row.key_id, data, row.signature)
         _require_signed(found, seal.number, known, row.key_id, seal.sealed_at)
@@ -147,9 +147,9 @@ def _require_signed(
     found: Verification, number: int, known: bool | None, key_id: str, at: datetime | None = None
 ) -> bool:
     if known is None:
-        found.broken(number, Problem.UNKNOWN_KEY, at, key_id)
+        found.broken(number, ChainProblem.UNKNOWN_KEY, at, key_id)
     elif not known:
-        found.broken(number, Problem.INSERTED, at)
+        found.broken(number, ChainProblem.INSERTED, at)
     return bool(known)
 
 
@@ -160,11 +160,11 @@ def finish(
     for row in unsealed:
         known = keys.verify(row.key_id, row.event.signed_bytes(tenant), row.signature)
         if known is False:
-            found.broken(0, Problem.UNSEALED, row.event.at)
+            found.broken(0, ChainProblem.UNSEALED, row.event.at)
             continue
         found.pending += 1
         found.oldest_pending = min(found.oldest_pending or row.event.at, row.event.at)
         if known is None:
-            found.broken(0, Problem.UNKNOWN_KEY, row.event.at, row.key_id)
+            found.broken(0, ChainProblem.UNKNOWN_KEY, row.event.at, row.key_id)
     if head is not None and head.number > found.end.number:
-        found.broken(found.end.number + 1, Problem.REMOVED)
+        found.broken(found.end.number + 1, ChainProblem.REMOVED)

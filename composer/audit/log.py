@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from composer.audit import chain
-from composer.audit.chain import Problem, Verification
+from composer.audit.chain import ChainProblem, Verification
 from composer.ports.audit import AuditHeads, AuditKeys, Head
 from composer.ports.clock import Clock
 from composer.repositories.audit import Anchor, AuditAct
@@ -60,12 +60,12 @@ class AuditLog:
         async with self._database.transaction(tenant, snapshot=True) as tx:
             found = chain.begin(tenant, await tx.audit.anchor(), self._keys)
             if head is not None and head.number == found.end.number and head.digest != found.end.digest:
-                found.broken(head.number, Problem.REPLACED)
+                found.broken(head.number, ChainProblem.REPLACED)
             while rows := await tx.audit.sealed(found.end.number, PAGE_SIZE):
                 chain.verify(found, tenant, rows, self._keys)
                 for seal, _ in rows:
                     if head is not None and seal.number == head.number and chain.digest_of(seal, tenant) != head.digest:
-                        found.broken(head.number, Problem.REPLACED, seal.sealed_at)
+                        found.broken(head.number, ChainProblem.REPLACED, seal.sealed_at)
             chain.finish(found, tenant, await tx.audit.unsealed(MAX_UNSEALED), head, self._keys)
         return found
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from composer.credentials import keys
 from composer.credentials.issuing import MAX_NAME_CHARS, lock_by_credential, require_key_capacity
-from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, Kind
-from composer.credentials.principal import TOOL_PERMISSIONS, Permission, Principal, Source
+from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, CredentialKind
+from composer.credentials.principal import TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Trust, derived_id
 from composer.repositories.api_keys import KeyEntry
@@ -22,7 +22,7 @@ from composer.repositories.database import Database, Transaction
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line
 
-APP_PERMISSIONS: Final = TOOL_PERMISSIONS - {Permission.GATEWAY}  # an app has MCP alone
+APP_PERMISSIONS: Final = TOOL_PERMISSIONS - {KeyPermission.GATEWAY}  # an app has MCP alone
 CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_LIFETIME: Final = timedelta(hours=1)
 REFRESH_LIFETIME: Final = timedelta(days=30)
@@ -63,7 +63,7 @@ class Tokens:
 
 async def require_may_connect(tx: Transaction, principal: Principal) -> None:
     """Return if somebody may connect apps: a person who is signed in, in a browser. Raises Refused."""
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     if principal.source is not Source.WEB_SESSION:
         raise Refused(BY_BROWSER)
     if await tx.people.trust(principal.user) is Trust.GUEST:
@@ -94,7 +94,7 @@ async def connect(
     if not asked.permissions or not APP_PERMISSIONS.issuperset(asked.permissions):
         raise Refused("An app never gets such a permission.")
     users = await lock_by_credential(tx, principal, now)
-    text = keys.make(Kind.APP_CODE, principal.tenant, secret)
+    text = keys.make(CredentialKind.APP_CODE, principal.tenant, secret)
     digest = keys.digest(text)
     found = next((each for each in await find_connected(tx, principal, asked, now) if each.vendor == vendor), None)
     if found is None:
@@ -136,7 +136,7 @@ def _app(user: uuid.UUID, asked: AuthorizationRequest, vendor: str, digest: byte
 async def find_code(database: Database, client: str, text: str, now: datetime) -> StoredCode | None:
     """What a code is for, if it is one of this app's that has not been used. One that was used ends the sign-in that
     began with it."""
-    tenant = _tenant_of(text, Kind.APP_CODE)
+    tenant = _tenant_of(text, CredentialKind.APP_CODE)
     async with database.transaction(tenant) as tx:
         found = await tx.connected_apps.find_code(keys.digest(text), client, now)
         if found is None:
@@ -146,13 +146,13 @@ async def find_code(database: Database, client: str, text: str, now: datetime) -
 
 async def redeem_code(database: Database, client: str, text: str, random: Random, now: datetime) -> Tokens | None:
     """Use a code up: the first tokens of a sign-in. None as with `find_code`, of two at once for the second."""
-    tenant, parsed = _tenant_of(text, Kind.APP_CODE), keys.parse(text, Kind.APP_CODE)
+    tenant, parsed = _tenant_of(text, CredentialKind.APP_CODE), keys.parse(text, CredentialKind.APP_CODE)
     async with database.transaction(tenant) as tx:
         found = await tx.connected_apps.redeem_code(keys.digest(text), client, now)
         if found is None or parsed is None:
             await _end(tx, _sign_in_of(text), client, "code used twice", now)
             return None
-        refresh = keys.make(Kind.REFRESH_TOKEN, parsed.tenant, random(SECRET_BYTES))
+        refresh = keys.make(CredentialKind.REFRESH_TOKEN, parsed.tenant, random(SECRET_BYTES))
         tokens, row = _made(parsed.tenant, refresh, found.permissions, random, now)
         await tx.connected_apps.insert_tokens(_sign_in_of(text), found.key_id, found.resource, row, kept=MAX_SIGN_INS)
         await tx.connected_apps.extend(found.key_id, row.refresh_expires_at)
@@ -162,7 +162,7 @@ async def redeem_code(database: Database, client: str, text: str, random: Random
 async def permissions_of(database: Database, client: str, text: str, now: datetime) -> tuple[str, ...]:
     """What a refresh token may be renewed for, if it is valid and this app's. One that was used before ends its
     sign-in. Raises NotFound."""
-    async with database.transaction(_tenant_of(text, Kind.REFRESH_TOKEN)) as tx:
+    async with database.transaction(_tenant_of(text, CredentialKind.REFRESH_TOKEN)) as tx:
         found = await tx.connected_apps.find_refresh(keys.family(text), client)
         if found is not None and found.digest != keys.digest(text):
             await _end(tx, found.id, client, "refresh token used twice", now)
@@ -177,7 +177,7 @@ async def renew(
 ) -> Tokens:
     """Use a refresh token up: the tokens that take the place of it and of its access token. `permissions` are among
     those of `permissions_of`. Where it comes twice at once, the second time ends the sign-in. Raises NotFound."""
-    tenant, parsed = _tenant_of(text, Kind.REFRESH_TOKEN), keys.parse(text, Kind.REFRESH_TOKEN)
+    tenant, parsed = _tenant_of(text, CredentialKind.REFRESH_TOKEN), keys.parse(text, CredentialKind.REFRESH_TOKEN)
     async with database.transaction(tenant) as tx:
         if parsed is not None:
             refresh = keys.renewed(text, random(RENEWED_BYTES))
@@ -194,9 +194,11 @@ async def renew(
 
 async def sign_out(database: Database, client: str, text: str, now: datetime) -> None:
     """End the sign-in of an app that one of its tokens belongs to (RFC 7009). Any other text ends nothing."""
-    kind = Kind.ACCESS_TOKEN if keys.parse(text, Kind.ACCESS_TOKEN) else Kind.REFRESH_TOKEN
+    kind = (
+        CredentialKind.ACCESS_TOKEN if keys.parse(text, CredentialKind.ACCESS_TOKEN) else CredentialKind.REFRESH_TOKEN
+    )
     async with database.transaction(_tenant_of(text, kind)) as tx:
-        if kind is Kind.ACCESS_TOKEN:
+        if kind is CredentialKind.ACCESS_TOKEN:
             found = await tx.connected_apps.sign_in_of(keys.digest(text), client)
         else:
             stored = await tx.connected_apps.find_refresh(keys.family(text), client)
@@ -215,7 +217,7 @@ async def _end(tx: Transaction, sign_in: uuid.UUID, client: str, why: str, now: 
 def _made(
     tenant: str, refresh: str, permissions: Sequence[str], random: Random, now: datetime
 ) -> tuple[Tokens, TokenRow]:
-    access = keys.make(Kind.ACCESS_TOKEN, tenant, random(SECRET_BYTES))
+    access = keys.make(CredentialKind.ACCESS_TOKEN, tenant, random(SECRET_BYTES))
     allowed = tuple(sorted(permissions))
     row = TokenRow(
         allowed,
@@ -233,5 +235,5 @@ def _sign_in_of(code: str) -> uuid.UUID:
     return derived_id("app sign-in", keys.digest(code).hex())
 
 
-def _tenant_of(text: str, kind: Kind) -> uuid.UUID:
+def _tenant_of(text: str, kind: CredentialKind) -> uuid.UUID:
     return keys.tenant_of(keys.parse(text, kind))

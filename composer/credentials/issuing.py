@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.keys import Kind
+from composer.credentials.keys import CredentialKind
 from composer.credentials.principal import (
     EVERY_PERMISSION,
     NEVER_OF_TOOLS,
     TOOL_PERMISSIONS,
-    Permission,
+    KeyPermission,
     Principal,
     Source,
     parse_permission,
@@ -61,14 +61,14 @@ def wanted_permissions(request: KeyRequest, *, admin: bool) -> tuple[str, ...]:
     """
     if request.permissions is None:
         usual = TOOL_PERMISSIONS if request.vendor else EVERY_PERMISSION
-        return tuple(sorted(usual if admin else usual - {Permission.ADMIN}))
+        return tuple(sorted(usual if admin else usual - {KeyPermission.ADMIN}))
     found = sorted({parse_permission(text) for text in request.permissions[: MAX_PERMISSIONS + 1]})
     if not 1 <= len(found) <= MAX_PERMISSIONS:
         raise BadInput(f"A key has 1 to {MAX_PERMISSIONS} permissions.")
     refused = [each for each in found if request.vendor and each in NEVER_OF_TOOLS]
     if refused:
         raise Refused(f"A tool never gets the permission {refused[0]}: leave it out, or make a key of your own.")
-    if Permission.ADMIN in found and not admin:
+    if KeyPermission.ADMIN in found and not admin:
         raise Refused("Only an admin of the workspace may have a key with the permission admin.")
     return tuple(found)
 
@@ -138,7 +138,7 @@ async def create_key(
     permissions = wanted_permissions(request, admin=person.admin)
     users = await lock_keys(tx, person.id)
     await require_key_capacity(tx, users, now)
-    text = keys.make(Kind.KEY, tenant, secret)
+    text = keys.make(CredentialKind.KEY, tenant, secret)
     digest = keys.digest(text)
     name = clean_line(request.name, MAX_NAME_CHARS) or request.vendor or "my key"
     entry = KeyEntry(

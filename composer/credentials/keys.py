@@ -25,7 +25,7 @@ _ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _ESCAPE: Final = re.compile(r"((?:~[0-9a-f]{2})+)", re.ASCII)
 
 
-class Kind(StrEnum):
+class CredentialKind(StrEnum):
     """What a credential is. Its text begins with this, so none passes for another."""
 
     KEY = "nx"
@@ -40,11 +40,11 @@ class Kind(StrEnum):
 class Parsed:
     """What the text of a credential says: its kind and the slug of its tenant."""
 
-    kind: Kind
+    kind: CredentialKind
     tenant: str
 
 
-def make(kind: Kind, tenant: str, secret: bytes) -> str:
+def make(kind: CredentialKind, tenant: str, secret: bytes) -> str:
     """The text of a new credential, from the slug of its tenant and 32 random bytes.
 
     Characters of the slug that are not allowed in a bearer token are written as `~` and two hexadecimal digits for each
@@ -58,7 +58,7 @@ def make(kind: Kind, tenant: str, secret: bytes) -> str:
     return text
 
 
-def parse(text: str, kind: Kind) -> Parsed | None:
+def parse(text: str, kind: CredentialKind) -> Parsed | None:
     """What a text says if it is a credential of this kind, exactly as `make` writes it; else None."""
     found = _TEXT.fullmatch(text) if len(text) <= MAX_CHARS else None
     if found is None or found[1] != kind:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.credentials.issuing import lock_by_credential
-from composer.credentials.principal import Permission, Principal, Source
+from composer.credentials.principal import KeyPermission, Principal, Source
 from composer.credentials.sign_in import open_session
 from composer.errors import Conflict, NotFound, Refused
 from composer.model import Trust, derived_id
@@ -54,7 +54,7 @@ async def connect(tx: Transaction, principal: Principal, account: OpenIdAccount,
     Raises Refused for a key, a web session that has ended, guests and too many accounts, and Conflict for the account
     of somebody else.
     """
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     if principal.source is not Source.WEB_SESSION:
         raise Refused(BY_BROWSER)
     if await tx.people.trust(principal.user) is Trust.GUEST:
@@ -89,7 +89,7 @@ async def sign_in_by_account(
 
 async def own_logins(tx: Transaction, principal: Principal, access: EntryAccess) -> list[LoginEntry]:
     """The accounts that sign the person in, oldest first. Raises Refused without the permission."""
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     return await tx.openid_logins.of(owned_by_bearer(access).users)
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.credentials.issuing import KeyRequest, NewKey, create_key, lock_by_credential, wanted_permissions
-from composer.credentials.principal import Permission, Principal, Source, includes
+from composer.credentials.principal import KeyPermission, Principal, Source, includes
 from composer.errors import NotFound, Refused
 from composer.model import Trust, User
 from composer.repositories.api_keys import KeyEntry
@@ -49,13 +49,13 @@ async def bounds_of(tx: Transaction, principal: Principal, now: datetime) -> Bou
 
 async def own_keys(tx: Transaction, principal: Principal, access: EntryAccess) -> list[KeyEntry]:
     """The keys to the person's memory, oldest first. Raises Refused without the permission."""
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     return await tx.api_keys.of(owned_by_bearer(access).users)
 
 
 async def own_sessions(tx: Transaction, principal: Principal, access: EntryAccess, now: datetime) -> list[SessionEntry]:
     """The browsers that are signed in as the person, oldest first. Raises Refused without the permission."""
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     return await tx.web_sessions.of(owned_by_bearer(access).users, now)
 
 
@@ -66,11 +66,11 @@ async def create_own_key(
 
     Raises BadInput and Refused as `create_key`, and Refused for more than the credential has, and where that has ended.
     """
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     await lock_by_credential(tx, principal, now)
     if await tx.people.trust(principal.user) is Trust.GUEST:
         raise Refused(NO_GUESTS)
-    bounds, admin = await bounds_of(tx, principal, now), principal.may(Permission.ADMIN)
+    bounds, admin = await bounds_of(tx, principal, now), principal.may(KeyPermission.ADMIN)
     ends = bounds.expires_at if principal.source is Source.KEY else None
     if ends is not None and (request.expires_at is None or request.expires_at > ends):
         raise Refused(f"The key that asks ends at {ends:%Y-%m-%d %H:%M} UTC: give the new one an earlier expires_at.")

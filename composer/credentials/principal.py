@@ -16,7 +16,7 @@ from composer.repositories.api_keys import Holder
 from composer.visibility import Grants
 
 
-class Permission(StrEnum):
+class KeyPermission(StrEnum):
     """What a key may be used for. Besides, there are two for each project: `project-<id>:read` and `:write`. What those
     of entries, teams and projects mean is judged in composer/visibility.py, which calls them grants."""
 
@@ -32,20 +32,20 @@ class Permission(StrEnum):
     ADMIN = "admin"  # what admins of the tenant may, while the person is one
 
 
-EVERY_PERMISSION: Final = frozenset(map(str, Permission))
+EVERY_PERMISSION: Final = frozenset(map(str, KeyPermission))
 TOOL_PERMISSIONS: Final = frozenset(
     map(
         str,
         (
-            Permission.ENTRIES_READ,
-            Permission.ENTRIES_WRITE,
-            Permission.TEAMS_READ,
-            Permission.PROJECTS_READ,
-            Permission.GATEWAY,
+            KeyPermission.ENTRIES_READ,
+            KeyPermission.ENTRIES_WRITE,
+            KeyPermission.TEAMS_READ,
+            KeyPermission.PROJECTS_READ,
+            KeyPermission.GATEWAY,
         ),
     )
 )
-NEVER_OF_TOOLS: Final = frozenset(map(str, (Permission.CHAT, Permission.MANAGE, Permission.ADMIN)))
+NEVER_OF_TOOLS: Final = frozenset(map(str, (KeyPermission.CHAT, KeyPermission.MANAGE, KeyPermission.ADMIN)))
 _OF_PROJECT: Final = re.compile(
     r"project-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}):(read|write)", re.ASCII
 )
@@ -57,7 +57,7 @@ def parse_permission(text: str) -> str:
     """A permission as it is stored. Raises BadInput with those there are."""
     if text in EVERY_PERMISSION or _OF_PROJECT.fullmatch(text):
         return text
-    known = ", ".join(Permission)
+    known = ", ".join(KeyPermission)
     raise BadInput(f"There is no such permission; there are {known}, and project-ID:read and project-ID:write.")
 
 
@@ -71,7 +71,7 @@ def includes(granted: Collection[str], permission: str) -> bool:
     """Whether all that a permission lets do is among what is granted: one for all projects has that for each."""
     if permission in granted:
         return True
-    every = Permission.PROJECTS_READ if permission.endswith(_READ) else Permission.PROJECTS_WRITE
+    every = KeyPermission.PROJECTS_READ if permission.endswith(_READ) else KeyPermission.PROJECTS_WRITE
     return project_of(permission) is not None and every in granted
 
 
@@ -81,11 +81,11 @@ def effective(granted: Collection[str], vendor: str | None, holder: Holder) -> f
     it. What is stored but unknown gives nothing."""
     found = {each for each in granted if each in EVERY_PERMISSION or _OF_PROJECT.fullmatch(each)}
     if not holder.admin:
-        found.discard(Permission.ADMIN)
+        found.discard(KeyPermission.ADMIN)
     if vendor is not None:
         found -= NEVER_OF_TOOLS
         if holder.opted_out:
-            found.discard(Permission.ENTRIES_WRITE)
+            found.discard(KeyPermission.ENTRIES_WRITE)
             found = {each.removesuffix(_WRITE) + _READ if each.endswith(_WRITE) else each for each in found}
     return frozenset(found)
 
@@ -126,7 +126,7 @@ class Principal:
         """Return if the credential has a permission. Raises Refused, and AdminNeeded for that of admins."""
         if self.may(permission):
             return
-        if permission == Permission.ADMIN:
+        if permission == KeyPermission.ADMIN:
             raise AdminNeeded("Only an admin of the workspace may do this, with a key that has the permission admin.")
         raise Refused(f"This needs a key with the permission {permission}.")
 

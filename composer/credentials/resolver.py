@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.credentials import keys
-from composer.credentials.keys import Kind, Parsed
+from composer.credentials.keys import CredentialKind, Parsed
 from composer.credentials.last_use import LastUse
 from composer.credentials.principal import (
     EVERY_PERMISSION,
@@ -71,7 +71,7 @@ class Resolver:
         found = None if cookie is None else await self._web_session(cookie)
         if found is not None or bearer is None:
             return found
-        parsed = None if resource is None else keys.parse(bearer, Kind.ACCESS_TOKEN)
+        parsed = None if resource is None else keys.parse(bearer, CredentialKind.ACCESS_TOKEN)
         if parsed is None or resource is None:
             return await self._key(bearer)
         return await self._access_token(bearer, parsed, resource)
@@ -85,7 +85,7 @@ class Resolver:
         return found
 
     async def _web_session(self, text: str) -> Principal | None:
-        parsed, digest = keys.parse(text, Kind.WEB_SESSION), keys.digest(text)
+        parsed, digest = keys.parse(text, CredentialKind.WEB_SESSION), keys.digest(text)
         tenant = keys.tenant_of(parsed)
         async with self._database.statement(tenant) as tx:
             stored = await tx.web_sessions.find(digest)
@@ -101,7 +101,7 @@ class Resolver:
         return principal
 
     async def _key(self, text: str) -> Principal | None:
-        parsed, digest = keys.parse(text, Kind.KEY), keys.digest(text)
+        parsed, digest = keys.parse(text, CredentialKind.KEY), keys.digest(text)
         chosen, owner = self._matching(digest), self._owner
         if chosen is not None and owner is not None:
             async with self._database.transaction(owner.tenant_id, snapshot=True) as tx:
@@ -138,7 +138,7 @@ class Resolver:
 
     async def granted(self, text: str) -> frozenset[str]:
         """What an access token was given for, also what its person may not do now. Nothing for any other text."""
-        parsed = keys.parse(text, Kind.ACCESS_TOKEN)
+        parsed = keys.parse(text, CredentialKind.ACCESS_TOKEN)
         async with self._database.statement(keys.tenant_of(parsed)) as tx:
             stored = await tx.connected_apps.find_access(keys.digest(text))
         return frozenset() if stored is None else frozenset(stored.permissions)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.keys import Kind
+from composer.credentials.keys import CredentialKind
 from composer.errors import NotFound
 from composer.model import derived_id
 from composer.repositories.database import Database, Transaction
@@ -32,7 +32,7 @@ async def make_login_link(
 
     `tenant` is the slug of their tenant, `secret` 32 random bytes, `by` who asks for it (None: whoever runs Nexus).
     """
-    code = keys.make(Kind.LOGIN_LINK, tenant, secret)
+    code = keys.make(CredentialKind.LOGIN_LINK, tenant, secret)
     await tx.login_links.store(user, keys.digest(code), now, now + LINK_LIFETIME, by)
     return code
 
@@ -48,7 +48,7 @@ async def person_of_link(database: Database, code: str, now: datetime) -> str:
 
     Raises NotFound as `sign_in`.
     """
-    parsed = keys.parse(code, Kind.LOGIN_LINK)
+    parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant, snapshot=True) as tx:
         name = await tx.login_links.person(keys.digest(code), now)
@@ -65,7 +65,7 @@ async def sign_in(
 
     Raises NotFound for a code that is wrong, used, replaced or too old: one sentence for all of them.
     """
-    parsed = keys.parse(code, Kind.LOGIN_LINK)
+    parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant) as tx:
         user = await tx.login_links.redeem(keys.digest(code), now)
@@ -86,7 +86,7 @@ async def open_session(
 ) -> tuple[SessionEntry, str]:
     """A new web session of a person who has shown who they are, and the text of its cookie. `login`: the OpenID login
     that showed it. The rest is as for `sign_in`."""
-    cookie = keys.make(Kind.WEB_SESSION, tenant, secret)
+    cookie = keys.make(CredentialKind.WEB_SESSION, tenant, secret)
     digest = keys.digest(cookie)
     session = SessionEntry(
         derived_id("web session", digest.hex()),

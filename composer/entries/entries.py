@@ -45,7 +45,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """The result of a write: the entry, whether it is a new one (`created`), and whether it waits for approval."""
 
     entry: Entry
@@ -65,7 +65,7 @@ class Changed:
 
 async def write(
     tx: Transaction, access: EntryAccess, draft: EntryDraft, writer: Writer, event: str, now: datetime
-) -> Written:
+) -> WriteResult:
     """Store an entry. `event` identifies the request: repeating it stores nothing more.
 
     With a `key`, the entry that the same writer (the person, or the same tool for them) stored with it is replaced,
@@ -91,7 +91,7 @@ async def write(
         await tx.audit.record(
             AuditAct.ENTRY_WRITTEN, actor=access.user, project=access.project, details={"vendor": _by(access)}
         )
-    return Written(entry, created)
+    return WriteResult(entry, created)
 
 
 async def repeated_write(
@@ -124,14 +124,14 @@ async def repeated_pending(
     at: datetime,
     id: uuid.UUID,
     now: datetime,
-) -> Written | None:
+) -> WriteResult | None:
     """What an earlier request made, for a request that repeats it, while a version of that entry waits for approval: as
     it was sent. None where none waits. Nothing is written: a later version may wait by now."""
     if not await tx.quarantine.waits(access.users, id):
         return None
     entry = await _new_entry(access, visibility.entry_tag(access), draft, writer, event, at)
     existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
-    return Written(replace(entry, id=id), created=existing is None, pending=True)
+    return WriteResult(replace(entry, id=id), created=existing is None, pending=True)
 
 
 async def _new_entry(
@@ -162,7 +162,7 @@ def _is_read_by_others(access: EntryAccess, entry: Entry) -> bool:
     return entry.namespace not in map(entries_namespace, access.users)
 
 
-async def _quarantine(tx: Transaction, entry: Entry, existing: Entry | None) -> Written:
+async def _quarantine(tx: Transaction, entry: Entry, existing: Entry | None) -> WriteResult:
     """Put an entry into quarantine. It replaces what the same writer wrote with its key and still waits there."""
     if existing is not None:
         entry = replace(entry, id=existing.id, tag=existing.tag)
@@ -170,18 +170,18 @@ async def _quarantine(tx: Transaction, entry: Entry, existing: Entry | None) -> 
         waiting = await tx.quarantine.find_by_key([entry.user_id], entry.namespace, entry.origin, entry.values.key)
         entry = entry if waiting is None else replace(entry, id=waiting)
     await tx.quarantine.put(entry_index.pending_entry(entry))
-    return Written(entry, created=existing is None, pending=True)
+    return WriteResult(entry, created=existing is None, pending=True)
 
 
 async def _replace(
     tx: Transaction, access: EntryAccess, existing: Entry, entry: Entry, *, said_vendors: bool, now: datetime
-) -> Written:
+) -> WriteResult:
     """Replace an entry by what was written with its key. Which tools may read it stays, unless the person said that
     too."""
     values = merged(existing.values, entry.values, replace_vendors=said_vendors and access.is_person)
     said_at = said_since(now, values, entry.values)
     changed = await put_values(tx, access, existing, values, now, said_at=said_at)
-    return Written(changed.entry, created=False, receipt=changed.receipt)
+    return WriteResult(changed.entry, created=False, receipt=changed.receipt)
 
 
 async def change(

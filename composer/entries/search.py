@@ -18,7 +18,7 @@ from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item
 from composer.ports.clock import Clock
-from composer.ports.models import Account, MeteredEmbedder, Vectors, WorkKind
+from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryValues, tokens_of
 from composer.repositories.facts import Fact
@@ -134,7 +134,7 @@ class EntrySearch:
             found = await semantic.read(
                 tx.recall,
                 readable,
-                semantic.Query(embedding_text(text), vector, words),
+                semantic.SearchQuery(embedding_text(text), vector, words),
                 semantic.Shown(),
                 replace(configured, strategy=strategy, top_k=FILTERED_CANDIDATES if filtered else question.limit),
                 now,
@@ -186,7 +186,7 @@ class EntrySearch:
         said = embedding_text(text)
         key = (reader.tenant_id, reader.user, text_digest(said))
         if key not in self._vectors:
-            account = Account(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
+            account = UsageAccount(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
             try:
                 self._vectors[key] = (await self._embedder.embed([said], account))[0]
             except BudgetUsedUp:

@@ -22,7 +22,7 @@ _LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class UpstreamAnswer:
     """An answer of a model. `usage` None: it does not say what it used. `is_whole`: the model ended it by itself and
     calls no function, so the turn ends with it."""
 
@@ -52,7 +52,7 @@ class AnswerCopy:
             self._in_tail -= len(self._tail.popleft())
             self._cut = True
 
-    def read(self, api: Api, *, events: bool) -> Answer:
+    def read(self, api: Api, *, events: bool) -> UpstreamAnswer:
         """Read the answer; an empty one where the body is not what the API sends."""
         head, tail = b"".join(self._head), b"".join(self._tail)
         if events:
@@ -64,8 +64,8 @@ class AnswerCopy:
         try:
             value = json.loads(head + tail)
         except (ValueError, RecursionError):
-            return Answer()
-        return _of_json(api, value) if isinstance(value, dict) and not self._cut else Answer()
+            return UpstreamAnswer()
+        return _of_json(api, value) if isinstance(value, dict) and not self._cut else UpstreamAnswer()
 
 
 class UsageFilter:
@@ -119,7 +119,7 @@ class _Reader:
         self._text: list[str] = []
         self._usage: Usage | None = None
         self._finish = ""
-        self._whole: Answer | None = None
+        self._whole: UpstreamAnswer | None = None
 
     def add(self, event: Mapping[str, Any]) -> None:
         if self._api is Api.CHAT:
@@ -137,29 +137,29 @@ class _Reader:
             response = event.get("response")
             self._whole = _of_json(self._api, response) if isinstance(response, dict) else None
 
-    def answer(self, *, cut: bool) -> Answer:
+    def answer(self, *, cut: bool) -> UpstreamAnswer:
         text = "".join(self._text)
         if self._api is Api.CHAT:
-            return Answer(text, self._usage, self._finish == "stop" and not cut)
-        whole = self._whole or Answer()
-        return Answer(text or whole.text, whole.usage, whole.is_whole and not cut)
+            return UpstreamAnswer(text, self._usage, self._finish == "stop" and not cut)
+        whole = self._whole or UpstreamAnswer()
+        return UpstreamAnswer(text or whole.text, whole.usage, whole.is_whole and not cut)
 
 
-def _of_json(api: Api, value: Mapping[str, Any]) -> Answer:
+def _of_json(api: Api, value: Mapping[str, Any]) -> UpstreamAnswer:
     usage = usage_of(value.get("usage"))
     if api is Api.CHAT:
         choice = _first(value.get("choices"))
         message = choice.get("message")
         content = message.get("content") if isinstance(message, Mapping) else None
         text = content if isinstance(content, str) else ""
-        return Answer(text, usage, choice.get("finish_reason") == "stop")
+        return UpstreamAnswer(text, usage, choice.get("finish_reason") == "stop")
     output = value.get("output")
     items = [each for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
     calls = any(str(each.get("type", "")).endswith("_call") and "call_id" in each for each in items)
     parts = [part for each in items if each.get("type") == "message" for part in _list(each.get("content"))]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "output_text"]
     text = "".join(each for each in texts if isinstance(each, str))
-    return Answer(text, usage, value.get("status") == "completed" and not calls)
+    return UpstreamAnswer(text, usage, value.get("status") == "completed" and not calls)
 
 
 def _list(value: object) -> list[Any]:

@@ -29,7 +29,7 @@ from composer.ports.extraction import Extractor, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
-from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
+from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_text
 from composer.text.digests import text_digest
@@ -102,7 +102,7 @@ class GatewayLearner:
             if not access.settings.recall:
                 return False
             await tx.erasure.block()
-            exchange = Exchange(id, said, _end_of(answer), now)
+            exchange = GatewayExchange(id, said, _end_of(answer), now)
             return await tx.gateway_exchanges.put(ExchangeOwner(reader.user, vendor), exchange, asked_at)
 
     async def run(self) -> None:
@@ -144,7 +144,7 @@ class GatewayLearner:
         return len(exchanges)
 
     async def _statements(
-        self, tenant: uuid.UUID, owner: ExchangeOwner, name: str, exchanges: Sequence[Exchange]
+        self, tenant: uuid.UUID, owner: ExchangeOwner, name: str, exchanges: Sequence[GatewayExchange]
     ) -> list[tuple[str, str]]:
         """The statements in exchanges: (kind, text) each. The extractor is shown nothing that is known already: the
         tool might not be allowed to read it."""
@@ -169,7 +169,7 @@ class GatewayLearner:
         owner: ExchangeOwner,
         name: str,
         claim: uuid.UUID,
-        exchanges: Sequence[Exchange],
+        exchanges: Sequence[GatewayExchange],
         found: Sequence[tuple[str, str]],
     ) -> int:
         """Store statements as entries and take their exchanges off the list, in one transaction. Nothing is stored
@@ -196,7 +196,9 @@ class GatewayLearner:
                 await self._operations.add(tx, actor, Operation.WRITES, len(stored), tokens)
         return len(stored)
 
-    async def _fail(self, tenant: uuid.UUID, claim: uuid.UUID, exchanges: Sequence[Exchange], error: Exception) -> None:
+    async def _fail(
+        self, tenant: uuid.UUID, claim: uuid.UUID, exchanges: Sequence[GatewayExchange], error: Exception
+    ) -> None:
         now, attempts = self._clock.now(), max(each.attempts for each in exchanges)
         over = attempts + 1 >= MAX_ATTEMPTS or isinstance(error, NotFound)
         if isinstance(error, NexusError):
@@ -210,7 +212,7 @@ class GatewayLearner:
                 await tx.gateway_exchanges.fail(claim, now + RETRY_DELAY * 2**attempts)
 
 
-def _messages(owner: ExchangeOwner, name: str, exchange: Exchange) -> list[Message]:
+def _messages(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> list[Message]:
     """An exchange as messages: the person's, and what the model answered, which explains it."""
     said = Message(
         id=exchange.id,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from composer.gateway.answers import Answer, AnswerCopy
+from composer.gateway.answers import AnswerCopy, UpstreamAnswer
 from composer.gateway.requests import Api, GatewayRequest
 from composer.model import Usage
-from composer.ports.models import TOKENS_PER_PROMPT, Account, Tokenizer
+from composer.ports.models import TOKENS_PER_PROMPT, Tokenizer, UsageAccount
 from composer.repositories.usage import Amount, ErasureCount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
@@ -30,9 +30,9 @@ class GatewayCall:
     failed: bool = True
     is_waiting: bool = False
     injected: str = ""  # the memory that was put into the request, to count its tokens
-    answer: Answer = field(default_factory=Answer)  # what it says, once it has ended
+    answer: UpstreamAnswer = field(default_factory=UpstreamAnswer)  # what it says, once it has ended
 
-    async def read(self) -> Answer:
+    async def read(self) -> UpstreamAnswer:
         """What the answer says, as far as it has come."""
         return await asyncio.to_thread(partial(self.copy.read, self.request.api, events=self.is_stream))
 
@@ -45,7 +45,7 @@ class GatewayMeter:
         self._ledger, self._tokenizer = ledger, tokenizer
 
     @asynccontextmanager
-    async def metered(self, account: Account, call: GatewayCall) -> AsyncGenerator[None, None]:
+    async def metered(self, account: UsageAccount, call: GatewayCall) -> AsyncGenerator[None, None]:
         """Reserve what a request may use while it is answered, and record what it used, however that ends. The tokens
         of an answer without usage are counted by us. Raises BudgetUsedUp."""
         model = call.request.model
@@ -57,8 +57,8 @@ class GatewayMeter:
                 recording = asyncio.create_task(self._record(account, call, begun))
                 await _finish(recording)
 
-    async def _record(self, account: Account, call: GatewayCall, begun: ErasureCount) -> None:
-        answer = call.answer = Answer() if call.failed else await call.read()
+    async def _record(self, account: UsageAccount, call: GatewayCall, begun: ErasureCount) -> None:
+        answer = call.answer = UpstreamAnswer() if call.failed else await call.read()
         usage, estimated = answer.usage or Usage(), False
         if call.is_waiting or (not call.failed and answer.usage is None):
             usage, estimated = Usage(await self._prompt(call), await self._count(call, answer.text)), True

@@ -18,7 +18,7 @@ from composer.errors import NexusError, Refused, for_operator, where_raised
 from composer.ingest.recording import Recording, decide_recording
 from composer.model import Attachment, Message
 from composer.ports.images import ImageSource
-from composer.ports.models import Account, WorkKind
+from composer.ports.models import UsageAccount, WorkKind
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
@@ -128,7 +128,7 @@ class VoiceNotes:
             return
         if source is None:
             raise Refused("Voice notes from this platform are not supported.")
-        account = Account(tenant, WorkKind.TRANSCRIPTION, None, place, message.user_id)
+        account = UsageAccount(tenant, WorkKind.TRANSCRIPTION, None, place, message.user_id)
         texts: dict[str, str] = {}
         for note in untranscribed(message.attachments)[:MAX_VOICE_NOTES]:
             texts[note.address] = await self._text_of(source, message, note, account)
@@ -142,7 +142,7 @@ class VoiceNotes:
                 await tx.conversations.bump_versions([place])
         self._written(tenant)
 
-    async def _text_of(self, source: ImageSource, message: Message, note: Attachment, account: Account) -> str:
+    async def _text_of(self, source: ImageSource, message: Message, note: Attachment, account: UsageAccount) -> str:
         """What is spoken in a voice note. Raises Unavailable, Refused, Misconfigured and BudgetUsedUp."""
         assert self._meter is not None
         if note.size > MAX_AUDIO_BYTES or note.seconds > MAX_AUDIO_SECONDS:

@@ -114,7 +114,7 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
     summed_up: set[tuple[str, str]] = set()
-    asked = _Asked.of(question, agents) if question else None
+    asked = _QuestionWords.of(question, agents) if question else None
     for item in items:
         spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
@@ -136,7 +136,7 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _QuestionWords:
     """The words of a question, as they stand and without what addresses an agent; `subject` are those that say what it
     is about, as search terms."""
 
@@ -145,7 +145,7 @@ class _Asked:
     subject: frozenset[str]
 
     @classmethod
-    def of(cls, question: str, agents: Collection[str]) -> "_Asked":
+    def of(cls, question: str, agents: Collection[str]) -> "_QuestionWords":
         spoken = tuple(_WORD.findall(question[:MAX_COMPARED_CHARS].casefold()))
         plain = _unaddressed(question, agents)
         return cls(spoken, frozenset(_WORD.findall(plain)), frozenset(terms(plain)))

@@ -38,7 +38,7 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
     names of the agent that answers, `all_agents` those of every agent that people may have asked here. `rooms` are the
     namespaces of the rooms that the text names, as far as the viewer may read them from here, and `subject` is the text
@@ -69,7 +69,7 @@ class Shown:
 async def read(
     recall: Recall,
     readable: Readable,
-    query: Query,
+    query: SearchQuery,
     shown: Shown,
     retrieval: Retrieval,
     now: datetime,
@@ -111,7 +111,7 @@ async def read(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SearchResult:
     """What a search found: all candidates, those of them in the periods that the question names, by their ids, and
     whether these were asked for by their time alone."""
 
@@ -123,14 +123,14 @@ class _Found:
 async def _candidates(
     recall: Recall,
     readable: Readable,
-    query: Query,
+    query: SearchQuery,
     shown: Shown,
     retrieval: Retrieval,
     now: datetime,
     *,
     floor: bool,
     most: int,
-) -> _Found:
+) -> _SearchResult:
     """Search in each period that the question names, and at any time unless a time is all that is asked for."""
     periods = asked_periods(query.text, now) if floor else []
     only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
@@ -156,7 +156,7 @@ async def _candidates(
         for scope in dict.fromkeys((in_rooms, in_rooms if only_time else readable)):
             found, fits = await search(scope, since, None)
             at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
-    return _Found(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
+    return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
 
 
 async def _with_excerpt(item: Item, wanted: Sequence[str]) -> Item:

@@ -67,7 +67,7 @@ class BatchRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundMemory:
     """A memory that was found in messages, and the memories that it was built on."""
 
     memory: NewMemory
@@ -162,7 +162,7 @@ class ExtractionWorker:
 
     async def _find(
         self, batch: MessageBatch, near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
-    ) -> dict[uuid.UUID, _Found]:
+    ) -> dict[uuid.UUID, _FoundMemory]:
         """The memories in messages: found by the model or, when its budget is used up, by patterns."""
         try:
             extracted = await self._extractor.extract(batch, near)
@@ -171,8 +171,8 @@ class ExtractionWorker:
             by_pattern = await asyncio.to_thread(
                 lambda: [m for each in batch.messages for m in extracted_memories(each)]
             )
-            return {memory.id: _Found(memory) for memory in by_pattern}
-        memories = [_Found(extracted_memory(each, batch.messages), each.built_on) for each in extracted]
+            return {memory.id: _FoundMemory(memory) for memory in by_pattern}
+        memories = [_FoundMemory(extracted_memory(each, batch.messages), each.built_on) for each in extracted]
         return {found.memory.id: found for found in memories}
 
     async def _store_found(
@@ -181,7 +181,7 @@ class ExtractionWorker:
         scope: ExtractionScope,
         claim: uuid.UUID,
         messages: Sequence[Message],
-        found: Mapping[uuid.UUID, _Found],
+        found: Mapping[uuid.UUID, _FoundMemory],
     ) -> int:
         """Store memories and take their messages out of the queue, in one transaction.
 

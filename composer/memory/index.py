@@ -21,7 +21,7 @@ from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
 from composer.model import Message, Trust, derived_id
-from composer.ports.models import Account, MeteredEmbedder, WorkKind
+from composer.ports.models import MeteredEmbedder, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
@@ -48,7 +48,7 @@ class Extraction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedCount:
     """How many items were embedded. `more`: others may be left, or some that changed meanwhile."""
 
     items: int = 0
@@ -205,7 +205,7 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
     )
 
 
-async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> Embedded:
+async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> EmbeddedCount:
     """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
     No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
@@ -214,8 +214,8 @@ async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: u
     async with database.statement(tenant_id) as tx:
         waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
-        return Embedded()
-    account = Account(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
+        return EmbeddedCount()
+    account = UsageAccount(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
     vectors = await embedder.embed([embedding_text(item.text) for item in waiting], account)
     async with database.transaction(tenant_id) as tx:
         statements = await tx.memories.find_extracted([item.id for item in waiting])
@@ -223,4 +223,4 @@ async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: u
             await tx.memories.lock()  # before any row, in the same order as `consolidate`
         stored = await tx.recall.store_vectors(waiting, vectors)
         await merge_paraphrases(tx, [id for id in statements if id in stored])
-    return Embedded(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))
+    return EmbeddedCount(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))

@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
 from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
 from composer.memory.forget import forget
-from composer.memory.index import INDEX_BATCH_SIZE, Embedded, Extraction, embed_next, index_next
+from composer.memory.index import INDEX_BATCH_SIZE, EmbeddedCount, Extraction, embed_next, index_next
 from composer.model import Trust
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredEmbedder
@@ -181,13 +181,13 @@ class Indexer:
                 await self._priority.wait()
             return Left.MORE if embed else left
 
-    async def _embed_next(self, tenant: uuid.UUID) -> Embedded:
+    async def _embed_next(self, tenant: uuid.UUID) -> EmbeddedCount:
         """Embed some items. When the budget is used up they wait without a vector, where words find them, until the job
         `embedding` or a new message comes: a retry with a backoff would only be refused again."""
         try:
             return await embed_next(self._database, self._embedder, tenant)
         except BudgetUsedUp:
-            return Embedded()  # the ledger has said so, once
+            return EmbeddedCount()  # the ledger has said so, once
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.index import embed_next, embedding_text
-from composer.ports.models import Account, Embedder, MeteredEmbedder, WorkKind
+from composer.ports.models import Embedder, MeteredEmbedder, UsageAccount, WorkKind
 from composer.ports.reembedding import EmbedderIdentity, Reembedding
 from composer.repositories.database import Database
 
@@ -67,7 +67,7 @@ async def _embed_missing(
     for tenant, _ in await database.tenants():
         after = uuid.UUID(int=0)
         while items := await vectors.pending(tenant, after, BATCH_SIZE):
-            account = Account(tenant, WorkKind.EMBEDDING)
+            account = UsageAccount(tenant, WorkKind.EMBEDDING)
             new = await embedder.embed([embedding_text(item.text) for item in items], account)
             await vectors.store(tenant, items, new)
             embedded, after = embedded + len(items), items[-1].id

@@ -17,7 +17,7 @@ from composer.memory.extraction import MAX_ATTEMPTS
 from composer.operations.backlog import backlog
 from composer.operations.tool_places import ServerPlaces, server_places
 from composer.ports.clock import Clock
-from composer.ports.models import Account, ChatMessage, Work, WorkKind
+from composer.ports.models import ChatMessage, UsageAccount, Work, WorkKind
 from composer.repositories.erasure import StoredReceipt, receipt_digest
 from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
@@ -163,7 +163,7 @@ class Doctor:
             return f"{embedder.name}, {embedder.width} dimensions"
         async with self._open() as database:
             meter = EmbeddingMeter(embedder, self._probes(database), tokenizer_for)
-            await meter.embed(["ready"], Account(INSTALLATION, WorkKind.PROBE))
+            await meter.embed(["ready"], UsageAccount(INSTALLATION, WorkKind.PROBE))
             await database.require_embedder(embedder.name, embedder.width)
         return f"{embedder.name}, {embedder.width} dimensions"
 
@@ -197,7 +197,7 @@ class Doctor:
                 return f"{model.name} answers"
             async with self._open() as database:
                 meter = TranscriptionMeter(model, self._probes(database))
-                account = Account(INSTALLATION, WorkKind.PROBE)
+                account = UsageAccount(INSTALLATION, WorkKind.PROBE)
                 await meter.transcribe("silence.wav", "audio/wav", SILENCE, account, SILENCE_SECONDS)
             return f"{model.name} answers"
         finally:

@@ -15,12 +15,12 @@ from composer.model import Trust
 from composer.people.export_document import (
     FORMAT,
     VERSION,
-    Account,
     DocumentPart,
     Export,
     ExportedAnswer,
     ExportedFact,
     ExportedFile,
+    ExportedIdentity,
     ExportedKey,
     ExportedLandmark,
     ExportedLogin,
@@ -37,8 +37,8 @@ from composer.people.export_document import (
     ExportedSummary,
     ExportedTeam,
     ExportedUsage,
+    ExportedUser,
     ExportedWebSession,
-    Identity,
 )
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
@@ -120,7 +120,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         workspace=workspace,
         accounts=[_account(row) for row in users.values()],
         identities=[
-            _entry(Identity, row, user=row["id"], id=row["external_id"])
+            _entry(ExportedIdentity, row, user=row["id"], id=row["external_id"])
             for row in accounts
             if row["platform"] is not None
         ],
@@ -170,8 +170,8 @@ def _part(model: type[T], stored: object) -> T:
     return model(**{name: getattr(stored, name) for name in model.model_fields})
 
 
-def _account(row: Row) -> Account:
-    return _entry(Account, row, since=row["created_at"])
+def _account(row: Row) -> ExportedUser:
+    return _entry(ExportedUser, row, since=row["created_at"])
 
 
 def _places(

@@ -16,7 +16,7 @@ class DocumentPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Identity(DocumentPart):
+class ExportedIdentity(DocumentPart):
     """An account on a platform. `user` is the id of the stored user that it belongs to; `trust`: what the platform said
     of it when it last did, member or guest."""
 
@@ -27,7 +27,7 @@ class Identity(DocumentPart):
     trust: str | None
 
 
-class Account(DocumentPart):
+class ExportedUser(DocumentPart):
     """A stored user. A person who linked accounts has several. `reads_rooms`: its DMs read the rooms it is in."""
 
     id: uuid.UUID
@@ -294,8 +294,8 @@ class Export(DocumentPart):
     version: Literal[1]
     made_at: datetime
     workspace: str
-    accounts: list[Account]
-    identities: list[Identity]
+    accounts: list[ExportedUser]
+    identities: list[ExportedIdentity]
     places: list[ExportedPlace]
     rooms: list[ExportedRoom]
     projects: list[ExportedProject]

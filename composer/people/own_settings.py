@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from composer.credentials.principal import Permission, Principal
+from composer.credentials.principal import KeyPermission, Principal
 from composer.model import PersonalSettings
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
@@ -13,7 +13,7 @@ from composer.visibility import EntryAccess, owned_by_bearer
 
 def own_settings(principal: Principal, access: EntryAccess) -> PersonalSettings:
     """What the person has set. Raises Refused without the permission, and for a tool."""
-    principal.require(Permission.MANAGE)
+    principal.require(KeyPermission.MANAGE)
     owned_by_bearer(access)
     return access.settings
 

@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingResult:
     """What one request to an API for embeddings gave: vectors, as of `Embedder.embed`, and what the API says that it
     used (zeros where it says nothing)."""
 
@@ -56,7 +56,7 @@ class RemoteEmbedder(Embedder, Protocol):
         """The most texts that one request may have."""
         ...
 
-    async def request(self, texts: Sequence[str]) -> Embedded:
+    async def request(self, texts: Sequence[str]) -> EmbeddingResult:
         """Embed at least one and at most `batch_size` texts, by one request. Raises as `embed`."""
         ...
 
@@ -189,7 +189,7 @@ class WorkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UsageAccount:
     """Under whose name work is recorded, and whose budgets hold it. `agent` is the one that it is done for; `user_id`
     is who asks, or whose DM or session it is about."""
 
@@ -213,9 +213,9 @@ class Work:
     tools: tuple[Tool, ...] = ()
 
     @property
-    def account(self) -> Account:
+    def account(self) -> UsageAccount:
         """Under whose name the work is recorded."""
-        return Account(self.tenant_id, self.kind, self.agent, self.conversation_id, self.user_id)
+        return UsageAccount(self.tenant_id, self.kind, self.agent, self.conversation_id, self.user_id)
 
 
 class MeteredModel(Protocol):
@@ -251,6 +251,6 @@ class SpeechModel(Protocol):
 class MeteredEmbedder(Protocol):
     """An embedder whose use is recorded and held within budgets (composer.usage.embedding.EmbeddingMeter)."""
 
-    async def embed(self, texts: Sequence[str], account: Account) -> Vectors:
+    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
         """As `Embedder.embed`. Raises BudgetUsedUp besides."""
         ...

@@ -12,7 +12,7 @@ EXCHANGE_RETENTION: Final = timedelta(days=7)  # of its id: so long an exchange 
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class GatewayExchange:
     """A user's message and the answer. `attempts` to learn from it have failed."""
 
     id: uuid.UUID
@@ -36,7 +36,7 @@ class GatewayExchanges:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def put(self, owner: ExchangeOwner, exchange: Exchange, asked_at: datetime) -> bool:
+    async def put(self, owner: ExchangeOwner, exchange: GatewayExchange, asked_at: datetime) -> bool:
         """Store an exchange, under `erasure.block`; False where it was stored before, or its user has opted out or is
         gone, or has forgotten something since `asked_at`."""
         waits = await self._sql.fetch_value(
@@ -68,7 +68,7 @@ class GatewayExchanges:
 
     async def claim(
         self, owner: ExchangeOwner, claim: uuid.UUID, now: datetime, until: datetime, limit: int
-    ) -> list[Exchange]:
+    ) -> list[GatewayExchange]:
         """Claim the oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
         rows = await self._sql.fetch(
             "gateway_exchanges_claim",
@@ -79,10 +79,10 @@ class GatewayExchanges:
             until=until,
             limit=limit,
         )
-        found = [Exchange(r["id"], r["question"], r["answer"], r["said_at"], r["attempts"]) for r in rows]
+        found = [GatewayExchange(r["id"], r["question"], r["answer"], r["said_at"], r["attempts"]) for r in rows]
         return sorted(found, key=lambda each: (each.said_at, each.id))
 
-    async def still_claimed(self, claim: uuid.UUID, exchanges: Sequence[Exchange]) -> bool:
+    async def still_claimed(self, claim: uuid.UUID, exchanges: Sequence[GatewayExchange]) -> bool:
         """Whether all exchanges of an attempt are still there and its own; they are locked until the transaction
         ends."""
         rows = await self._sql.fetch("gateway_exchanges_claimed", claim=claim)

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 
 from composer.model import Conversation, Role
-from composer.permissions import Account, ActorFacts
+from composer.permissions import ActorFacts, LinkedAccount
 from composer.ports.database import Row, Statements
 from composer.text import project_names
 from composer.visibility import AccessContext, ProjectFacts
@@ -50,12 +50,12 @@ class Permissions:
         names = project_names.distinct_names(known.items())
         return ActorFacts(access, bool(row["opened_room"]), by_name.get(project_name, ()), project_name, names=names)
 
-    async def account(self, user: uuid.UUID, other: uuid.UUID) -> Account | None:
+    async def account(self, user: uuid.UUID, other: uuid.UUID) -> LinkedAccount | None:
         """Another user as an account that may be linked to this one; None for an unknown one."""
         row = await self._sql.fetch_one("account_to_link", user_id=user, other_id=other)
         if row is None:
             return None
-        return Account(row["name"], row["platform"] or "", row["workspace"] or "", row["same_place"])
+        return LinkedAccount(row["name"], row["platform"] or "", row["workspace"] or "", row["same_place"])
 
 
 def _current_project(row: Row) -> ProjectFacts | None:

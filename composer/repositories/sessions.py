@@ -33,7 +33,7 @@ class StoredSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class SessionExchange:
     """What a person said in a session, and its answer. `id` is the message's, `sent_with` the one that it was sent
     with. `posted`: the agent said it of itself; then `text` is its own. `turn` None: nobody was to answer, or the
     answer was erased. `answer` None: there is none yet, or there is the sentence `failure` in its place."""
@@ -97,7 +97,7 @@ class Sessions:
         project: uuid.UUID | None = None,
         limit: int,
         after: Place | None = None,
-    ) -> list[Exchange]:
+    ) -> list[SessionExchange]:
         """What the person said in their sessions, newest first: at most `limit`, from those on that come `after` (at,
         id) of another one. `agent` (a slug), `session` (a name) and `project` list only what was said there."""
         rows = await self._own(
@@ -133,9 +133,9 @@ def _session(row: Row, id: uuid.UUID) -> SessionName:
     return SessionName(id, row["name"], row["agent"], row["project_id"], row["project"])
 
 
-def _exchange(row: Row) -> Exchange:
+def _exchange(row: Row) -> SessionExchange:
     posted = row["posted"]
-    return Exchange(
+    return SessionExchange(
         row["id"],
         row["at"],
         row["external_id"],

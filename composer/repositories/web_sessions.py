@@ -11,7 +11,7 @@ from composer.repositories.audit import Audit, AuditAct
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSession:
+class StoredWebSession:
     """A web session as it is looked up by its cookie."""
 
     id: uuid.UUID
@@ -56,13 +56,13 @@ class WebSessions:
         details = {"session": str(session.id)} | ({} if login is None else {"login": str(login)})
         await self._audit.record(AuditAct.SIGNED_IN, actor=session.user_id, users=[session.user_id], details=details)
 
-    async def find(self, digest: bytes) -> StoredSession | None:
+    async def find(self, digest: bytes) -> StoredWebSession | None:
         """The web session of this digest, also an expired one."""
         row = await self._sql.fetch_one("web_session_find", digest=digest)
         if row is None:
             return None
         holder = Holder(row["user_id"], row["admin"], row["opted_out"])
-        return StoredSession(row["id"], row["digest"], holder, row["expires_at"], row["last_used_at"])
+        return StoredWebSession(row["id"], row["digest"], holder, row["expires_at"], row["last_used_at"])
 
     async def of(self, users: Sequence[uuid.UUID], now: datetime) -> list[SessionEntry]:
         """The web sessions of these users that have not expired, oldest first."""

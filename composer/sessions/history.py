@@ -13,7 +13,7 @@ from composer.prompt.cited import cited, marked
 from composer.prompt.explain import ExplainedSource
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
 from composer.repositories.database import Transaction
-from composer.repositories.sessions import Exchange, SessionTurn, StoredSession
+from composer.repositories.sessions import SessionExchange, SessionTurn, StoredSession
 from composer.sessions.owner import SessionOwner
 from composer.turn.explanation import explain_stored
 
@@ -35,7 +35,7 @@ class SessionPage:
 class ExchangePage:
     """Some of what a person said, and the cursor with which the next ones are listed; None after the last."""
 
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[SessionExchange]
     cursor: str | None
 
 

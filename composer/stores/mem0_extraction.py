@@ -26,7 +26,7 @@ import numpy as np
 from composer.errors import NexusError, Unavailable
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement, MessageBatch
-from composer.ports.models import Account, ChatMessage, MeteredEmbedder, Tokenizer, Vectors, WorkKind
+from composer.ports.models import ChatMessage, MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.prompt.lines import quote
 from composer.text.instructions import template
 from composer.text.masking import mask
@@ -92,7 +92,7 @@ class _Batch:
             future.cancel()
 
 
-class _Model:
+class _Mem0Model:
     """Our model for Mem0. It is asked with our own prompt in place of Mem0's. Its answer is sanitised first, because
     Mem0 fails on many malformed answers."""
 
@@ -125,7 +125,7 @@ class _Vectors:
     def embed_batch(self, texts: Sequence[str], _: object = None) -> list[list[float]]:
         async def vectors() -> Vectors:
             source = self._batch.source
-            account = Account(source.tenant_id, WorkKind.EMBEDDING, None, source.conversation_id, source.owner)
+            account = UsageAccount(source.tenant_id, WorkKind.EMBEDDING, None, source.conversation_id, source.owner)
             return await self._embedder.embed([text[-MAX_MESSAGE_CHARS:] for text in texts], account)
 
         result: list[list[float]] = self._batch.wait(vectors()).tolist()
@@ -241,13 +241,13 @@ class Mem0Extractor:
         class Extraction(AsyncMemory):  # type: ignore[misc]
             """Without Mem0's factories, which would open stores and clients of their own."""
 
-            def __init__(self, model: _Model, vectors: _Vectors, store: _Store) -> None:
+            def __init__(self, model: _Mem0Model, vectors: _Vectors, store: _Store) -> None:
                 self.config = SimpleNamespace(llm=SimpleNamespace(config={}))
                 self.llm, self.embedding_model, self.vector_store = model, vectors, store
                 self.db, self.collection_name, self.api_version = _NoHistory(), "nexus", "v1.1"
                 self.custom_instructions, self._entity_store, self.reranker = None, None, None
 
-        return Extraction(_Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch, self._tokenizer))
+        return Extraction(_Mem0Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch, self._tokenizer))
 
 
 def extraction_prompt(batch: MessageBatch, known: Sequence[str]) -> list[ChatMessage]:

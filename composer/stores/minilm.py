@@ -119,7 +119,7 @@ def initial_values(weights: Weights) -> dict[str, NDArray[np.generic]]:
     return values
 
 
-class _Model:
+class _LoadedModel:
     """The loaded tokenizer and network. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
@@ -196,7 +196,7 @@ class MiniLM:
         """`directory` contains model.safetensors and tokenizer.json; `threads` is how many texts of a list are embedded
         at once, by default as many as there are cores, at most 4."""
         self._directory = directory
-        self._model: _Model | None = None
+        self._model: _LoadedModel | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         self._bulk = ThreadPoolExecutor(
@@ -263,9 +263,9 @@ class MiniLM:
         for row in rows:
             vectors[row] = model.vector(texts[row])
 
-    def _load_model(self) -> _Model:
+    def _load_model(self) -> _LoadedModel:
         with self._loading:
             if self._model is None:
-                self._model = _Model(self._directory or packaged_directory())
+                self._model = _LoadedModel(self._directory or packaged_directory())
                 _return_free_memory()
             return self._model

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Usage
-from composer.ports.models import Embedded, Vectors
+from composer.ports.models import EmbeddingResult, Vectors
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection
 
 BATCH_SIZE = 128  # texts of one request; the API accepts at most 2,048
@@ -66,7 +66,7 @@ class OpenAIEmbedder:
         """Close the connections."""
         await self._connection.close()
 
-    async def request(self, texts: Sequence[str]) -> Embedded:
+    async def request(self, texts: Sequence[str]) -> EmbeddingResult:
         """The vectors of at most `batch_size` texts, by one request, and what the API says that it used. Raises as
         `embed`."""
         inputs = [_embeddable_text(text) for text in texts]
@@ -82,7 +82,7 @@ class OpenAIEmbedder:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
             raise self._subject.error(Unavailable, f"gave a vector without a direction (model {self._model}).")
-        return Embedded(np.asarray(vectors / norms, dtype=np.float32), usage)
+        return EmbeddingResult(np.asarray(vectors / norms, dtype=np.float32), usage)
 
     async def _request(self, inputs: list[str]) -> tuple[NDArray[np.float64], Usage]:
         # "float" rather than the SDK's base64, which not every server speaks.

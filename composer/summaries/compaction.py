@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
-from composer.ports.models import Account, Tokenizer, WorkKind
+from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_size, view_tokens
 from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
@@ -170,7 +170,7 @@ class Compactor:
         """
         inputs = [*_inputs_of(plan.previous), *(summary_input(message) for message in plan.covered)]
         where = plan.conversation
-        account = Account(where.tenant_id, WorkKind.SUMMARY, plan.agent, where.id, where.user_id)
+        account = UsageAccount(where.tenant_id, WorkKind.SUMMARY, plan.agent, where.id, where.user_id)
         writer = plan.agent if persist else None
         written = await self._summariser.summarise(inputs, plan.summary_tokens, tokenizer, account, writer)
         compaction = _compaction(plan, written)

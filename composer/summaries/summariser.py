@@ -14,11 +14,11 @@ from composer.errors import BudgetUsedUp, Unavailable, for_operator
 from composer.memory.index import embedding_text
 from composer.model import Agent
 from composer.ports.models import (
-    Account,
     ChatMessage,
     MeteredEmbedder,
     MeteredModel,
     Tokenizer,
+    UsageAccount,
     Vectors,
     Work,
     WorkKind,
@@ -60,7 +60,7 @@ class Summariser:
         inputs: Sequence[SummaryInput],
         budget: int,
         tokenizer: Tokenizer,
-        account: Account,
+        account: UsageAccount,
         agent: Agent | None = None,
         *,
         by_meaning: bool = True,
@@ -92,7 +92,7 @@ class Summariser:
         inputs: Sequence[SummaryInput],
         budget: int,
         tokenizer: Tokenizer,
-        account: Account,
+        account: UsageAccount,
         *,
         by_meaning: bool = True,
     ) -> SummaryText:

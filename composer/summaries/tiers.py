@@ -17,7 +17,7 @@ import structlog
 from composer.errors import Refused
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Message, Visibility, derived_id
-from composer.ports.models import Account, Tokenizer, WorkKind
+from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
@@ -52,7 +52,7 @@ class SummaryWriter(Protocol):
         inputs: Sequence[SummaryInput],
         budget: int,
         tokenizer: Tokenizer,
-        account: Account,
+        account: UsageAccount,
         agent: Agent | None = None,
         *,
         by_meaning: bool = True,
@@ -117,7 +117,7 @@ class SummaryTiers:
         Raises Refused while another is written for the same person."""
         if asker in self._asking:
             raise Refused("I am still summing up for you: wait for that answer, and then ask again.")
-        account = Account(tenant, WorkKind.SUMMARY, agent, room, asker)
+        account = UsageAccount(tenant, WorkKind.SUMMARY, agent, room, asker)
         inputs, tokenizer = [summary_input(message) for message in messages], self._tokenizer(agent)
         self._asking.add(asker)
         try:
@@ -214,7 +214,7 @@ class SummaryTiers:
             chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
         )
         budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
-        account = Account(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
+        account = UsageAccount(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
         written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
         return NewSummary(
             id=id,

@@ -56,7 +56,7 @@ def search_query(
     agents: Sequence[Agent],
     mentioned: Collection[str],
     rooms: Mapping[str, frozenset[str]],
-) -> semantic.Query:
+) -> semantic.SearchQuery:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
     one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
     of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
@@ -65,7 +65,7 @@ def search_query(
     named, subject = rooms_named(text, rooms)
     words = query_terms(without_mentions(subject), names)
     everyone = [name for each in agents for name in (each.name, each.slug)]
-    return semantic.Query(
+    return semantic.SearchQuery(
         embedding_text(text),
         vector,
         words,

@@ -22,7 +22,7 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.model import Agent, Item, Message
 from composer.ports.clock import EARLIEST
-from composer.ports.models import Account, MeteredEmbedder, Tokenizer, Vectors, WorkKind
+from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
 from composer.prompt.sections import PromptInput
@@ -294,7 +294,9 @@ class Reader:
     async def _embed(self, request: PromptRequest, text: str) -> Vectors | None:
         """The vector of a question's text. None when the embedder does not answer, or its budget is used up: then
         recall uses words alone."""
-        account = Account(request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker)
+        account = UsageAccount(
+            request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker
+        )
         try:
             vector: Vectors = (await self._embedder.embed([text], account))[0]
         except BudgetUsedUp:

@@ -45,7 +45,7 @@ _KNOWN_KEY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ToolWrite:
     """Something that was written: as a source of the answer, and the sentence that tells the asker. `wordless_notice`
     is that sentence without what was written."""
 
@@ -82,7 +82,7 @@ class ToolWriter:
             self._earlier = await tx.turns.written(self._turn.id)
         return [_wordless_notice(id) for id in self._earlier]
 
-    async def remember(self, text: str) -> Written:
+    async def remember(self, text: str) -> ToolWrite:
         """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
         quote = quote_of(self._question.text, text)
         author, now = self._begin_write()
@@ -93,7 +93,7 @@ class ToolWriter:
         stored = mask(quote)
         return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
-    async def set_fact(self, key: str, value: str) -> Written:
+    async def set_fact(self, key: str, value: str) -> ToolWrite:
         """Set a fact whose key and value are words of the message. Raises Refused with the sentence for the model, and
         BadInput."""
         said = {word.casefold() for word in _PART.findall(self._question.text)}
@@ -142,7 +142,7 @@ class ToolWriter:
         access = await judged_access(tx, Act.WRITE, self._question, self._conversation)
         return visibility.access_tag_for(access, WriteScope.HERE)
 
-    def _written(self, layer: str, kind: str, id: uuid.UUID, tag: AccessTag, text: str, said: str) -> Written:
+    def _written(self, layer: str, kind: str, id: uuid.UUID, tag: AccessTag, text: str, said: str) -> ToolWrite:
         item = Item(
             layer,
             kind,
@@ -155,7 +155,7 @@ class ToolWriter:
             author=self._question.author,
             messages=(self._question.external_id,),
         )
-        return Written(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
+        return ToolWrite(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
 
 
 def _wordless_notice(id: uuid.UUID) -> str:

@@ -40,7 +40,7 @@ from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
 from composer.turn.tool_reminders import ToolReminders
 from composer.turn.tool_servers import OutsideTools, ToolServers
-from composer.turn.tool_writes import ToolWriter, Written
+from composer.turn.tool_writes import ToolWrite, ToolWriter
 
 MAX_STEPS: Final = 4  # answers of the model that may call tools, in one turn
 MAX_QUERY_CHARS: Final = 500
@@ -314,7 +314,7 @@ class ToolSession:
             return _Result("Nothing was found." if not items else "There is no room left.", NOTHING)
         return _Result("\n".join(lines), FOUND, tuple(found))
 
-    async def _write(self, writing: Coroutine[None, None, Written]) -> _Result:
+    async def _write(self, writing: Coroutine[None, None, ToolWrite]) -> _Result:
         if self._has_read or not self._writer.allowed:
             writing.close()
             raise Refused(

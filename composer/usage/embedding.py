@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from composer.model import Usage
-from composer.ports.models import Account, Embedder, RemoteEmbedder, Tokenizer, Vectors
+from composer.ports.models import Embedder, RemoteEmbedder, Tokenizer, UsageAccount, Vectors
 from composer.repositories.usage import Amount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
@@ -21,7 +21,7 @@ class EmbeddingMeter:
         """`tokenizer` gives the tokenizer of a model by its name."""
         self._embedder, self._ledger, self._tokenizer = embedder, ledger, tokenizer
 
-    async def embed(self, texts: Sequence[str], account: Account) -> Vectors:
+    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
         """As `Embedder.embed`. Raises BudgetUsedUp besides."""
         embedder = self._embedder
         if not isinstance(embedder, RemoteEmbedder):
@@ -33,7 +33,7 @@ class EmbeddingMeter:
                 parts.append(await self._request(embedder, batch, account))
         return np.concatenate(parts)
 
-    async def _request(self, embedder: RemoteEmbedder, batch: Sequence[str], account: Account) -> Vectors:
+    async def _request(self, embedder: RemoteEmbedder, batch: Sequence[str], account: UsageAccount) -> Vectors:
         usage, answered, begun = Usage(), False, await self._ledger.begin(account)
         try:
             embedded = await embedder.request(batch)

@@ -15,7 +15,7 @@ import structlog
 from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
 from composer.model import Usage
 from composer.ports.clock import Clock
-from composer.ports.models import Account, WorkKind
+from composer.ports.models import UsageAccount, WorkKind
 from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
 from composer.repositories.usage import NOT_ERASED, Amount, ErasureCount, Figures, LedgerKey, Spent
@@ -65,7 +65,7 @@ class CallLedger:
 
     @asynccontextmanager
     async def reserved(
-        self, account: Account, model: str, most: Callable[[], Awaitable[Amount]]
+        self, account: UsageAccount, model: str, most: Callable[[], Awaitable[Amount]]
     ) -> AsyncGenerator[None, None]:
         """Count what a call may use as used while it runs; `most` is asked for it where a budget counts the call.
 
@@ -86,7 +86,7 @@ class CallLedger:
             await self._release(account, reservation)
 
     async def _reserve(
-        self, account: Account, reservation: uuid.UUID, wanted: Spent, budgets: Sequence[Budget]
+        self, account: UsageAccount, reservation: uuid.UUID, wanted: Spent, budgets: Sequence[Budget]
     ) -> Budget | None:
         """Reserve an amount, or return the first budget that has no room for it."""
         tenant, now = account.tenant_id, self._clock.now()
@@ -98,7 +98,7 @@ class CallLedger:
                 await tx.usage.reserve(reservation, wanted, now + RESERVATION_LIFETIME)
             return exceeded
 
-    async def _release(self, account: Account, reservation: uuid.UUID) -> None:
+    async def _release(self, account: UsageAccount, reservation: uuid.UUID) -> None:
         """Give a reservation back. If that fails, it counts until it expires."""
         try:
             async with self._database.transaction(account.tenant_id) as tx:
@@ -106,7 +106,7 @@ class CallLedger:
         except NexusError as error:
             logger.warning("usage.not_released", kind=account.kind.value, error=for_operator(error))
 
-    async def _refuse(self, account: Account, model: str, budget: Budget, wanted: Amount) -> None:
+    async def _refuse(self, account: UsageAccount, model: str, budget: Budget, wanted: Amount) -> None:
         too_small = not budget.holds(wanted)  # also when nothing of it is used
         await self.record(account, model, Figures(refused=1), await self.begin(account))
         today = self._today(account.tenant_id)
@@ -151,7 +151,7 @@ class CallLedger:
             cost=cost or Decimal(0),
         )
 
-    async def begin(self, account: Account) -> ErasureCount:
+    async def begin(self, account: UsageAccount) -> ErasureCount:
         """The erasure count of the people of a call: read it before the call and pass it to `record`. None, so that
         nobody is named, where the database does not answer."""
         if account.user_id is None and account.conversation_id is None:
@@ -163,7 +163,7 @@ class CallLedger:
             logger.warning("usage.nobody_named", kind=account.kind.value, error=for_operator(error))
             return None
 
-    async def record(self, account: Account, model: str, figures: Figures, begun: ErasureCount) -> None:
+    async def record(self, account: UsageAccount, model: str, figures: Figures, begun: ErasureCount) -> None:
         """Add a call to the ledger; `begun` is what `begin` gave. A failure is logged: what the model gave counts more
         than its record."""
         outcome = (
@@ -186,5 +186,5 @@ class CallLedger:
         return self._clock.now().astimezone(self._rules.zone(tenant)).date()
 
 
-def _slug(account: Account) -> str:
+def _slug(account: UsageAccount) -> str:
     return "" if account.agent is None else account.agent.slug

@@ -1,7 +1,7 @@
 """The meter of transcriptions: each is held within budgets and recorded, as answers are."""
 
 from composer.model import Usage
-from composer.ports.models import Account, SpeechModel
+from composer.ports.models import SpeechModel, UsageAccount
 from composer.repositories.usage import Amount
 from composer.usage.ledger import CallLedger
 
@@ -15,7 +15,9 @@ class TranscriptionMeter:
     def __init__(self, model: SpeechModel, ledger: CallLedger) -> None:
         self._model, self._ledger = model, ledger
 
-    async def transcribe(self, name: str, media_type: str, content: bytes, account: Account, seconds: float = 0) -> str:
+    async def transcribe(
+        self, name: str, media_type: str, content: bytes, account: UsageAccount, seconds: float = 0
+    ) -> str:
         """What is spoken in a voice note of so many `seconds` (0: unknown). Raises as the model, and BudgetUsedUp."""
         speech = Usage(tokens_of(seconds or len(content) / BYTES_PER_SECOND))
 

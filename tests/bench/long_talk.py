@@ -19,7 +19,7 @@ from bot.script.events import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
-from composer.ports.models import Account, ChatMessage, WorkKind
+from composer.ports.models import ChatMessage, UsageAccount, WorkKind
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.messages import Messages
@@ -120,7 +120,7 @@ async def _summarised(app: App, said: list[SummaryInput]) -> None:
     """Write its summaries of seven days, as without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(Unmetered(app.embedder), None), tokenizer_for("")
-    account = Account(workspace.tenant_id, WorkKind.SUMMARY)
+    account = UsageAccount(workspace.tenant_id, WorkKind.SUMMARY)
     run = room_namespace(room_id(workspace, "busy"))
     async with app.database.transaction(workspace.tenant_id) as tx:
         for day in range(7):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from composer.ports.models import Account, Tokenizer, WorkKind
+from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.stores.minilm import MiniLM
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
@@ -23,7 +23,7 @@ from tests.support.embedder import Unmetered
 
 SHARE: Final = 10  # tokens of text for one token of summary
 DRAWS: Final = 20
-NOBODYS: Final = Account(UUID(int=0), WorkKind.SUMMARY)
+NOBODYS: Final = UsageAccount(UUID(int=0), WorkKind.SUMMARY)
 
 
 async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Report:

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.sessions import ERASED, ApiSessions, Event, EventKind
+from bot.web.sessions import ERASED, ApiSessions, EventKind, TurnEvent
 from composer.app import open_app
 from composer.errors import BadInput, Conflict, NotFound
 from composer.memory.forget import RETRACTED
@@ -179,7 +179,7 @@ async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_mode
     await sessions.forget(alice, None, "s1", None)
     pieces = 300_000
     for _ in range(pieces):
-        asked.listener.events.put_nowait(Event(EventKind.CHUNK, "zqword"))
+        asked.listener.events.put_nowait(TurnEvent(EventKind.CHUNK, "zqword"))
     events = [event async for event in sessions.served.follow(asked, valid)]
     assert (events[-1].kind, events[-1].text) == (EventKind.FAILED, ERASED)
     assert len(events) < pieces
@@ -201,9 +201,9 @@ async def test_a_stream_says_nothing_more_of_an_answer_once_what_it_is_made_from
     await until(begun)
     assert "zqorchid" in model.shown[-1]
     await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
-    pieces, heard = 20_000, list[Event]()
+    pieces, heard = 20_000, list[TurnEvent]()
     for _ in range(pieces):
-        asked.listener.events.put_nowait(Event(EventKind.CHUNK, "zqword"))
+        asked.listener.events.put_nowait(TurnEvent(EventKind.CHUNK, "zqword"))
     async for event in sessions.served.follow(asked, valid):
         heard.append(event)
         if len(heard) == pieces:

@@ -27,7 +27,7 @@ from composer.memory.forget import RECEIPT_KEY_BYTES, RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Incoming, Trust, Visibility
-from composer.repositories.gateway_exchanges import Exchange, ExchangeOwner
+from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
 from composer.repositories.imports import ImportRun, Imports
 from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
@@ -365,7 +365,7 @@ async def test_something_is_stored_for_a_person_while_all_of_theirs_is_to_be_era
         await tx.erasure.block()
         erasing = asyncio.create_task(harness.command("alice", f"/nexus {command}", dm="nexus"))
         await until_stopped(settings, erasing)
-        exchange = Exchange(uuid.uuid4(), "the vault is zqorchid", "", harness.clock.now())
+        exchange = GatewayExchange(uuid.uuid4(), "the vault is zqorchid", "", harness.clock.now())
         assert await tx.gateway_exchanges.put(ExchangeOwner(alice, "cursor"), exchange, harness.clock.now())
     assert (await erasing).text.startswith("Forgotten for good")
     assert await rows(settings, "SELECT 1 FROM gateway_exchanges") == []

@@ -17,7 +17,7 @@ from bot.console import audit as auditing
 from bot.console import operations, schedule
 from bot.console.doctor import Check, run_doctor
 from bot.script.places import incoming, place_of
-from composer.audit.chain import MAX_BREAKS, Problem, Verification
+from composer.audit.chain import MAX_BREAKS, ChainProblem, Verification
 from composer.errors import Misconfigured, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Role
@@ -83,7 +83,7 @@ async def add_rows(harness: AppHarness, count: int) -> None:
     await seal(harness)
 
 
-def problems(found: Verification) -> list[tuple[int, Problem]]:
+def problems(found: Verification) -> list[tuple[int, ChainProblem]]:
     return [(each.number, each.problem) for each in found.breaks]
 
 
@@ -296,39 +296,39 @@ def _change(what: str) -> list[str]:
 
 
 # What an administrator does to a log of five sealed rows; where verification says that it breaks; up to where it holds.
-REWRITES: Final[Sequence[tuple[list[str], list[tuple[int, Problem]], int]]] = (
-    (_change("act = 'admin.revoked'"), [(3, Problem.CHANGED)], 2),
-    (_change("at = at + interval '1 s'"), [(3, Problem.CHANGED)], 2),
-    (_change("actor_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
-    (_change("user_ids = '{}'"), [(3, Problem.CHANGED)], 2),
-    (_change("conversation_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
-    (_change("project_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
-    (_change("""details = '{"x": 1}'"""), [(3, Problem.CHANGED)], 2),
-    (_change("signature = '\\x00'"), [(3, Problem.INSERTED)], 2),
-    ([f"DELETE FROM audit_events WHERE id = {_THIRD}"], [(3, Problem.REMOVED)], 2),
-    (_remove("= 3"), [(3, Problem.REMOVED)], 2),
+REWRITES: Final[Sequence[tuple[list[str], list[tuple[int, ChainProblem]], int]]] = (
+    (_change("act = 'admin.revoked'"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("at = at + interval '1 s'"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("actor_id = gen_random_uuid()"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("user_ids = '{}'"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("conversation_id = gen_random_uuid()"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("project_id = gen_random_uuid()"), [(3, ChainProblem.CHANGED)], 2),
+    (_change("""details = '{"x": 1}'"""), [(3, ChainProblem.CHANGED)], 2),
+    (_change("signature = '\\x00'"), [(3, ChainProblem.INSERTED)], 2),
+    ([f"DELETE FROM audit_events WHERE id = {_THIRD}"], [(3, ChainProblem.REMOVED)], 2),
+    (_remove("= 3"), [(3, ChainProblem.REMOVED)], 2),
     (
         [*_remove("= 3"), "UPDATE audit_seals SET number = number - 1 WHERE number > 3"],
         [
-            (3, Problem.REPLACED),
-            (3, Problem.INSERTED),
-            (4, Problem.REPLACED),
-            (4, Problem.INSERTED),
-            (5, Problem.REMOVED),
+            (3, ChainProblem.REPLACED),
+            (3, ChainProblem.INSERTED),
+            (4, ChainProblem.REPLACED),
+            (4, ChainProblem.INSERTED),
+            (5, ChainProblem.REMOVED),
         ],
         2,
     ),
     (
         ["UPDATE audit_seals SET sealed_at = now() WHERE number = 3"],
-        [(3, Problem.INSERTED), (4, Problem.REPLACED)],
+        [(3, ChainProblem.INSERTED), (4, ChainProblem.REPLACED)],
         2,
     ),
-    (_remove("> 3"), [(4, Problem.REMOVED)], 3),
-    (_remove("< 3"), [(1, Problem.REMOVED)], 0),
-    (_remove("> 0"), [(1, Problem.REMOVED)], 0),
-    ([_COPY], [(0, Problem.UNSEALED)], 5),
-    ([_COPY, _SEAL_COPY], [(6, Problem.REPLACED), (6, Problem.INSERTED)], 5),
-    ([_FORGE_ANCHOR, *_remove("<= 3")], [(3, Problem.INSERTED), (4, Problem.REPLACED)], 0),
+    (_remove("> 3"), [(4, ChainProblem.REMOVED)], 3),
+    (_remove("< 3"), [(1, ChainProblem.REMOVED)], 0),
+    (_remove("> 0"), [(1, ChainProblem.REMOVED)], 0),
+    ([_COPY], [(0, ChainProblem.UNSEALED)], 5),
+    ([_COPY, _SEAL_COPY], [(6, ChainProblem.REPLACED), (6, ChainProblem.INSERTED)], 5),
+    ([_FORGE_ANCHOR, *_remove("<= 3")], [(3, ChainProblem.INSERTED), (4, ChainProblem.REPLACED)], 0),
 )
 
 
@@ -361,7 +361,7 @@ async def test_rows_that_are_removed_from_the_end_are_missed_also_after_new_ones
         "DELETE FROM audit_seals WHERE number > 1",
     )
     await add_rows(harness, 4)
-    assert problems(await verify(harness)) == [(3, Problem.REPLACED)]
+    assert problems(await verify(harness)) == [(3, ChainProblem.REPLACED)]
     AuditHeadsFile(harness.app.settings.home).clear()
     assert (await verify(harness)).whole, "without the noted end it is a whole log of fewer rows"
 
@@ -377,13 +377,13 @@ async def test_a_row_inserted_by_hand_is_found_before_and_after_it_is_sealed(
         harness.workspace().tenant_id,
     )
     found = await verify(harness)
-    assert problems(found) == [(0, Problem.UNKNOWN_KEY)]
+    assert problems(found) == [(0, ChainProblem.UNKNOWN_KEY)]
     assert str(found.breaks[0]).endswith("signed with the key k, which is not here: put it back into audit.key")
     assert await seal(harness) == 0, "nobody has it waiting for a seal"
-    assert problems(await verify(harness)) == [(0, Problem.UNKNOWN_KEY)]
+    assert problems(await verify(harness)) == [(0, ChainProblem.UNKNOWN_KEY)]
     await owner.execute("INSERT INTO audit_unsealed SELECT tenant_id, id FROM audit_events WHERE key_id = 'k'")
     assert await seal(harness) == 1
-    assert problems(await verify(harness)) == [(2, Problem.UNKNOWN_KEY)]
+    assert problems(await verify(harness)) == [(2, ChainProblem.UNKNOWN_KEY)]
 
 
 # --- sealing ---------------------------------------------------------------------------------------------------------
@@ -469,7 +469,7 @@ async def test_a_key_that_was_replaced_still_verifies_what_it_signed(settings: S
         assert (await verify(harness)).rows == 3
     file.write_text("a" * 64)
     async with open_harness(settings) as harness:
-        assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY), (2, Problem.UNKNOWN_KEY)]
+        assert problems(await verify(harness)) == [(1, ChainProblem.UNKNOWN_KEY), (2, ChainProblem.UNKNOWN_KEY)]
 
 
 async def test_a_cause_is_one_line_with_how_many_rows_it_has_and_those_without_a_seal_are_counted(
@@ -526,7 +526,7 @@ async def test_a_key_that_was_made_by_hand_serves_from_then_on(settings: Setting
     async with open_harness(settings) as harness:
         await add_rows(harness, 1)
         await seal(harness)
-        assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY)]
+        assert problems(await verify(harness)) == [(1, ChainProblem.UNKNOWN_KEY)]
     assert all(check.ok for check in await run_doctor(settings) if check.name == "audit log")
 
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from composer.credentials import keys, sign_in
 from composer.credentials.issuing import KeyRequest, NewKey, create_key, delete_credentials, revoke
-from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, Permission, Principal, Source
+from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import User
 from composer.repositories.audit import AuditAct
@@ -90,7 +90,7 @@ async def test_a_key_stands_for_its_person_and_tool(harness: AppHarness) -> None
     own = await new_key(harness, vendor=None)
     found = await resolve(harness, own.text)
     assert found is not None
-    assert (found.user, found.vendor, found.permissions) == (alice.id, None, EVERY_PERMISSION - {Permission.ADMIN})
+    assert (found.user, found.vendor, found.permissions) == (alice.id, None, EVERY_PERMISSION - {KeyPermission.ADMIN})
     assert await acts(harness) == [AuditAct.KEY_CREATED] * 2
 
 
@@ -120,7 +120,7 @@ async def test_keys_of_the_settings_open_their_owners_memory(settings: Settings)
         own, tool = await resolve(harness, OWNER_KEY), await resolve(harness, CLAUDE_KEY)
         assert own is not None
         assert tool is not None
-        assert (own.user, own.vendor, own.permissions) == (alice.id, None, EVERY_PERMISSION - {Permission.ADMIN})
+        assert (own.user, own.vendor, own.permissions) == (alice.id, None, EVERY_PERMISSION - {KeyPermission.ADMIN})
         assert (tool.user, tool.vendor, tool.permissions) == (alice.id, "claude", TOOL_PERMISSIONS)
         assert own.id != tool.id
         async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
@@ -140,16 +140,16 @@ async def test_what_a_person_is_now_decides_and_not_what_they_were(harness: AppH
     own, tool = await new_key(harness, vendor=None), await new_key(harness)
     with_admin = await resolve(harness, own.text)
     assert with_admin is not None
-    assert with_admin.may(Permission.ADMIN)
+    assert with_admin.may(KeyPermission.ADMIN)
     async with harness.app.database.transaction(tenant) as tx:
         await tx.people.set_admin(alice.id, False)
         await tx.people.set_opted_out(alice.id, True)
     without, reading = await resolve(harness, own.text), await resolve(harness, tool.text)
     assert without is not None
     assert reading is not None
-    assert not without.may(Permission.ADMIN)
-    assert without.may(Permission.ENTRIES_WRITE)
-    assert reading.permissions == TOOL_PERMISSIONS - {Permission.ENTRIES_WRITE}, "nothing is stored of who opted out"
+    assert not without.may(KeyPermission.ADMIN)
+    assert without.may(KeyPermission.ENTRIES_WRITE)
+    assert reading.permissions == TOOL_PERMISSIONS - {KeyPermission.ENTRIES_WRITE}, "nothing is stored of who opted out"
 
 
 # --- what stands for nobody ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from bot.console import schedule
 from composer.entries import entries, listing
-from composer.entries.entries import Written
+from composer.entries.entries import WriteResult
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.memory import review
 from composer.model import Trust
@@ -239,7 +239,7 @@ async def test_what_a_tool_writes_for_a_project_waits_where_the_settings_say_so(
     async with hub.request("alice") as (_, access):
         (project,) = (each.id for each in access.projects)
 
-    async def write(content: str, **values: Any) -> Written:
+    async def write(content: str, **values: Any) -> WriteResult:
         grants = OF_TOOL | {Grants.WRITE_PROJECTS}
         return await hub.write("alice", content, "claude", project=project, grants=grants, key="k", **values)
 

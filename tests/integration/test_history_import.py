@@ -497,7 +497,7 @@ async def test_moves_that_go_before_the_messages_of_others_change_what_they_chan
     parts = list(history._parts(together))
     await import_history(harness.app, together, lambda _: None)
 
-    def single(lines: Sequence[Line]) -> Iterator[history._Part]:
+    def single(lines: Sequence[Line]) -> Iterator[history._EventBatch]:
         for line in lines:
             yield from in_parts([line])
 

@@ -14,7 +14,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from bot.console import schedule
 from composer.ingest.rooms import set_thread_archived
 from composer.model import Agent
-from composer.ports.models import Account, Tokenizer
+from composer.ports.models import Tokenizer, UsageAccount
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
@@ -42,7 +42,7 @@ class Quoting:
         inputs: Sequence[SummaryInput],
         budget: int,
         tokenizer: Tokenizer,
-        account: Account,
+        account: UsageAccount,
         agent: Agent | None = None,
         *,
         by_meaning: bool = True,

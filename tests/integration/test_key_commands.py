@@ -9,11 +9,11 @@ import pytest
 
 from bot.commands.table import run_command
 from bot.console import keys as operator
-from bot.console.keys import Person
+from bot.console.keys import NamedPerson
 from bot.script.places import incoming, place_of
 from composer.credentials.issuing import KeyRequest
 from composer.credentials.keys import digest
-from composer.credentials.principal import TOOL_PERMISSIONS, Permission
+from composer.credentials.principal import TOOL_PERMISSIONS, KeyPermission
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Trust
 from composer.repositories.audit import AuditAct
@@ -158,7 +158,7 @@ async def test_ended_keys_and_unused_links_are_deleted_by_a_job(harness: AppHarn
 # --- for whoever runs Nexus ------------------------------------------------------------------------------------------
 
 
-ALICE = Person("console", "acme", "alice")
+ALICE = NamedPerson("console", "acme", "alice")
 
 
 async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> None:
@@ -167,7 +167,7 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
     found = await resolve(harness, made.text)
     assert found is not None
     assert found.vendor is None
-    assert Permission.ADMIN not in found.permissions
+    assert KeyPermission.ADMIN not in found.permissions
     listed = [
         json.dumps(operator.as_json(key, at))
         async for at, keys in operator.credentials_by_tenant(harness.app)
@@ -184,9 +184,9 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
         with pytest.raises(error):
             await operator.revoke(harness.app, wrong)
     with pytest.raises(NotFound, match=r"no user 'nobody'.* once they have written there: nexus chat --as NAME"):
-        await operator.create(harness.app, Person("console", "acme", "nobody"), KeyRequest(None), (), ())
+        await operator.create(harness.app, NamedPerson("console", "acme", "nobody"), KeyRequest(None), (), ())
     with pytest.raises(NotFound, match=r"There is no user 'bob'.* by their id on the platform"):
-        await operator.create(harness.app, Person("discord", "1", "bob"), KeyRequest(None), (), ())
+        await operator.create(harness.app, NamedPerson("discord", "1", "bob"), KeyRequest(None), (), ())
 
 
 async def test_a_key_for_a_project_opens_that_project_of_all(harness: AppHarness) -> None:
@@ -207,9 +207,11 @@ async def test_a_key_for_a_project_opens_that_project_of_all(harness: AppHarness
 
 async def test_the_owner_is_meant_where_nobody_is_named(harness: AppHarness) -> None:
     with pytest.raises(BadInput, match=r"Name the person \(nexus keys create --user alice, nexus login alice\)"):
-        Person.of(harness.app, "console", "default", "")
-    assert Person.of(harness.app, "console", "acme", "@Alice") == ALICE
-    link = await operator.login(harness.app, Person.of(harness.app, "console", "acme", (await person(harness)).name))
+        NamedPerson.of(harness.app, "console", "default", "")
+    assert NamedPerson.of(harness.app, "console", "acme", "@Alice") == ALICE
+    link = await operator.login(
+        harness.app, NamedPerson.of(harness.app, "console", "acme", (await person(harness)).name)
+    )
     _, cookie = await redeem(harness, link.partition("code=")[2])
     assert await resolve(harness, None, cookie) is not None
 

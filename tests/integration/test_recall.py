@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from composer.layers import semantic
-from composer.layers.semantic import Query, Retrieval, Shown
+from composer.layers.semantic import Retrieval, SearchQuery, Shown
 from composer.model import (
     Conversation,
     ConversationKind,
@@ -110,12 +110,14 @@ class World:
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
             return (await tx.recall.search(who, vector, terms, most, leave_out, NOW)).candidates
 
-    async def read(self, query: Query, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
+    async def read(self, query: SearchQuery, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
         """Read as a turn does, or without its `floor` of relevance."""
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
             return await self._read(tx, query, retrieval, floor=floor)
 
-    async def _read(self, tx: Transaction, query: Query, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
+    async def _read(
+        self, tx: Transaction, query: SearchQuery, retrieval: Retrieval, *, floor: bool = True
+    ) -> list[Item]:
         return await semantic.read(tx.recall, room_of(self.tenant), query, Shown(), retrieval, NOW, floor=floor)
 
 
@@ -344,7 +346,7 @@ async def test_strategies_choose_by_meaning_by_time_or_by_both(receiver: Receive
             entry(3, "tea", vector=far, at=START + timedelta(days=9)),
         ]
     )
-    query = Query("what of tea", near, ["tea"])
+    query = SearchQuery("what of tea", near, ["tea"])
 
     async def numbers(strategy: str, vector: Vectors | None = near, top_k: int = 12) -> list[int]:
         found = await world.read(replace(query, vector=vector), Retrieval(strategy, top_k), floor=False)

@@ -12,7 +12,7 @@ from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.places import incoming, place_of
 from composer.model import ConversationKind, Place
-from composer.ports.models import Account, WorkKind
+from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.usage import Dimension, Figures
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.statements import PostgresStatements
@@ -125,7 +125,7 @@ async def test_a_call_of_a_model_takes_one_round_trip_before_it_and_one_after_it
     here = harness.workspace()
     rules = UsageRules(Prices({}), lambda _: (), lambda _: UTC)
     ledger = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
-    account = Account(here.tenant_id, WorkKind.ANSWER, None, room_id(here, "general"), user_id(here, "alice"))
+    account = UsageAccount(here.tenant_id, WorkKind.ANSWER, None, room_id(here, "general"), user_id(here, "alice"))
     calls.clear()
     transactions.clear()
     await ledger.record(account, "m", Figures(calls=1), await ledger.begin(account))

@@ -27,7 +27,7 @@ from bot.commands.table import COMMANDS
 from bot.script.places import incoming, place_of
 from composer import visibility
 from composer.layers import episodic, semantic, structured, working
-from composer.layers.semantic import Query, Retrieval, Shown
+from composer.layers.semantic import Retrieval, SearchQuery, Shown
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.ports.database import Statements
@@ -281,7 +281,7 @@ async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
 async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]:
     """What every layer, command and suggestion shows the viewer, as text."""
     here, cache, own = harness.workspace(), harness.app.cache, scene.readable
-    question, query = _question(scene), Query("budget launch", np.ones(WIDTH, dtype=np.float32), TERMS)
+    question, query = _question(scene), SearchQuery("budget launch", np.ones(WIDTH, dtype=np.float32), TERMS)
     assert harness.app.settings.redis_url is not None
     redis.Redis.from_url(harness.app.settings.redis_url).flushall()
     where: dict[str, Any] = {"room": "general"} if not own.readers else {"dm": "nexus"}

@@ -106,7 +106,9 @@ def _membership_is_cached(patch: Patch) -> None:
 def _recall_is_cached_by_question(patch: Patch) -> None:
     original, cached = semantic.read, dict[tuple[str, uuid.UUID, str], list[Item]]()
 
-    async def read(recall: Any, readable: Readable, query: semantic.Query, *rest: Any, **options: Any) -> list[Item]:
+    async def read(
+        recall: Any, readable: Readable, query: semantic.SearchQuery, *rest: Any, **options: Any
+    ) -> list[Item]:
         key = (WHICH.get(), readable.tenant_id, query.text)
         if key not in cached:
             cached[key] = await original(recall, readable, query, *rest, **options)

@@ -5,10 +5,10 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.web.sessions import ApiSessions, Event, EventKind, StoredQuestion, TurnView
+from bot.web.sessions import ApiSessions, EventKind, StoredQuestion, TurnEvent, TurnView
 from composer.app import App
 from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
-from composer.repositories.sessions import Exchange
+from composer.repositories.sessions import SessionExchange
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import list_exchanges
 from composer.sessions.opening import Said, agent_of
@@ -49,7 +49,7 @@ class Sessions:
         self.harness.clock.tick()
         return await self.served.ask(bearer, self.said(text, **options))
 
-    async def end(self, question: StoredQuestion) -> Event:
+    async def end(self, question: StoredQuestion) -> TurnEvent:
         """How a question ends."""
         return [event async for event in self.served.follow(question, valid)][-1]
 
@@ -74,7 +74,7 @@ class Sessions:
         await self.app.forgotten(tenant, receipt)
         return receipt
 
-    async def said_in(self, bearer: SessionOwner, **options: Any) -> list[Exchange]:
+    async def said_in(self, bearer: SessionOwner, **options: Any) -> list[SessionExchange]:
         """What a person said in their sessions, newest first."""
         async with self.app.database.transaction(bearer.workspace.tenant_id, snapshot=True) as tx:
             return list((await list_exchanges(tx, bearer, **options)).exchanges)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from composer.ports.models import Account, Embedder, Vectors
+from composer.ports.models import Embedder, UsageAccount, Vectors
 from composer.text.terms import terms
 
 WIDTH = 384
@@ -37,7 +37,7 @@ class Unmetered:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    async def embed(self, texts: Sequence[str], account: Account) -> Vectors:
+    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
         """As the embedder itself."""
         return await self._embedder.embed(texts)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from composer.entries import entries, listing
 from composer.entries.access import access_for_writing
 from composer.entries.draft import EntryChange, EntryDraft
-from composer.entries.entries import Writer, Written
+from composer.entries.entries import Writer, WriteResult
 from composer.model import EVERY_VENDOR, Trust
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
@@ -72,7 +72,7 @@ class Hub:
         grants: frozenset[str] | None = None,
         event: str | None = None,
         **draft: Any,
-    ) -> Written:
+    ) -> WriteResult:
         """Write an entry, and index everything."""
         now = self.harness.clock.tick()
         async with self.request(name, vendor, project, grants) as (tx, access):

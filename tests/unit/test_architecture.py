@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from bot.console.cli.commands import Commands
+from bot.console.cli.commands import LazyCommands
 from bot.console.cli.contents import CONTENTS
 
 ROOT = Path(__file__).parents[2]
@@ -231,7 +231,7 @@ def test_no_module_is_named_like_a_package_that_it_could_import() -> None:
 
 
 # What a process that has loaded every command has imported.
-ALL_COMMANDS = "from bot.console.cli.commands import Commands; dict(Commands())"
+ALL_COMMANDS = "from bot.console.cli.commands import LazyCommands; dict(LazyCommands())"
 
 
 def test_nothing_loads_the_frameworks_of_the_web_port_before_it_is_opened() -> None:
@@ -289,5 +289,5 @@ def test_help_and_version_load_no_command() -> None:
 
 
 def test_help_shows_of_each_command_what_its_own_help_says_first() -> None:
-    for name, command in Commands().items():
+    for name, command in LazyCommands().items():
         assert CONTENTS[name].summary == inspect.cleandoc(command.help).split("\n\n")[0], name

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from composer.credentials import keys
 from composer.credentials.issuing import MAX_PERMISSIONS, KeyRequest, wanted_permissions
-from composer.credentials.keys import Kind, Parsed
+from composer.credentials.keys import CredentialKind, Parsed
 from composer.credentials.principal import (
     EVERY_PERMISSION,
     NEVER_OF_TOOLS,
     TOOL_PERMISSIONS,
-    Permission,
+    KeyPermission,
     Principal,
     Source,
     effective,
@@ -30,8 +30,8 @@ project_permission = Grants.of_project
 KEY = f"nx_acme_{SECRET.hex()}"
 
 
-@given(st.sampled_from(Kind), st.text(max_size=60).filter(lambda text: text.isprintable() and text != ""))
-def test_the_tenant_stands_in_the_text(kind: Kind, tenant: str) -> None:
+@given(st.sampled_from(CredentialKind), st.text(max_size=60).filter(lambda text: text.isprintable() and text != ""))
+def test_the_tenant_stands_in_the_text(kind: CredentialKind, tenant: str) -> None:
     text = keys.make(kind, tenant, SECRET)
     assert keys.parse(text, kind) == Parsed(kind, tenant)
     assert text.isascii()
@@ -39,8 +39,8 @@ def test_the_tenant_stands_in_the_text(kind: Kind, tenant: str) -> None:
 
 
 def test_a_key_is_written_as_people_see_it() -> None:
-    assert keys.make(Kind.KEY, "acme", SECRET) == KEY
-    assert keys.make(Kind.KEY, "slack:T0123", SECRET) == f"nx_slack~3aT0123_{SECRET.hex()}"
+    assert keys.make(CredentialKind.KEY, "acme", SECRET) == KEY
+    assert keys.make(CredentialKind.KEY, "slack:T0123", SECRET) == f"nx_slack~3aT0123_{SECRET.hex()}"
     assert keys.shown(KEY) == "nx_acme_00010203"
 
 
@@ -73,28 +73,28 @@ def test_a_key_is_written_as_people_see_it() -> None:
     ],
 )
 def test_what_is_not_written_as_a_key_is_none(text: str) -> None:
-    assert keys.parse(text, Kind.KEY) is None
+    assert keys.parse(text, CredentialKind.KEY) is None
     assert keys.digest(text) != keys.digest(KEY)
 
 
 @given(st.text(st.characters(codec=None)))
 def test_any_text_can_be_read_and_digested(text: str) -> None:
     assert len(keys.digest(text)) == 32
-    for kind in Kind:
+    for kind in CredentialKind:
         keys.parse(text, kind)
 
 
 def test_no_credential_passes_for_one_of_another_kind() -> None:
-    for kind in Kind:
+    for kind in CredentialKind:
         text = keys.make(kind, "acme", SECRET)
-        assert [other for other in Kind if keys.parse(text, other)] == [kind]
+        assert [other for other in CredentialKind if keys.parse(text, other)] == [kind]
 
 
 def test_a_text_that_is_too_long_has_the_digest_of_no_credential() -> None:
-    longest = keys.make(Kind.KEY, "a" * 900, SECRET)
+    longest = keys.make(CredentialKind.KEY, "a" * 900, SECRET)
     assert keys.digest(longest + "x" * 2_000) != keys.digest(longest)
     with pytest.raises(BadInput, match="too long for a key"):
-        keys.make(Kind.KEY, "\u00fc" * 200, SECRET)
+        keys.make(CredentialKind.KEY, "\u00fc" * 200, SECRET)
 
 
 def test_a_permission_is_one_of_those_there_are() -> None:
@@ -120,29 +120,29 @@ def principal(*permissions: str, vendor: str | None = None) -> Principal:
 def test_a_permission_that_a_key_lacks_means_less_and_none_includes_another() -> None:
     for each in EVERY_PERMISSION:
         assert [other for other in EVERY_PERMISSION if principal(each).may(other)] == [each]
-    assert not principal().may(Permission.ENTRIES_READ)
+    assert not principal().may(KeyPermission.ENTRIES_READ)
     with pytest.raises(Refused, match="permission entries:read"):
-        principal().require(Permission.ENTRIES_READ)
+        principal().require(KeyPermission.ENTRIES_READ)
     with pytest.raises(AdminNeeded):
-        principal(*(EVERY_PERMISSION - {Permission.ADMIN})).require(Permission.ADMIN)
+        principal(*(EVERY_PERMISSION - {KeyPermission.ADMIN})).require(KeyPermission.ADMIN)
 
 
 def test_what_a_credential_gives_is_judged_by_what_its_person_is_now() -> None:
     assert effective(EVERY_PERMISSION, None, ADMIN) == EVERY_PERMISSION
-    assert effective(EVERY_PERMISSION, None, MEMBER) == EVERY_PERMISSION - {Permission.ADMIN}
+    assert effective(EVERY_PERMISSION, None, MEMBER) == EVERY_PERMISSION - {KeyPermission.ADMIN}
     assert effective(EVERY_PERMISSION, "claude", ADMIN) == EVERY_PERMISSION - NEVER_OF_TOOLS
     assert effective([*TOOL_PERMISSIONS, "everything", "project-x:read"], "claude", MEMBER) == TOOL_PERMISSIONS
     own = [*TOOL_PERMISSIONS, project_permission(PROJECT, "write")]
-    reading = {*(TOOL_PERMISSIONS - {Permission.ENTRIES_WRITE}), project_permission(PROJECT, "read")}
+    reading = {*(TOOL_PERMISSIONS - {KeyPermission.ENTRIES_WRITE}), project_permission(PROJECT, "read")}
     assert effective(own, "claude", OPTED_OUT) == reading
-    assert effective([Permission.ENTRIES_WRITE], "claude", OPTED_OUT) == set(), "what only wrote reads nothing"
+    assert effective([KeyPermission.ENTRIES_WRITE], "claude", OPTED_OUT) == set(), "what only wrote reads nothing"
     assert effective(own, None, OPTED_OUT) == {*own}, "what people write themselves, they mean to be stored"
 
 
 def test_the_permissions_of_a_new_key() -> None:
     assert set(wanted_permissions(KeyRequest("claude"), admin=True)) == TOOL_PERMISSIONS
     assert set(wanted_permissions(KeyRequest(None), admin=True)) == EVERY_PERMISSION
-    assert set(wanted_permissions(KeyRequest(None), admin=False)) == EVERY_PERMISSION - {Permission.ADMIN}
+    assert set(wanted_permissions(KeyRequest(None), admin=False)) == EVERY_PERMISSION - {KeyPermission.ADMIN}
     assert wanted_permissions(KeyRequest("claude", permissions=["teams:read"] * 2), admin=False) == ("teams:read",)
     for never in NEVER_OF_TOOLS:
         with pytest.raises(Refused, match="A tool never gets"):

@@ -17,7 +17,7 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
-from composer.permissions import Account, ActorFacts
+from composer.permissions import ActorFacts, LinkedAccount
 from composer.rights import Act, judge, opening
 from composer.visibility import AccessContext, ProjectFacts
 
@@ -187,7 +187,7 @@ def test_a_room_that_is_in_the_project_already_leaves_none() -> None:
 
 
 def test_accounts_are_linked_in_private_and_across_workspaces_alone() -> None:
-    other = Account("ann", "slack", "acme", same_place=False)
+    other = LinkedAccount("ann", "slack", "acme", same_place=False)
     for place in PLACES:
         assert allowed(Act.LINK, place, account=other) == (NOBODY if place in IN_ROOMS else ALL)
         assert allowed(Act.LINK, place, account=replace(other, same_place=True)) == NOBODY

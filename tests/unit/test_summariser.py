@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from composer.errors import Unavailable
 from composer.model import Agent
-from composer.ports.models import Account, ChatMessage, Chunk, Vectors, Work, WorkKind
+from composer.ports.models import ChatMessage, Chunk, UsageAccount, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_sentences, extractive_summary
@@ -41,7 +41,7 @@ class FailingEmbedder:
 
 
 EMBEDDER = Unmetered(FailingEmbedder())
-ACCOUNT = Account(AGENT.id, WorkKind.SUMMARY)
+ACCOUNT = UsageAccount(AGENT.id, WorkKind.SUMMARY)
 
 
 class Writer:

@@ -10,7 +10,7 @@ from bot.console.cli.contents import CONTENTS
 from bot.console.loading import load
 
 
-class Commands(MutableMapping[str, Any]):
+class LazyCommands(MutableMapping[str, Any]):
     """The commands by their names. Each is loaded when it is looked up; names alone load nothing."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = Commands()
+        self.commands = LazyCommands()
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of contents.py."""

@@ -45,7 +45,7 @@ def keys_create(
     async def run(app: App) -> None:
         request = KeyRequest(vendor, name, None, None if expires is None else app.clock.now() + lifetime_of(expires))
         async with naming_workspaces(app, platform, workspace):
-            person = work.Person.of(app, platform, workspace, user)
+            person = work.NamedPerson.of(app, platform, workspace, user)
             made = await work.create(app, person, request, project or (), permission or ())
         if json_lines:
             tenant = app.directory.workspace(person.platform, person.workspace).tenant

@@ -27,7 +27,7 @@ def login(
 
     async def run(app: App) -> None:
         async with naming_workspaces(app, platform, workspace):
-            link = await work.login(app, work.Person.of(app, platform, workspace, user))
+            link = await work.login(app, work.NamedPerson.of(app, platform, workspace, user))
         shown: dict[str, Any] = {"link": link}
         if json_lines:
             print_json(shown)

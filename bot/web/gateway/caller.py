@@ -8,7 +8,7 @@ from composer.settings import Upstream
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class GatewayCaller:
     """Who asks, in which tenant, and the server that its requests go to. `credential` is the id of the key or the web
     session, `principal` None: a key without an owner."""
 

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 
 from bot.web.credentials import CHALLENGE, credential_check, texts_of
 from bot.web.event_stream import LOOK_SECONDS
-from bot.web.gateway.caller import Caller
+from bot.web.gateway.caller import GatewayCaller
 from bot.web.gateway.errors import UNKNOWN_MODEL
 from bot.web.gateway.models import ModelLists
 from bot.web.gateway.relay import Outgoing, Relay
@@ -27,7 +27,7 @@ from composer.gateway.memory import TurnMemory
 from composer.gateway.metering import GatewayCall
 from composer.gateway.requests import Api, GatewayRequest, parse_request, usage_edits
 from composer.gateway.turns import GatewayTurn, find_turn, memory_edits
-from composer.ports.models import Account, WorkKind
+from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
@@ -55,7 +55,7 @@ class _Admitted:
 
     at: datetime
     request: Request
-    caller: Caller
+    caller: GatewayCaller
     asked: GatewayRequest
 
 
@@ -71,7 +71,7 @@ class Gateway:
         """Close the connections to the upstreams."""
         await self.upstreams.close()
 
-    async def pass_on(self, api: Api, request: Request, caller: Caller) -> Response:
+    async def pass_on(self, api: Api, request: Request, caller: GatewayCaller) -> Response:
         """The answer of the upstream to a request. Raises RequestRefused."""
         if "content-encoding" in request.headers:
             raise RequestRefused(415, "The request's body is compressed: send it as it is.")
@@ -126,7 +126,7 @@ class Gateway:
         hidden = texts_of(request, self._app)
         outgoing = Outgoing(asked.api, request.headers.raw, caller.credential, *bodies, hidden)
         user = None if caller.principal is None else caller.principal.user
-        account, call = Account(caller.tenant_id, WorkKind.GATEWAY, user_id=user), GatewayCall(asked)
+        account, call = UsageAccount(caller.tenant_id, WorkKind.GATEWAY, user_id=user), GatewayCall(asked)
         call.injected = "" if memory is None else f"{memory.standing}{memory.recalled}"
         header = OFF if memory is None else memory.header
         is_valid = _credential_check(self._app, request, caller)
@@ -181,7 +181,7 @@ def _counting(request: Request) -> Callable[[], None]:
     return partial(count_now, metered, None)
 
 
-def _credential_check(app: App, request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
+def _credential_check(app: App, request: Request, caller: GatewayCaller) -> Callable[[], Awaitable[bool]]:
     """A function that says whether the credential of a request is still valid. A key of the settings always is."""
     principal = caller.principal
     if principal is None:

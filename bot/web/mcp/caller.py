@@ -13,7 +13,7 @@ from composer.repositories.operations import Operation
 PRINCIPAL: Final = "principal"  # of the state of a request that was let in
 
 
-class Caller:
+class ToolCaller:
     """Turns a call of a tool into a request of the person whose credential it has."""
 
     def __init__(self, app: App, principal_of: Callable[[Any], Awaitable[Principal]]) -> None:

@@ -6,7 +6,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
-from bot.web.mcp.tools import MemoryTools
+from bot.web.mcp.tools import EntryTools
 
 FOUND: Final = "Use what the memory has on the topic where it helps, and name entries by their titles. As JSON:"
 REMEMBER: Final = (
@@ -16,7 +16,7 @@ REMEMBER: Final = (
 )
 
 
-def add_prompts(server: "MCPServer[Any]", tools: MemoryTools) -> None:
+def add_prompts(server: "MCPServer[Any]", tools: EntryTools) -> None:
     """Add the prompts to a server."""
 
     @server.prompt(name="recall", title="Begin with what is remembered")

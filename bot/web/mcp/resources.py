@@ -11,7 +11,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from bot.web.entry_pages import names_for
 from bot.web.mcp.answers import DATA, entry_id, listed_values, text_of, whole_values
-from bot.web.mcp.caller import Caller
+from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import RequestRefused
 from composer import visibility
 from composer.entries import listing
@@ -49,7 +49,7 @@ def in_sentences(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str
     return reading
 
 
-def add_resources(server: "MCPServer[Any]", caller: Caller) -> None:
+def add_resources(server: "MCPServer[Any]", caller: ToolCaller) -> None:
     """Add the resources to a server."""
     memory = MemoryResources(caller)
     server.resource("nexus://entries/{id}", name="entry", title="An entry", mime_type=JSON)(memory.entry)
@@ -62,7 +62,7 @@ def add_resources(server: "MCPServer[Any]", caller: Caller) -> None:
 class MemoryResources:
     """Reads resources for whoever asks."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: ToolCaller) -> None:
         self._caller = caller
 
     @in_sentences

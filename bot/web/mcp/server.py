@@ -13,10 +13,10 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
-from bot.web.mcp.caller import Caller
+from bot.web.mcp.caller import ToolCaller
 from bot.web.mcp.prompts import add_prompts
 from bot.web.mcp.resources import add_resources
-from bot.web.mcp.tools import MemoryTools
+from bot.web.mcp.tools import EntryTools
 from bot.web.problems import invalid_sentence
 from composer import __version__
 
@@ -94,11 +94,11 @@ class MemoryServer(MCPServer[Any]):
             raise
 
 
-def memory_server(caller: Caller) -> MemoryServer:
+def memory_server(caller: ToolCaller) -> MemoryServer:
     """A server whose tools act for whoever calls them. Nothing of a call is kept."""
     with _logs_as_they_are():
         server = MemoryServer(NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False)
-    tools = MemoryTools(caller)
+    tools = EntryTools(caller)
     for tool, title, annotations in (
         (tools.search, "Search the memory", _READS),
         (tools.fetch, "Get an entry", _READS),

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from bot.web.limits import FairUse
-from bot.web.mcp.caller import Caller
+from bot.web.mcp.caller import ToolCaller
 from bot.web.mcp.server import memory_server
 from composer.app import App
 from composer.credentials.principal import Principal
@@ -42,7 +42,7 @@ async def serve(app: App, key: str) -> None:
 
     try:
         await principal()
-        server = memory_server(Caller(app, principal))
+        server = memory_server(ToolCaller(app, principal))
         with redirect_stdout(sys.__stdout__), _standard_input() as file:
             # The SDK takes standard output, and lets what else is printed go to standard error.
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _lines(file))) as (read, write):

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from bot.web.call import Call
 from bot.web.entry_pages import names_for
 from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_of, url_of, whole_values
-from bot.web.mcp.caller import Caller
+from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import write
 from bot.web.shapes.entries import Content, Kind, Metadata, NewEntry, Tags, Title, Vendors
@@ -73,10 +73,10 @@ def in_sentences(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str
     return call
 
 
-class MemoryTools:
+class EntryTools:
     """The tools of one server, for whoever calls them."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: ToolCaller) -> None:
         self._caller = caller
         self._public_url = caller.app.settings.public_url
 

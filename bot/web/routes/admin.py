@@ -11,7 +11,7 @@ from bot.web.call import Call, Calling
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.routes.usage import Months, Usage, months_since, usage_values
+from bot.web.routes.usage import Months, UsageReport, months_since, usage_values
 from composer.cursors import cursor_of, read_cursor
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
@@ -29,7 +29,7 @@ class QuotaUsage(BaseModel):
     most: int
 
 
-class WorkspaceUsage(Usage):
+class WorkspaceUsage(UsageReport):
     """What everyone used. `quotas` are those of the plan; none: nothing is limited."""
 
     quotas: list[QuotaUsage]

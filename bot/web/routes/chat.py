@@ -21,19 +21,19 @@ from bot.web.metering import metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
-from bot.web.sessions import REVOKED, Event, EventKind, StoredQuestion, TurnView
+from bot.web.sessions import REVOKED, EventKind, StoredQuestion, TurnEvent, TurnView
 from bot.web.shapes.entries import TeamOrProject
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
 from bot.web.state import WebState
 from composer.credentials.issuing import require_valid
-from composer.credentials.principal import Permission, Principal
+from composer.credentials.principal import KeyPermission, Principal
 from composer.entries.projects import project_id
 from composer.errors import Refused
 from composer.memory.forget import Receipt
 from composer.model import TurnState
 from composer.repositories.database import Transaction
-from composer.repositories.sessions import Exchange, SessionName
+from composer.repositories.sessions import SessionExchange, SessionName
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
 from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said, agent_of
@@ -173,7 +173,7 @@ async def chat(
     question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new
-    is_valid = credential_check(request, nexus.app, principal, Permission.CHAT)
+    is_valid = credential_check(request, nexus.app, principal, KeyPermission.CHAT)
     if wants_events(request, asked=message.stream):
         return StreamingResponse(_stream(nexus, question, is_valid), media_type=EVENT_STREAM)
     ended = [turn_event async for turn_event in nexus.sessions.follow(question, is_valid)][-1]
@@ -251,7 +251,7 @@ async def forget_chat_session(
 
 async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:
     """The person who asks. Raises Refused for a credential without the permission."""
-    principal.require(Permission.CHAT)
+    principal.require(KeyPermission.CHAT)
     return await nexus.sessions.owner(principal.tenant_id, principal.user, principal.permissions)
 
 
@@ -302,7 +302,7 @@ def _begun(question: StoredQuestion) -> ChatAnswer:
     )
 
 
-def _ended(question: StoredQuestion, turn_event: Event) -> ChatAnswer:
+def _ended(question: StoredQuestion, turn_event: TurnEvent) -> ChatAnswer:
     """The last of a turn that was waited for. Without a view it is not stored any more."""
     if turn_event.view is not None and turn_event.view.text is not None:
         return _answer(turn_event.view).model_copy(update={"opens": question.session.opens})
@@ -345,7 +345,7 @@ def _answer(view: TurnView) -> ChatAnswer:
     )
 
 
-def _episode(said: Exchange) -> Episode:
+def _episode(said: SessionExchange) -> Episode:
     return Episode(
         id=said.sent_with.removeprefix(ID_PREFIX),
         said_at=said.at,

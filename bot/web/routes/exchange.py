@@ -19,12 +19,12 @@ from bot.web.router import Router
 from bot.web.routes.entries import writer_of
 from bot.web.shapes.entry_document import (
     EntryDocument,
-    ImportResult,
+    EntryImportResult,
     document_head,
     document_values,
     import_values,
 )
-from composer.credentials.principal import Permission
+from composer.credentials.principal import KeyPermission
 from composer.entries.export import PAGE, begin_export, read_page
 from composer.entries.imports import Imported, import_entries
 from composer.model import derived_id
@@ -38,17 +38,17 @@ IMPORT_PATH: Final = "/v1/entries/import"
 IMPORT_BYTES: Final = 16 * 2**20
 # What a credential must give whose bearer sees all that is stored of its person.
 ALL_OF_A_PERSON: Final = (
-    Permission.MANAGE,
-    Permission.CHAT,
-    Permission.ENTRIES_READ,
-    Permission.TEAMS_READ,
-    Permission.PROJECTS_READ,
+    KeyPermission.MANAGE,
+    KeyPermission.CHAT,
+    KeyPermission.ENTRIES_READ,
+    KeyPermission.TEAMS_READ,
+    KeyPermission.PROJECTS_READ,
 )
 _FILE: Final = {"Content-Disposition": header("The name of the file to save it as.")}
 _ERRORS: Final = documented(400, 401, 402, 403, 404, 413, 422, 429)
 _EXPORT: Final[dict[int | str, dict[str, Any]]] = {200: {"model": EntryDocument, "headers": _FILE}, **_ERRORS}
 _IMPORTED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"model": ImportResult, "headers": ONCE},
+    200: {"model": EntryImportResult, "headers": ONCE},
     **_ERRORS,
     **documented(410),
 }

@@ -8,12 +8,12 @@ from typing import Annotated, Final
 from fastapi import Depends, Request, Response
 
 from bot.web.dependencies import Nexus
-from bot.web.gateway.caller import Caller
+from bot.web.gateway.caller import GatewayCaller
 from bot.web.limits import address_of
 from bot.web.principal import gateway_key_of, principal_of
 from bot.web.problems import RequestRefused
 from bot.web.router import Router
-from composer.credentials.principal import Permission
+from composer.credentials.principal import KeyPermission
 from composer.errors import Refused
 from composer.gateway.requests import Api
 
@@ -33,21 +33,21 @@ async def _require_on(request: Request, nexus: Nexus) -> None:
         raise RequestRefused(404)
 
 
-async def _caller(request: Request, nexus: Nexus, _: Annotated[None, Depends(_require_on)] = None) -> Caller:
+async def _caller(request: Request, nexus: Nexus, _: Annotated[None, Depends(_require_on)] = None) -> GatewayCaller:
     """Who asks. 401 for a wrong key, 403 for one without the permission, 404 where their tenant has no gateway."""
     key = await gateway_key_of(request, nexus)
     principal = await principal_of(request, nexus) if key is None else None
-    if principal is not None and not principal.may(Permission.GATEWAY):
+    if principal is not None and not principal.may(KeyPermission.GATEWAY):
         raise Refused(NOT_FOR_KEY)
     found = key or principal
     assert found is not None, "else it was refused"
     upstream = nexus.app.settings.upstream_of(found.tenant)
     if upstream is None:
         raise RequestRefused(404)
-    return Caller(found.tenant_id, found.id, upstream, principal)
+    return GatewayCaller(found.tenant_id, found.id, upstream, principal)
 
 
-Calling = Annotated[Caller, Depends(_caller)]
+Calling = Annotated[GatewayCaller, Depends(_caller)]
 
 
 @router.post("/chat/completions")

@@ -125,7 +125,7 @@ class QueryResult(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedQuery:
     """A question with what was found, and the prompt of its answer (None: no answer is wanted)."""
 
     reader: EntryReader
@@ -208,7 +208,7 @@ async def agent_search(
     return json_answer(_result(asked, None, _Used()))
 
 
-async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _Asked:
+async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _AskedQuery:
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
     project, name = None, ""
     if body.project is not None or body.answer:  # else the search gathers all that it needs
@@ -227,14 +227,14 @@ async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _As
     )
     found, agent = await app.entry_search.search(reader, question), app.directory.agents(tenant)[0]
     if not body.answer:
-        return _Asked(reader, agent, found, None)
+        return _AskedQuery(reader, agent, found, None)
     now = app.clock.now().astimezone(app.directory.zone(tenant))
     prompt = await app.entry_answerer.prepare(agent, reader, name, body.question, found, now)
-    return _Asked(reader, agent, found, prompt)
+    return _AskedQuery(reader, agent, found, prompt)
 
 
 async def _stream(
-    nexus: WebState, asked: _Asked, is_valid: Callable[[], Awaitable[bool]]
+    nexus: WebState, asked: _AskedQuery, is_valid: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[bytes, None]:
     """What was found, and the answer, as server-sent events."""
     yield event("start", to_json(_result(asked, None, _Used())))
@@ -257,7 +257,7 @@ async def _stream(
 
 
 async def _parts(
-    nexus: WebState, asked: _Asked, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
+    nexus: WebState, asked: _AskedQuery, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[AnswerPart | None, None]:
     """The parts of an answer, as `watched` gives them. Raises Conflict as soon as something of what was found was
     changed, or may not be read any more."""
@@ -296,7 +296,7 @@ class _Used:
         return part.text
 
 
-def _result(asked: _Asked, answer: str | None, used: _Used) -> QueryResult:
+def _result(asked: _AskedQuery, answer: str | None, used: _Used) -> QueryResult:
     marks = {each.id: each.mark for each in asked.shown}
     cited = set(marks_in(answer or ""))
     items = [_found(hit, marks.get(hit.item.id, ""), cited) for hit in asked.found.hits]

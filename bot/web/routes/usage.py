@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bot.web.call import Call, Calling
 from bot.web.problems import documented
 from bot.web.router import Router
-from composer.credentials.principal import Permission
+from composer.credentials.principal import KeyPermission
 from composer.repositories.operations import Operation, Total
 from composer.repositories.usage import MonthOfModels
 from composer.visibility import owned_by_bearer
@@ -43,7 +43,7 @@ class ModelUsage(BaseModel):
     cost: float
 
 
-class Usage(BaseModel):
+class UsageReport(BaseModel):
     """What was used since a month (its first day), the latest first. Months are those of the workspace's time zone."""
 
     since: date
@@ -52,16 +52,16 @@ class Usage(BaseModel):
     currency: str
 
 
-@router.get("", summary="Show one's usage", response_model=Usage, responses=documented(401, 403, 422))
-async def show_usage(call: Calling, months: Months = 1) -> Usage:
+@router.get("", summary="Show one's usage", response_model=UsageReport, responses=documented(401, 403, 422))
+async def show_usage(call: Calling, months: Months = 1) -> UsageReport:
     """One's own, by all of one's tools and accounts. It needs the permission manage."""
-    call.principal.require(Permission.MANAGE)
+    call.principal.require(KeyPermission.MANAGE)
     since = months_since(call, months)
     await call.app.operations.settle()
     async with call.reading() as (tx, access):
         owned = owned_by_bearer(access)
         totals, models = await tx.operations.of_owner(since, owned), await tx.usage.by_month(since, owned)
-    return Usage(**usage_values(call, since, totals, models))
+    return UsageReport(**usage_values(call, since, totals, models))
 
 
 def months_since(call: Call, months: int) -> date:

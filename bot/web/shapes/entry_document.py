@@ -61,7 +61,7 @@ class ImportItem(BaseModel):
     outcome: Literal["created", "replaced", "unchanged", "expired"]
 
 
-class ImportResult(BaseModel):
+class EntryImportResult(BaseModel):
     """What became of the entries of a document, in its order. `dry_run`: what would become of them. Expired ones, whose
     time is over, are left out."""
 
@@ -109,4 +109,4 @@ def import_values(found: Imported, *, dry_run: bool) -> dict[str, Any]:
     return {"dry_run": dry_run, **counts, "items": items}
 
 
-assert {str(outcome) for outcome in Outcome} <= set(ImportResult.model_fields)
+assert {str(outcome) for outcome in Outcome} <= set(EntryImportResult.model_fields)

