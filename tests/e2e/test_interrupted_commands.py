@@ -240,7 +240,7 @@ def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_interrupted_commands_are_finished_once_the_database_is_back(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # DESIGN 1: nothing is lost. They were taken over already, and nobody took them again.
+    # Nothing that was acknowledged is lost. They were taken over already, and nobody took them again.
     await interrupt(stage, monkeypatch, *(("remember", {"text": f"the code is {number}"}) for number in range(2)))
     fails_once(monkeypatch)
     await restart(stage)
@@ -302,7 +302,8 @@ async def test_an_interrupted_command_of_a_dm_is_not_run_for_who_has_left_the_pl
 async def test_an_interrupted_command_is_not_run_whose_message_was_deleted_or_edited_meanwhile(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, how: str, direct: bool
 ) -> None:
-    # DESIGN 8: what is deleted or edited on the platform is gone everywhere; here nobody was connected to be told.
+    # docs/architecture.md: what is deleted or edited on the platform is gone everywhere; here nobody was connected to
+    # be told.
     async with office_on(settings) as office:
         place = await office.slack.add_im(office.team, office.bob) if direct else office.general
         to = "" if direct else office.mention("")

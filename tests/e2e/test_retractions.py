@@ -178,7 +178,8 @@ async def test_a_post_that_cannot_be_retracted_holds_up_no_other(office: Office,
 async def test_what_slack_shows_though_nobody_recorded_it_is_retracted_once_its_question_is_deleted(
     office: Office, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, streams: bool, direct: bool
 ) -> None:
-    # DESIGN, "Forgetting … reaches every layer": a process died after it posted a part, and before it recorded that.
+    # docs/architecture.md, "Forgetting … reaches every layer": a process died after it posted a part, and before it
+    # recorded that.
     if not streams:
         office.slack.fail("chat.startStream", "error", times=9, error="unknown_method")
     where = await office.slack.add_im(office.team, office.alice) if direct else office.general

@@ -564,7 +564,7 @@ async def test_an_older_edit_that_comes_again_after_a_restart_brings_no_old_text
 
 
 async def test_an_edit_that_comes_to_another_process_before_its_message_is_delivered_again(office: Office) -> None:
-    # DESIGN 1: what was acknowledged is not lost. Only the process that had seen the edit knew of it.
+    # docs/architecture.md: what was acknowledged is not lost. Only the process that had seen the edit knew of it.
     async with office.socket() as running, office.http() as other:
         ts = office.slack.post_untold(office.general, office.bob, "it is 1", time.time())  # as it is after the edit
         told = SlackMessage(office.general, ts, office.bob, "it is 1, the code is 1111", None, False, False)
@@ -690,7 +690,8 @@ async def test_what_slack_gives_up_to_deliver_is_read_once_it_can_be_stored(
 async def test_what_was_missed_is_read_from_where_it_begins_though_slack_fails_at_first(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # DESIGN 5, "Nothing is lost": the next try read from an hour before what had been said in the channel meanwhile.
+    # An outage loses nothing (docs/architecture.md): the next try read from an hour before what had been said in the
+    # channel meanwhile.
     monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
     new = await office.slack.add_channel(office.team, "new", [office.alice])
     async with office.socket() as running:
@@ -818,8 +819,8 @@ class WatchedLock(asyncio.Lock):
 async def test_what_comes_while_it_is_noted_where_to_read_from_waits_for_that(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # DESIGN 5, "Nothing is lost": of several events that came at once, only the first one waited. What the others said
-    # moved on how far their channels were received.
+    # An outage loses nothing (docs/architecture.md). Of several events that came at once, only the first one waited.
+    # What the others said moved on how far their channels were received.
     async with office.socket() as running:
         history, note = running.adapter.history, Conversations.note_history_unread
         began, lock = list[asyncio.Task[None]](), WatchedLock()

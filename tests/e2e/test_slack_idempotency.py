@@ -164,8 +164,8 @@ async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(office:
 async def test_messages_edited_while_the_adapter_was_down_are_edited_also_where_they_are_hours_old(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # DESIGN 8: what was edited away on the platform is gone everywhere. What was said more than an hour before the last
-    # message stayed as it had been.
+    # docs/architecture.md: what was edited away on the platform is gone everywhere. What was said more than an hour
+    # before the last message stayed as it had been.
     monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
     async with office.socket() as running:
         edited = await office.slack.post(office.general, office.bob, "the code is 1111")

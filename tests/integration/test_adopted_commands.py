@@ -414,7 +414,7 @@ async def test_an_interrupted_command_takes_no_room_out_of_an_isolated_project(
 async def test_an_interrupted_command_sets_no_fact_that_was_set_since(
     harness: AppHarness, settings: Settings, since: bool
 ) -> None:
-    # DESIGN 8: a newer fact supersedes an older one. This one came later, and was given earlier.
+    # docs/architecture.md: a newer fact supersedes an older one. This one came later, and was given earlier.
     await harness.say("alice", "hello", room="board")
     await harness.command("alice", "/nexus fact set deploy_day Thursday", room="board")
     await interrupted(harness, "alice", "/nexus fact set deploy_day Friday")
@@ -431,7 +431,8 @@ async def test_an_interrupted_command_sets_no_fact_that_was_set_since(
 
 
 async def test_a_command_is_not_run_whose_message_was_deleted_since(harness: AppHarness, settings: Settings) -> None:
-    # DESIGN 8: a message that is deleted on its platform is gone everywhere. On Slack commands may be messages.
+    # docs/architecture.md: a message that is deleted on its platform is gone everywhere. On Slack commands may be
+    # messages.
     await harness.say("alice", "hello", room="board")
     given = await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
     (found,) = await adopted(harness, settings)

@@ -69,8 +69,8 @@ async def texts(settings: Settings) -> list[str]:
     return [row["text"] for row in await rows(settings, "SELECT text FROM messages ORDER BY at")]
 
 
-# DESIGN 8: what is deleted on its platform is gone from every layer. A command that came while its room was being
-# erased, and had been judged before that was known, stored what it says for good.
+# docs/architecture.md: what is deleted on its platform is gone from every layer. A command that came while its room was
+# being erased, and had been judged before that was known, stored what it says for good.
 @pytest.mark.parametrize("place", [ROOM, THREAD])
 async def test_a_command_that_begins_while_its_room_is_being_erased_stores_nothing(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, place: Place

@@ -39,9 +39,9 @@ BOARD: dict[str, Any] = {"room": "board"}
 MORE_THAN_THE_POOL = 16  # connections of a process to the database
 
 
-# README: an outage of one part stops nobody else; DESIGN 8: a message that was acknowledged is stored. Whoever waited
-# for a long erasure held a connection meanwhile, so that as many requests as there are connections stopped the process:
-# no message was stored, nothing was read, of other organisations too.
+# README: an outage of one part stops nobody else; docs/architecture.md: a message that was acknowledged is stored.
+# Whoever waited for a long erasure held a connection meanwhile, so that as many requests as there are connections
+# stopped the process: no message was stored, nothing was read, of other organisations too.
 @pytest.mark.parametrize("once", [False, True], ids=["others", "the same again"])
 async def test_who_waits_for_an_erasure_leaves_connections_to_others(
     harness: AppHarness, client: httpx2.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch, once: bool
@@ -99,9 +99,9 @@ async def test_answers_that_wait_for_an_erasure_leave_connections_to_others(
     assert not harness.delivery.delays
 
 
-# DESIGN 5: a message that was acknowledged is stored. What somebody says for the first time waits for the undoing of
-# the import that made their room and them, and deletes both: the database refused it then, and on Discord, which
-# delivers nothing again, it was lost.
+# docs/architecture.md: a message that was acknowledged is stored. What somebody says for the first time waits for the
+# undoing of the import that made their room and them, and deletes both: the database refused it then, and on Discord,
+# which delivers nothing again, it was lost.
 async def test_a_message_of_somebody_whose_import_is_being_undone_is_stored(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,8 +218,8 @@ async def test_an_entry_that_ceases_to_be_shared_while_a_request_is_read_for_doe
     assert (answer.status_code, "zqorchid" in told, "zqrose" in told) == (200, False, True)
 
 
-# DESIGN 8: what is deleted on its platform is gone from every layer. A message that its platform delivered, perhaps
-# once more, after its room or thread was deleted was stored, and stayed.
+# docs/architecture.md: what is deleted on its platform is gone from every layer. A message that its platform delivered,
+# perhaps once more, after its room or thread was deleted was stored, and stayed.
 @pytest.mark.parametrize("thread", [None, "t1"])
 async def test_a_message_that_arrives_after_its_room_was_deleted_is_not_stored(
     harness: AppHarness, settings: Settings, thread: str | None

@@ -37,10 +37,10 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.integration
 
 
-# DESIGN 8: a message that was acknowledged is stored, and forgetting is done. Whoever has had everything forgotten gets
-# their name back with their next message. A chat over the API waited with the lock of an erasure for the row of its
-# person, which an admin or another account of theirs that erased them had locked, and this for the chat: the database
-# ended one of the two.
+# docs/architecture.md: a message that was acknowledged is stored, and forgetting is done. Whoever has had everything
+# forgotten gets their name back with their next message. A chat over the API waited with the lock of an erasure for the
+# row of its person, which an admin or another account of theirs that erased them had locked, and this for the chat: the
+# database ended one of the two.
 async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
     harness: AppHarness, client: httpx2.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,8 +68,9 @@ async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
     assert await rows(settings, "SELECT name FROM users WHERE name = 'alice'")
 
 
-# DESIGN 5: an event is acknowledged once it is stored, and Slack waits three seconds for that. The row of its sender is
-# locked for as long as all of theirs is being erased; one that waited for it would hold its conversation meanwhile.
+# docs/architecture.md: an event is acknowledged once it is stored, and Slack waits three seconds for that. The row of
+# its sender is locked for as long as all of theirs is being erased; one that waited for it would hold its conversation
+# meanwhile.
 async def test_a_message_waits_for_no_erasure_of_its_sender(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,8 +91,9 @@ async def test_a_message_waits_for_no_erasure_of_its_sender(
     assert is_stored
 
 
-# docs/decisions/0030, DESIGN 8: words that an entry no longer has are erased as what is forgotten is. An entry that its
-# person changed, threw away or shared no more while memory was read for a request left with what had been read.
+# docs/decisions/0030, docs/architecture.md: words that an entry no longer has are erased as what is forgotten is. An
+# entry that its person changed, threw away or shared no more while memory was read for a request left with what had
+# been read.
 @pytest.mark.parametrize("how", ["changed", "thrown away"])
 @pytest.mark.parametrize("kind", ["note", "preference"])
 async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_that(
@@ -202,8 +204,8 @@ async def test_an_edit_finds_the_message_that_is_being_stored(
     assert await rows(settings, "SELECT 1 FROM messages WHERE text = 'zqold'") == []
 
 
-# DESIGN: what was acknowledged is not lost. Undoing an import deletes the rooms that it made and that nothing uses. A
-# message that came into one of them just then, of which the last batch had none, was deleted with it.
+# docs/architecture.md: what was acknowledged is not lost. Undoing an import deletes the rooms that it made and that
+# nothing uses. A message that came into one of them just then, of which the last batch had none, was deleted with it.
 async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,8 +275,9 @@ async def test_a_message_that_is_being_stored_goes_with_its_room(
     assert await rows(settings, "SELECT text FROM messages") == []
 
 
-# DESIGN 5: a message is answered once, and when something fails the person is told so. Nothing of somebody who has
-# opted out is kept once it is answered: who read that answer slowly was told that their question had been erased.
+# docs/architecture.md: a message is answered once, and when something fails the person is told so. Nothing of somebody
+# who has opted out is kept once it is answered: who read that answer slowly was told that their question had been
+# erased.
 async def test_who_has_opted_out_and_reads_slowly_gets_the_answer(settings: Settings, model: Model) -> None:
     plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
     async with open_harness(plain, model=model) as harness:
@@ -289,8 +292,9 @@ async def test_who_has_opted_out_and_reads_slowly_gets_the_answer(settings: Sett
     assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, "The harbour opens at nine.")
 
 
-# DESIGN 8: forgetting reaches every layer. An answer is written anew where the first one could not be stored. Whoever
-# read slowly was given the pieces of the first one while the second was written, without what was forgotten between.
+# docs/architecture.md: forgetting reaches every layer. An answer is written anew where the first one could not be
+# stored. Whoever read slowly was given the pieces of the first one while the second was written, without what was
+# forgotten between.
 async def test_who_reads_slowly_is_given_no_piece_of_an_answer_that_was_thrown_away(
     settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

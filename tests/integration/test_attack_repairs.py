@@ -53,9 +53,9 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         yield harness
 
 
-# docs/keys.md: when its person forgets everything, a key goes with it. DESIGN 8: forgetting reaches every layer. A
-# message waited for an erasure that went on; one that began right after that was not seen, and the message was stored
-# and answered behind it.
+# docs/keys.md: when its person forgets everything, a key goes with it. docs/architecture.md: forgetting reaches every
+# layer. A message waited for an erasure that went on; one that began right after that was not seen, and the message was
+# stored and answered behind it.
 @pytest.mark.parametrize("before", ["it is opened", "it is stored"])
 @pytest.mark.parametrize("known", [False, True])
 async def test_no_message_is_stored_by_a_key_that_ends_before(
@@ -95,9 +95,9 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
 
 
-# DESIGN 8: forgetting reaches every layer. What a key was let in with is stored before an erasure that begins after it
-# was looked at: that finds the message, and the name of the session. One that made the person known to the API waited
-# for their row, which the erasure had locked, and the erasure for the message.
+# docs/architecture.md: forgetting reaches every layer. What a key was let in with is stored before an erasure that
+# begins after it was looked at: that finds the message, and the name of the session. One that made the person known to
+# the API waited for their row, which the erasure had locked, and the erasure for the message.
 @pytest.mark.parametrize("command", ["forget everything --yes", "erase user alice --yes"])
 @pytest.mark.parametrize("step", [1, 2], ids=["it is opened", "it is stored"])
 async def test_what_is_said_by_a_key_while_all_of_its_person_is_forgotten_goes_too(
@@ -128,8 +128,8 @@ async def test_what_is_said_by_a_key_while_all_of_its_person_is_forgotten_goes_t
     assert await rows(settings, "SELECT 1 FROM conversations WHERE name = 'zqname'") == []
 
 
-# DESIGN 8: forgetting reaches every layer. The pieces of an answer are judged while it is written; who read it slowly
-# was given the rest of them after it was whole, and retracted.
+# docs/architecture.md: forgetting reaches every layer. The pieces of an answer are judged while it is written; who read
+# it slowly was given the rest of them after it was whole, and retracted.
 @pytest.mark.parametrize("forgotten", [True, False])
 async def test_who_reads_slowly_is_given_no_piece_of_what_was_retracted_since(
     settings: Settings, model: Model, forgotten: bool
@@ -188,8 +188,8 @@ async def test_what_is_forgotten_while_a_request_is_read_for_does_not_leave_afte
     assert answer.headers["x-nexus-memory"].startswith("1 entry")
 
 
-# DESIGN 8: forgetting reaches every layer. What an agent stores for somebody is stored before an erasure that waits for
-# it, and was left out where the erasure had listed beforehand what it takes.
+# docs/architecture.md: forgetting reaches every layer. What an agent stores for somebody is stored before an erasure
+# that waits for it, and was left out where the erasure had listed beforehand what it takes.
 @pytest.mark.parametrize("how", ["a session is forgotten over the API", "a room is deleted on its platform"])
 async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
     harness: AppHarness, settings: Settings, how: str
@@ -453,8 +453,8 @@ async def test_who_is_a_guest_when_their_command_is_done_late_is_one(harness: Ap
     assert [row["trust"] for row in await rows(settings, "SELECT trust FROM quarantine")] == ["guest"], answer.text
 
 
-# DESIGN: what was acknowledged is not lost; an entry in the trash is restorable. The job that empties the trash listed
-# what it erases before it waited for the restore of one of them.
+# docs/architecture.md: what was acknowledged is not lost; an entry in the trash is restorable. The job that empties the
+# trash listed what it erases before it waited for the restore of one of them.
 async def test_an_entry_that_is_restored_while_the_trash_is_emptied_stays(
     harness: AppHarness, settings: Settings
 ) -> None:

@@ -36,8 +36,8 @@ def said(harness: AppHarness, text: str, room: str, thread: str | None = None) -
     return incoming(harness.workspace(), place, "alice", text, harness.clock.tick(), id=text)
 
 
-# DESIGN 8: what is deleted on its platform is gone from every layer. The first message of a room or a thread, delivered
-# after its platform had deleted that, was stored, and stayed.
+# docs/architecture.md: what is deleted on its platform is gone from every layer. The first message of a room or a
+# thread, delivered after its platform had deleted that, was stored, and stayed.
 @pytest.mark.parametrize("thread", [None, "t1"])
 async def test_the_first_message_of_a_deleted_room_that_arrives_late_is_not_stored(
     harness: AppHarness, settings: Settings, thread: str | None

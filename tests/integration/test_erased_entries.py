@@ -1,5 +1,5 @@
 """No cache of the process contains a word that was written or asked over the API and was forgotten. README: forgetting
-erases it; DESIGN, section 8: it reaches every layer, log, working view and caches."""
+erases it; docs/architecture.md: it reaches every layer, log, working view and caches."""
 
 from collections.abc import AsyncIterator
 from typing import Any

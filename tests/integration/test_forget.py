@@ -55,7 +55,7 @@ async def tables_with_secret(settings: Settings) -> set[str]:
 async def test_what_is_forgotten_while_a_view_is_read_is_not_cached_after_it(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # DESIGN 8: forgetting reaches the caches. The view was read before, and cached for a week.
+    # docs/architecture.md: forgetting reaches the caches. The view was read before, and cached for a week.
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
     redis.Redis.from_url(settings.redis_url or "").flushall()
     replace, forgotten = RedisWorkingCache.replace, list[bool]()

@@ -1,5 +1,5 @@
-"""An answer over the API, and what it is made from is taken away while the model writes. DESIGN, section 8: forgetting
-reaches every layer, as it does an answer in a chat (test_forget_while_answering.py)."""
+"""An answer over the API, and what it is made from is taken away while the model writes.
+Forgetting reaches every layer (docs/architecture.md), as in a chat (test_forget_while_answering.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -79,8 +79,8 @@ async def test_an_answer_is_read_where_a_request_only_says_how_to_answer(
     assert await stage.rows(EXCHANGES) == [(TEA[0]["content"], "Hello there.")]
 
 
-# DESIGN 1 and 8: what a person asks to be forgotten is gone everywhere; docs/gateway.md: what waits to be learnt goes
-# with whatever its person forgets.
+# docs/architecture.md: what a person asks to be forgotten is gone everywhere; docs/gateway.md: what waits to be learnt
+# goes with whatever its person forgets.
 
 
 async def _forget_an_entry(stage: GatewayStage, http: httpx2.AsyncClient, tool: str) -> None:

@@ -381,8 +381,8 @@ async def test_an_interrupted_import_gives_nobody_access(harness: AppHarness, tm
     assert await texts(harness, LEADS, BOB) is None
 
 
-# DESIGN 8: what was erased is never stored again. A channel that has another id since is stored by its first one: an
-# export that has the other one brought back what was erased there, in a room of its own.
+# docs/architecture.md: what was erased is never stored again. A channel that has another id since is stored by its
+# first one: an export that has the other one brought back what was erased there, in a room of its own.
 @pytest.mark.parametrize("split", [False, True])
 async def test_an_export_brings_back_nothing_under_a_later_id_of_a_channel(
     harness: AppHarness, tmp_path: Path, *, split: bool

@@ -134,8 +134,8 @@ WRITES: list[tuple[str | None, str, dict[str, Any], dict[str, str]]] = [
 ]
 
 
-# docs/keys.md: when its person forgets everything, a key goes with it. DESIGN 8: forgetting reaches every layer. A
-# write waits for an erasure that goes on, and was stored behind it, though its key was gone by then.
+# docs/keys.md: when its person forgets everything, a key goes with it. docs/architecture.md: forgetting reaches every
+# layer. A write waits for an erasure that goes on, and was stored behind it, though its key was gone by then.
 @pytest.mark.parametrize(("vendor", "path", "body", "more"), WRITES)
 @pytest.mark.parametrize(
     ("by", "command"), [("alice", "/nexus forget everything --yes"), ("carol", "/nexus erase user alice --yes")]
