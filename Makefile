@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale fmt lock lock-node
+.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
@@ -97,6 +97,9 @@ bench-quality: $(STAMP) ## measure extraction, views and recall on labelled logs
 
 bench-scale: $(STAMP) ## measure recall over large stores: make bench-scale SIZES="10000 100000"
 	$(BIN)/python -m tests.bench.scale $(SIZES)
+
+house: $(STAMP) ## count the ideas that a newcomer has to hold, and what grew: make house [JSON=1]
+	$(BIN)/python -m tests.house $(if $(JSON),--json)
 
 fmt: $(STAMP) ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)

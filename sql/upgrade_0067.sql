@@ -18,3 +18,6 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- The ledger begins anew with the baseline.
+DELETE FROM schema_migrations;

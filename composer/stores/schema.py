@@ -266,7 +266,6 @@ async def apply(connection: asyncpg.Connection, step: Migration, *, upgraded: bo
     async with connection.transaction():
         if upgraded and step.version == BASELINE:
             await connection.execute(upgrade().sql)
-            await connection.execute(queries()["schema_forget"].sql)
         else:
             await connection.execute(step.sql)
         await connection.execute(queries()["schema_record"].sql, step.version, step.name, step.checksum)

@@ -6,10 +6,6 @@ SELECT version, name, checksum FROM schema_migrations ORDER BY version
 -- Record an applied migration.
 INSERT INTO schema_migrations (version, name, checksum) VALUES (:version, :name, :checksum)
 
--- name: schema_forget
--- Forget the migrations before the baseline, once they were upgraded to it.
-DELETE FROM schema_migrations
-
 -- name: schema_exists
 -- Check whether the table of applied migrations exists.
 SELECT to_regclass('schema_migrations')

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.integration
 ACME, UMBRELLA = tenant_id("acme"), tenant_id("umbrella")
 OF_THE_OWNER = frozenset(
     {
-        "schema_forget",
         "schema_record",
         "backup_snapshot",
         "role_bypasses_row_security",
