@@ -16,13 +16,12 @@ from bot.web.connected import Connected
 from bot.web.metrics import Metrics
 from composer.app import App
 from composer.errors import BadInput, Unavailable, for_operator
+from composer.model import DISCORD, SLACK
 from composer.settings import Settings
 
 logger = structlog.get_logger()
 
 SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after a signal
-DISCORD: Final = "discord"
-SLACK: Final = "slack"
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 

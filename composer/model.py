@@ -36,6 +36,15 @@ class ConversationKind(StrEnum):
     SESSION = "session"
 
 
+ROOM_KINDS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
+
+# Platforms, and the adapters of the same names.
+DISCORD: Final = "discord"
+SLACK: Final = "slack"
+CONSOLE: Final = "console"  # the terminal and scripts
+API: Final = "rest"  # conversations over the API
+
+
 class Role(StrEnum):
     """What a member may do in a project, weakest first."""
 

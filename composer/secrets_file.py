@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.errors import BadInput, Misconfigured
 
-REFUSED: Final = ("NEXUS_HOME", "NEXUS_CONFIG")  # by which the file is found
+NOT_SECRETS: Final = ("NEXUS_HOME", "NEXUS_CONFIG")  # by which the file is found
 _LINE: Final = re.compile(r"\A([A-Za-z_][A-Za-z0-9_]*+)=(.*)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:/+=@%,~-]+")
 
@@ -24,7 +24,7 @@ def read_secrets(path: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise Misconfigured(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     found = parse_secrets(text, str(path))
-    for name in REFUSED:
+    for name in NOT_SECRETS:
         if name in found:
             raise Misconfigured(f"In {path}, {name} cannot be set: set it in the environment.")
     return found

@@ -2,12 +2,8 @@
 
 import uuid
 from dataclasses import dataclass
-from typing import Final
 
-from composer.model import ConversationKind, Place, derived_id
-
-CONSOLE: Final = "console"  # the platform of the terminal and of scripts
-API: Final = "rest"  # the platform, and the adapter, of conversations over the API
+from composer.model import API, ConversationKind, Place, derived_id
 
 
 @dataclass(frozen=True, slots=True)

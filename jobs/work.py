@@ -25,7 +25,7 @@ from composer.text.counts import counted
 
 logger = structlog.get_logger()
 
-BATCH_SIZE: Final = 200  # items that are erased in one transaction
+JOB_BATCH: Final = 200  # items that are erased in one transaction
 TRASH_DAYS: Final = DEFAULT_SETTINGS.trash_days  # of who has set nothing else
 COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
 KEY_RETENTION: Final = timedelta(days=30)  # that a key is still listed after it has ended
@@ -143,7 +143,7 @@ async def expire(run: JobRun) -> None:
         with suppress(Unavailable):  # the next run does it
             await run.app.cache.drop([id for id, version in current.items() if version != cached[id]])
         await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
-        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
+        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, JOB_BATCH))
 
     await OAuthClients(run.app.database).delete_unused(run.now)
     await _each_tenant(run, one)
@@ -159,9 +159,9 @@ async def _cached_versions(run: JobRun) -> Mapping[uuid.UUID, int]:
 async def _expire_prompts(run: JobRun, tenant: uuid.UUID, before: datetime) -> None:
     while True:
         async with run.app.database.transaction(tenant) as tx:
-            expired = await tx.maintenance.expire_prompts(before, BATCH_SIZE)
+            expired = await tx.maintenance.expire_prompts(before, JOB_BATCH)
         run.report(expired)
-        if expired < BATCH_SIZE:
+        if expired < JOB_BATCH:
             return
 
 
@@ -171,11 +171,9 @@ async def purge(run: JobRun) -> None:
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         await _forget_memories(
-            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now, TRASH_DAYS, BATCH_SIZE)
+            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now, TRASH_DAYS, JOB_BATCH)
         )
-        await _forget_memories(
-            run, tenant, slug, lambda tx: tx.maintenance.memories_no_longer_kept(run.now, BATCH_SIZE)
-        )
+        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.memories_no_longer_kept(run.now, JOB_BATCH))
 
     await _each_tenant(run, one)
 
@@ -202,7 +200,7 @@ async def retain(run: JobRun) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
             async with run.app.database.transaction(tenant) as tx:
-                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), BATCH_SIZE)
+                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), JOB_BATCH)
                 receipt = await forget(tx, ids, [], run.now, by_age=True) if ids else None
             if receipt is None:
                 return

@@ -15,7 +15,7 @@ from composer.repositories.database import Transaction
 from composer.rights import Act
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
-OPENED: Final = "This room was made public since you gave that command, so nothing was done. Give it again."
+ROOM_OPENED_SINCE: Final = "This room was made public since you gave that command, so nothing was done. Give it again."
 
 
 def write_scope_flags() -> tuple[Flag, ...]:
@@ -56,7 +56,7 @@ def require_unopened(call: Call, access: AccessContext) -> None:
     """Return if the room of a call was not opened since it was given: what was written in private is not filed among
     what everybody reads. Raises Refused."""
     if call.opened or access.conversation.namespace != call.conversation.namespace:
-        raise Refused(OPENED)
+        raise Refused(ROOM_OPENED_SINCE)
 
 
 async def record_read(call: Call, namespaces: Collection[str]) -> None:

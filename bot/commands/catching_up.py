@@ -5,14 +5,14 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import OUTDATED, PREFIX, ROOMS, Call, Command, CommandAnswer
+from bot.commands.command import OUTDATED, PREFIX, ROOM_PLACES, Call, Command, CommandAnswer
 from composer.errors import Refused
 from composer.people.catch_up import Missed, missed_text, read_missed, still_holds
 from composer.rights import Act
 from composer.text.dates.when import read_since
 
 BRIEF_TOKENS: Final = 250  # of the summary of what no day's summary tells of
-MAX_ATTEMPTS: Final = 3  # where something of it is forgotten or edited while it is summed up
+MAX_CATCH_UP_ATTEMPTS: Final = 3  # where something of it is forgotten or edited while it is summed up
 
 _SINCE: Final = parameters.text(
     "since",
@@ -29,7 +29,7 @@ async def _catch_up(call: Call) -> CommandAnswer:
             f"'{given}' is no time before now that I know. Write 2 hours, yesterday, on Monday at 14:00, 9:30 or "
             "2026-05-04."
         )
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_CATCH_UP_ATTEMPTS):
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             missed = await read_missed(tx, await access_context(tx, call), since, call.now, zone)
         brief = await _brief(call, missed)
@@ -60,7 +60,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Sum up what you missed in this room, for you alone",
         _catch_up,
         "catch-up yesterday",
-        places=ROOMS,
+        places=ROOM_PLACES,
         act=Act.READ,
         elsewhere=f"It is about a room. In a DM, ask: {PREFIX} recall WORDS",
     ),

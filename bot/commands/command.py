@@ -55,9 +55,9 @@ class PlaceKind(StrEnum):
         return kinds.get(conversation.kind, cls.ROOM)
 
 
-ANYWHERE: Final = frozenset(PlaceKind)
-ROOMS: Final = frozenset({PlaceKind.ROOM})
-DMS: Final = frozenset({PlaceKind.DM})
+ALL_PLACES: Final = frozenset(PlaceKind)
+ROOM_PLACES: Final = frozenset({PlaceKind.ROOM})
+DM_PLACES: Final = frozenset({PlaceKind.DM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Command:
     run: "Handler"
     example: str = ""
     options: tuple[Flag, ...] = ()
-    places: frozenset[PlaceKind] = ANYWHERE
+    places: frozenset[PlaceKind] = ALL_PLACES
     act: Act | Mapping[PlaceKind, Act] = field(kw_only=True)
     cases: tuple[Case, ...] = ()
     gather: "Gather | None" = None

@@ -17,11 +17,11 @@ from composer.errors import Refused, Unavailable
 from composer.model import Incoming
 
 LABEL: Final = "Yes, do it"
-PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
+BUTTON_PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
 LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
 USED: Final = "You have pressed this button before: this press did nothing. Its answer is the one to your first press."
-EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
+BUTTON_EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
 
 
 class Run(Protocol):
@@ -56,7 +56,7 @@ class Confirmations:
         """The id of a button that confirms what an answer shows; None if it asks for no confirmation."""
         if not answer.confirm:
             return None
-        id = PREFIX + secrets.token_hex(16)
+        id = BUTTON_PREFIX + secrets.token_hex(16)
         self._waiting[id] = _Shown(incoming, answer)
         return id
 
@@ -72,7 +72,7 @@ class Confirmations:
             raise Refused(USED)
         shown = self._waiting.get(id)
         if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
-            raise Refused(EXPIRED)
+            raise Refused(BUTTON_EXPIRED)
         del self._waiting[id]
         self._used[id] = replace(shown.incoming, text="", mentions=())
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)

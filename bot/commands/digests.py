@@ -7,7 +7,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import PREFIX, ROOMS, Call, Case, Command, CommandAnswer
+from bot.commands.command import PREFIX, ROOM_PLACES, Call, Case, Command, CommandAnswer
 from composer.errors import BadInput
 from composer.model import RecordingPolicy
 from composer.repositories.digests import Digest, DigestPeriod
@@ -74,7 +74,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Show or set whether a summary of this room is posted to it",
         _digest,
         "digest daily 9",
-        places=ROOMS,
+        places=ROOM_PLACES,
         act=Act.SET_DIGEST,
         cases=(Case(Act.READ, lambda given: given.get(_MODE) is None, "to look only"),),
         elsewhere="A digest is of a room.",

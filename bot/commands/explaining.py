@@ -14,10 +14,10 @@ from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import (
+    CALL_FOUND,
     COMPACTION,
     EARLIER,
     FACTS,
-    FOUND,
     LANDMARKS,
     MESSAGE,
     RECALL,
@@ -34,7 +34,7 @@ from composer.text.offline import OFFLINE, answered_by
 from composer.turn.explanation import Explanation, explain_stored
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES, TOOLS)  # sections whose sources are listed one by one
-MAX_ARGUMENT_CHARS: Final = 200  # of a tool call that is listed
+MAX_SHOWN_ARGUMENT_CHARS: Final = 200  # of a tool call that is listed
 _MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
 _PROMPT: Final = Flag("prompt", "show the exact prompt that was sent to the model")
 
@@ -98,9 +98,9 @@ _FILE: Final = "prompt.txt"
 
 def _tool_line(used: UsedTool) -> str:
     """A memory tool that the model called: its arguments, and what came back, by mark."""
-    came = used.outcome if used.outcome != FOUND else f"{len(used.marks)} found"
+    came = used.outcome if used.outcome != CALL_FOUND else f"{len(used.marks)} found"
     marks = f" ({', '.join(used.marks)})" if used.marks else ""
-    return f"Called {used.name}: {shorten(used.arguments, MAX_ARGUMENT_CHARS)} \N{RIGHTWARDS ARROW} {came}{marks}"
+    return f"Called {used.name}: {shorten(used.arguments, MAX_SHOWN_ARGUMENT_CHARS)} \N{RIGHTWARDS ARROW} {came}{marks}"
 
 
 def _unreached_line(server: str) -> str:
@@ -145,11 +145,11 @@ def _source_line(call: Call, source: ExplainedSource, explanation: Explanation) 
         words.append(f"score {source.score}")
         reasons = reasons_sentence(source.reasons)
         words += [f"({reasons})"] if reasons else []
-    words += [CITED] if source.cited else []
+    words += [CITED_WORDS] if source.cited else []
     return "  ".join((*words, *_links(call, source, explanation)))
 
 
-CITED: Final = "(in the answer)"
+CITED_WORDS: Final = "(in the answer)"
 # What each part of a score says of a source (composer/layers/ranking.py).
 _BECAUSE: Final = {
     "meaning": "is close in meaning to the question",

@@ -9,7 +9,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, unknown_user
-from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, valued
+from bot.commands.command import CONFIRM, PREFIX, ROOM_PLACES, Call, Command, CommandAnswer, valued
 from bot.commands.days import named_day, with_dates
 from bot.commands.idempotency import Forgotten, find_forgotten
 from bot.commands.parameters import ForgetScope, ForgetTarget
@@ -29,8 +29,8 @@ from composer.text.counts import counted
 from composer.text.project_names import full_name, slug_of
 from composer.visibility import unknown_project_sentence
 
-MAX_SHOWN: Final = 10  # texts that are shown before they are erased
-MAX_TEXT_CHARS: Final = 100  # of each
+MAX_SHOWN_ERASED: Final = 10  # texts that are shown before they are erased
+MAX_ERASED_TEXT_CHARS: Final = 100  # of each
 CHARS_BEFORE: Final = 30  # that are shown before the words, and the word that these stand in
 
 _TARGET: Final = parameters.forget_target(
@@ -66,7 +66,10 @@ class _ToErase:
         return cls(
             [text.id for text in texts if text.kind == "message"],
             [(text.kind, text.id) for text in texts if text.kind != "message"],
-            [f"{text.kind}: {_shown(text, words)}" if mixed else _shown(text, words) for text in texts[:MAX_SHOWN]],
+            [
+                f"{text.kind}: {_shown(text, words)}" if mixed else _shown(text, words)
+                for text in texts[:MAX_SHOWN_ERASED]
+            ],
         )
 
 
@@ -76,9 +79,9 @@ def _shown(text: OwnText, words: str) -> str:
     line = " ".join((" = " if text.kind == "fact" else " ").join(parts).split())
     at = line.lower().find(" ".join(words.lower().split()))
     start = line.rfind(" ", 0, max(at - CHARS_BEFORE, 0))
-    if start < 0 or at + len(words) < MAX_TEXT_CHARS:
-        return shorten(line, MAX_TEXT_CHARS)
-    return f"\N{HORIZONTAL ELLIPSIS} {shorten(line[start:], MAX_TEXT_CHARS - 2)}"
+    if start < 0 or at + len(words) < MAX_ERASED_TEXT_CHARS:
+        return shorten(line, MAX_ERASED_TEXT_CHARS)
+    return f"\N{HORIZONTAL ELLIPSIS} {shorten(line[start:], MAX_ERASED_TEXT_CHARS - 2)}"
 
 
 async def _forget(call: Call) -> CommandAnswer:
@@ -174,7 +177,7 @@ def _confirmation(
         case ForgetScope.EVERYTHING:
             what = "all your messages, memories and facts, everywhere"
         case _:
-            more = [f"… and {found.count - MAX_SHOWN:,} more"] if found.count > MAX_SHOWN else []
+            more = [f"… and {found.count - MAX_SHOWN_ERASED:,} more"] if found.count > MAX_SHOWN_ERASED else []
             total = f"This erases {count}, for good, with all that was made from them.{also}"
             return "\n".join((*found.shown, *more, total))
     return f"This erases {what}{days}, for good: {count}.{also}"
@@ -380,7 +383,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _erase_room,
         "erase room --since 2026-05-01 --until 2026-05-03",
         _SPAN,
-        places=ROOMS,
+        places=ROOM_PLACES,
         act=Act.ERASE_ROOM,
         forgets=True,
         elsewhere=f"To erase your own: {PREFIX} forget here.",

@@ -11,7 +11,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import CONFIRM, DMS, PREFIX, Call, Command, CommandAnswer, valued
+from bot.commands.command import CONFIRM, DM_PLACES, PREFIX, Call, Command, CommandAnswer, valued
 from bot.commands.parameters import Parameter, ParameterKind
 from composer.credentials.issuing import KeyRequest, create_key, lifetime_of, revoke
 from composer.credentials.keys import SECRET_BYTES
@@ -96,7 +96,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _create,
         "keys create claude --expires 90d",
         (valued(_EXPIRES), CONFIRM),
-        places=DMS,
+        places=DM_PLACES,
         act=Act.CREATE_KEY,
         elsewhere=_ELSEWHERE,
     ),
@@ -106,7 +106,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "List the keys, web sessions and logins that open your memory",
         _list,
         "keys list",
-        places=DMS,
+        places=DM_PLACES,
         act=Act.SEE_KEYS,
         elsewhere=_ELSEWHERE,
     ),
@@ -116,7 +116,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "End one of your keys, web sessions or logins, at once",
         _revoke,
         "keys revoke 3f2a91bc",
-        places=DMS,
+        places=DM_PLACES,
         act=Act.SEE_KEYS,
         elsewhere=_ELSEWHERE,
     ),
@@ -126,7 +126,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Get a link that signs you in to the web pages",
         _login,
         "login",
-        places=DMS,
+        places=DM_PLACES,
         act=Act.SIGN_IN,
         elsewhere=_ELSEWHERE,
     ),

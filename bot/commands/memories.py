@@ -24,15 +24,15 @@ from composer.model import Agent, Item, Message, derived_id
 from composer.prompt.lines import recall_line
 from composer.rights import Act
 from composer.text.cleaning import shorten
+from composer.text.notices import SHORT_ID_CHARS
 from composer.turn.reading import PromptRequest
 
 _STATEMENT: Final = parameters.text(
     "text", "the statement, stored as written; keys, passwords and card numbers are masked"
 )
 _QUERY: Final = parameters.text("text", "what to search for")
-ID_CHARS: Final = 8  # of an item's id
-MAX_SHOWN_CHARS: Final = 200  # of a statement in which something was masked
-SUMMARY: Final = "summary"
+MAX_MEMORY_SHOWN_CHARS: Final = 200  # of a statement in which something was masked
+SUMMARY_WORD: Final = "summary"
 EPISODE: Final = "episode"  # a message as it is recalled; what else a person owns is erased by its own id
 
 
@@ -47,7 +47,7 @@ async def _remember(call: Call) -> CommandAnswer:
     done = f"Remembered, {scope_phrase(call, scope)}."
     answer = approval_sentence(access, tag, pooled=True) if author.needs_approval else done
     return CommandAnswer(
-        answer if note.text == text else f"{answer} It is stored as: {shorten(note.text, MAX_SHOWN_CHARS)}"
+        answer if note.text == text else f"{answer} It is stored as: {shorten(note.text, MAX_MEMORY_SHOWN_CHARS)}"
     )
 
 
@@ -96,8 +96,8 @@ async def _references(call: Call, items: Sequence[Item]) -> dict[str, list[str]]
     for item in items:
         said = next((a for a in addresses.get(uuid.UUID(item.id), ()) if visibility.may_be_named(access, a)), None)
         message = f"message {said.external_id}" if said is not None else ""
-        reference = message if item.kind == EPISODE else f"item {uuid.UUID(item.id).hex[:ID_CHARS]}"
-        mine = item.user_id in own and not item.by_agent and item.kind != SUMMARY
+        reference = message if item.kind == EPISODE else f"item {uuid.UUID(item.id).hex[:SHORT_ID_CHARS]}"
+        mine = item.user_id in own and not item.by_agent and item.kind != SUMMARY_WORD
         shown = reference if mine else message
         link = None if said is None else call.permalink(said)
         found[item.id] = [*([f"{_YOURS if mine else '['}{shown}]"] if shown else []), *([link] if link else [])]

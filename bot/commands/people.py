@@ -9,7 +9,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import CONFIRM, DMS, PREFIX, ROOMS, Call, Case, Command, CommandAnswer
+from bot.commands.command import CONFIRM, DM_PLACES, PREFIX, ROOM_PLACES, Call, Case, Command, CommandAnswer
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
@@ -23,7 +23,7 @@ _POLICIES: Final = {
     RecordingPolicy.MENTIONS: "mentions only, messages to me are remembered",
     RecordingPolicy.OFF: "off, nothing is remembered once a question is answered",
 }
-CODE_LIFETIME: Final = timedelta(minutes=10)
+LINK_CODE_LIFETIME: Final = timedelta(minutes=10)
 _CODE_LENGTH: Final = 8
 _CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
 
@@ -77,10 +77,10 @@ async def _opt_in(call: Call) -> CommandAnswer:
 async def _link_code(call: Call) -> CommandAnswer:
     code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
     # From now on: a command that a restart interrupted was given earlier.
-    expires_at = call.app.clock.now() + CODE_LIFETIME
+    expires_at = call.app.clock.now() + LINK_CODE_LIFETIME
     async with call.changing() as tx:
         await tx.people.store_link_code(_hash(code), call.user, expires_at)
-    minutes = int(CODE_LIFETIME.total_seconds() // 60)
+    minutes = int(LINK_CODE_LIFETIME.total_seconds() // 60)
     return CommandAnswer(
         f"Within {minutes} minutes, enter this with your account on the other platform, in a DM with me: {PREFIX} link "
         f"{code}\nWhoever enters it can read your private memories: show it to nobody."
@@ -137,7 +137,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Show or set which messages of this room are remembered",
         _memory,
         "memory mentions",
-        places=ROOMS,
+        places=ROOM_PLACES,
         act=Act.SET_RECORDING,
         cases=(Case(Act.READ, lambda given: given.get(_POLICY) is None, "to look only"),),
         elsewhere=f"For your own messages use {PREFIX} opt-out.",
@@ -151,7 +151,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _link,
         "link",
         (CONFIRM,),
-        places=DMS,
+        places=DM_PLACES,
         act=Act.LINK,
         cases=(Case(Act.GET_LINK_CODE, lambda given: given.get(_CODE) is None, "to get a code"),),
         gather=_with_account,

@@ -9,9 +9,8 @@ from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory.reminding import (
-    ID_CHARS,
-    MAX_AHEAD,
-    MAX_TEXT_CHARS,
+    MAX_REMINDER_AHEAD,
+    MAX_REMINDER_CHARS,
     NewReminder,
     check_reminder,
     store_reminder,
@@ -24,8 +23,9 @@ from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line, shorten
 from composer.text.dates.when import Unreadable, When, read_when, why_unread
+from composer.text.notices import SHORT_ID_CHARS
 
-MAX_SHOWN_CHARS: Final = 80  # of a text in the list
+MAX_REMINDER_SHOWN_CHARS: Final = 80  # of a text in the list
 _FORMS: Final = (
     "Write when, and then what: in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, on 4 May, "
     "2026-05-04 09:00, every weekday at 9:30."
@@ -69,7 +69,7 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
             in_dm=in_dm,
         )
         reminder = await store_reminder(tx, access, new, call.now)
-    cancel = f"To cancel: {PREFIX} remind cancel {reminder.id.hex[:ID_CHARS]}"
+    cancel = f"To cancel: {PREFIX} remind cancel {reminder.id.hex[:SHORT_ID_CHARS]}"
     return CommandAnswer(f"I will remind {where_phrase(access, in_dm=in_dm)} {_when(call, reminder)}. {cancel}")
 
 
@@ -79,9 +79,9 @@ def _read(call: Call) -> tuple[When, str]:
     zone = call.app.settings.zone_of(call.workspace.tenant)
     found = read_when(call.arguments[_WHAT], call.now, zone)
     if found is None:
-        why = why_unread(call.arguments[_WHAT], call.now, zone, MAX_AHEAD)
+        why = why_unread(call.arguments[_WHAT], call.now, zone, MAX_REMINDER_AHEAD)
         raise call.command.usage_error(f"{_UNREAD[why]} {_FORMS}")
-    when, text = found[0], clean_line(found[1], MAX_TEXT_CHARS + 1)
+    when, text = found[0], clean_line(found[1], MAX_REMINDER_CHARS + 1)
     if not text:
         raise call.command.usage_error(f"I don't see what to remind of. {_FORMS}")
     check_reminder(when, text, call.now, zone)
@@ -103,8 +103,8 @@ async def _list(call: Call) -> CommandAnswer:
         return CommandAnswer(f"You have no reminders. To add one: {PREFIX} remind me in 20 minutes stretch")
     names = {namespace: named(namespace, places, projects, owned.users).name for namespace in namespaces}
     lines = [
-        f"{each.id.hex[:ID_CHARS]}  {_when(call, each)}, in {names[each.namespace]}: "
-        + shorten(each.text, MAX_SHOWN_CHARS)
+        f"{each.id.hex[:SHORT_ID_CHARS]}  {_when(call, each)}, in {names[each.namespace]}: "
+        + shorten(each.text, MAX_REMINDER_SHOWN_CHARS)
         for each in reminders
     ]
     return CommandAnswer("\n".join((*lines, f"To cancel one: {PREFIX} remind cancel ID")))
@@ -121,7 +121,7 @@ async def _cancel(call: Call) -> CommandAnswer:
         if len(found) > 1:
             raise BadInput(f"Several of yours begin with '{beginning}'; write more of the id: {found[0].id.hex}")
         await tx.reminders.end([found[0].id])
-    return CommandAnswer(f"Cancelled: {shorten(found[0].text, MAX_SHOWN_CHARS)}")
+    return CommandAnswer(f"Cancelled: {shorten(found[0].text, MAX_REMINDER_SHOWN_CHARS)}")
 
 
 def _when(call: Call, reminder: Reminder) -> str:

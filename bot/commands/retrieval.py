@@ -13,7 +13,7 @@ from composer.layers import retrieval_settings
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
-    SETTINGS,
+    RETRIEVAL_SETTINGS,
     find_setting,
     parse_value,
     with_overrides,
@@ -23,7 +23,7 @@ from composer.rights import Act
 from composer.text.terms import terms
 
 RESET: Final = "default"
-MAX_SHOWN: Final = 20  # replaced memories in one answer
+MAX_SHOWN_HISTORY: Final = 20  # replaced memories in one answer
 
 _KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
     "key",
@@ -31,7 +31,7 @@ _KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
     find_setting,
     "which setting; leave it out to see all",
     required=False,
-    choices=tuple(SETTINGS),
+    choices=tuple(RETRIEVAL_SETTINGS),
 )
 _VALUE: Final = parameters.word(
     "value",
@@ -56,7 +56,7 @@ async def _settings(call: Call) -> CommandAnswer:
             else:
                 await tx.settings.set(stored_key, parse_value(key.name, value), call.now)
         chosen = with_overrides(configured, await tx.settings.all())
-    lines = [_line(name, chosen, configured) for name in ([key.name] if key else SETTINGS)]
+    lines = [_line(name, chosen, configured) for name in ([key.name] if key else RETRIEVAL_SETTINGS)]
     if value is not None:
         lines.append("It applies from the next question on.")
     elif key is None:
@@ -69,7 +69,7 @@ async def _settings(call: Call) -> CommandAnswer:
 def _line(key: str, chosen: Retrieval, configured: Retrieval) -> str:
     value, default = asdict(chosen)[key], asdict(configured)[key]
     origin = "as configured" if value == default else f"configured: {default}"
-    return f"{key} = {value}  ({origin})  {SETTINGS[key].help}"
+    return f"{key} = {value}  ({origin})  {RETRIEVAL_SETTINGS[key].help}"
 
 
 async def _history(call: Call) -> CommandAnswer:
@@ -78,7 +78,7 @@ async def _history(call: Call) -> CommandAnswer:
         raise call.command.usage_error("There is no word to search for.")
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MAX_SHOWN, call.now)
+        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MAX_SHOWN_HISTORY, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")

@@ -23,8 +23,8 @@ from composer.rights import Act
 from composer.text.masking import mask
 from composer.visibility import Readable
 
-MAX_SHOWN: Final = 50  # items in one answer
-MAX_SHOWN_CHARS: Final = 200  # of an item
+MAX_SHOWN_PENDING: Final = 50  # items in one answer
+MAX_PENDING_SHOWN_CHARS: Final = 200  # of an item
 
 _ITEM: Final = parameters.word(
     "id",
@@ -58,9 +58,9 @@ async def _pending(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         items = await _waiting(tx, call)
     await record_read(call, {item.namespace for item in items})
-    lines = [f"{short_id(item.id)}  {_line(item)}" for item in items[:MAX_SHOWN]]
-    if len(items) > MAX_SHOWN:
-        lines.append(f"… and {len(items) - MAX_SHOWN} more.")
+    lines = [f"{short_id(item.id)}  {_line(item)}" for item in items[:MAX_SHOWN_PENDING]]
+    if len(items) > MAX_SHOWN_PENDING:
+        lines.append(f"… and {len(items) - MAX_SHOWN_PENDING} more.")
     return CommandAnswer("\n".join(lines) or "Nothing waits here for your approval.")
 
 
@@ -97,9 +97,9 @@ async def _by(call: Call) -> CommandAnswer:
         found = await _contributions(tx, call, EARLIEST)
     rows = sorted((*found.stored, *found.pending), key=lambda item: item.at, reverse=True)
     waiting = {item.id for item in found.pending}
-    lines = [_line(item) + (" (pending)" if item.id in waiting else "") for item in rows[:MAX_SHOWN]]
-    if len(rows) > MAX_SHOWN:
-        lines.append(f"… and {len(rows) - MAX_SHOWN} older ones.")
+    lines = [_line(item) + (" (pending)" if item.id in waiting else "") for item in rows[:MAX_SHOWN_PENDING]]
+    if len(rows) > MAX_SHOWN_PENDING:
+        lines.append(f"… and {len(rows) - MAX_SHOWN_PENDING} older ones.")
     name = call.arguments[_AUTHOR].text
     if not lines:
         return CommandAnswer(f"There is nothing by {name} here that you may review.")
@@ -163,7 +163,7 @@ def _line(item: PendingItem) -> str:
 def _text(item: PendingItem) -> str:
     text = " ".join(f"{item.detail} = {item.text}".split() if item.kind == "fact" else item.text.split())
     masked = mask(text)
-    return masked if len(masked) <= MAX_SHOWN_CHARS else masked[: MAX_SHOWN_CHARS - 1] + "…"
+    return masked if len(masked) <= MAX_PENDING_SHOWN_CHARS else masked[: MAX_PENDING_SHOWN_CHARS - 1] + "…"
 
 
 COMMANDS: Final[Sequence[Command]] = (

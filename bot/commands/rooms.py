@@ -7,13 +7,13 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import DMS, PREFIX, Call, Case, Command, CommandAnswer
+from bot.commands.command import DM_PLACES, PREFIX, Call, Case, Command, CommandAnswer
 from composer import visibility
 from composer.rights import Act
 from composer.text.names import in_quotes
 from composer.visibility import AccessContext, JoinedRoom
 
-MAX_LISTED: Final = 50  # rooms
+MAX_LISTED_ROOMS: Final = 50  # rooms
 
 
 class RoomReading(StrEnum):
@@ -71,8 +71,8 @@ def _listed(rooms: Sequence[JoinedRoom]) -> str:
     if not rooms:
         return "I know of none now: I learn that you are in a room when you write there, or when the platform says so."
     names = [f"{'the private room ' if room.private else ''}{in_quotes(f'#{room.name}')}" for room in rooms]
-    more = len(names) - MAX_LISTED
-    return f"Rooms: {', '.join(names[:MAX_LISTED])}{f' and {more:,} more' if more > 0 else ''}."
+    more = len(names) - MAX_LISTED_ROOMS
+    return f"Rooms: {', '.join(names[:MAX_LISTED_ROOMS])}{f' and {more:,} more' if more > 0 else ''}."
 
 
 COMMANDS: Final[Sequence[Command]] = (
@@ -82,7 +82,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Show or set whether our DMs recall the rooms that I am in",
         _rooms,
         "rooms on",
-        places=DMS,
+        places=DM_PLACES,
         act=Act.OPEN_ROOMS,
         cases=(Case(Act.READ, lambda given: given.get(_READING) is None, "to look only"),),
         elsewhere="Write to me directly: it is about your own DMs.",

@@ -19,8 +19,8 @@ from composer.rights import Act
 from composer.text.cleaning import shorten
 from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
 
-MAX_LISTED: Final = 50
-MAX_TEXT_CHARS: Final = 100  # of an item in a list
+MAX_LISTED_ITEMS: Final = 50
+MAX_SHARED_TEXT_CHARS: Final = 100  # of an item in a list
 
 
 class Where(StrEnum):
@@ -136,15 +136,15 @@ async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        items = await tx.sharing.find(owned, "", MAX_LISTED + 1, call.now)
+        items = await tx.sharing.find(owned, "", MAX_LISTED_ITEMS + 1, call.now)
         places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}
     lines = [
         f"{short_id(i.id)}  {i.at:%Y-%m-%d} {'pending ' if i.pending else ''}{i.kind}, {places[i.namespace].name}: "
         f"{_shown(i)}"
         for i in items
     ]
-    if len(lines) > MAX_LISTED:
-        lines[MAX_LISTED:] = [f"The latest {MAX_LISTED} are shown; {PREFIX} export has all."]
+    if len(lines) > MAX_LISTED_ITEMS:
+        lines[MAX_LISTED_ITEMS:] = [f"The latest {MAX_LISTED_ITEMS} are shown; {PREFIX} export has all."]
     return CommandAnswer("\n".join(lines) or f"Nothing is remembered of you yet. To add some: {PREFIX} remember TEXT")
 
 
@@ -158,7 +158,7 @@ def _take_back(item: OwnItem) -> str:
 
 
 def _shown(item: OwnItem) -> str:
-    return shorten(item.text, MAX_TEXT_CHARS)
+    return shorten(item.text, MAX_SHARED_TEXT_CHARS)
 
 
 COMMANDS: Final[Sequence[Command]] = (

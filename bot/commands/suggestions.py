@@ -11,7 +11,7 @@ from bot.commands.table import COMMANDS, parse
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
-from composer.layers.retrieval_settings import SETTINGS, STRATEGIES
+from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES
 from composer.model import ConversationKind, Incoming
 from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
@@ -78,7 +78,7 @@ async def _values(
             words = (ForgetScope.HERE, ForgetScope.EVERYTHING, *ids)
             return [Suggestion(str(word), str(word)) for word in words]
         case ParameterKind.SETTING_VALUE:
-            key = SETTINGS.get(before[0]) if before else None
+            key = RETRIEVAL_SETTINGS.get(before[0]) if before else None
             values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
         case ParameterKind.PROJECT | ParameterKind.FACT_KEY | ParameterKind.LANDMARK:

@@ -31,7 +31,7 @@ from bot.commands import (
 )
 from bot.commands.access import access_context
 from bot.commands.command import (
-    ANYWHERE,
+    ALL_PLACES,
     CONFIRM,
     PREFIX,
     Call,
@@ -55,7 +55,7 @@ from composer.workspace import Workspace
 
 __all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]
 
-MAX_COMPARED_CHARS: Final = 40  # of an unknown name, with the names that there are
+MAX_TYPO_CHARS: Final = 40  # of an unknown name, with the names that there are
 
 
 async def run_command(
@@ -157,7 +157,7 @@ def parse(text: str) -> tuple[Command, str]:
         return COMMANDS["help"], head[0]
     known = group or sorted({name.split()[0] for name in COMMANDS})
     given = " ".join(head[: 2 if group else 1])
-    near = difflib.get_close_matches(given[:MAX_COMPARED_CHARS].lower(), known, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(given[:MAX_TYPO_CHARS].lower(), known, n=1, cutoff=0.75)
     asked = "" if group or len(head) == 1 else " To ask something, write a message that mentions me, or one in our DM."
     meant = f"; did you mean {PREFIX} {near[0]}?" if near else f".{asked}"
     raise BadInput(f"There is no command {PREFIX} {given}{meant} Commands: {', '.join(known)}.")
@@ -212,7 +212,7 @@ def _explained(command: Command) -> str:
     lines += [f"  {parameter.usage}: {parameter.help}" for parameter in command.parameters]
     for flag in command.options:
         lines.append(f"  {flag.usage}: {flag.help}{f' ({rights.who(flag.act)})' if flag.act else ''}")
-    where = "anywhere" if command.places == ANYWHERE else f"in {_places(command)}"
+    where = "anywhere" if command.places == ALL_PLACES else f"in {_places(command)}"
     lines += [f"Where: {where}. Who: {_who(command)}.", f"Example: {PREFIX} {command.example}"]
     return "\n".join(lines)
 

@@ -7,12 +7,16 @@ from typing import Final
 
 from bot.console.conversations import resolve_position
 from bot.script.events import Line, MessageEvent
-from bot.script.places import DEFAULT_USER, DEFAULT_WORKSPACE, PLATFORM, place_of, room_of
+from bot.script.places import DEFAULT_USER, place_of, room_of
 from composer.app import App
 from composer.errors import NotFound
+from composer.model import CONSOLE
+from composer.settings import DEFAULT_WORKSPACE
 
 SOURCES: Final = "/why there shows the sources of an answer."
-EMPTY: Final = "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
+EMPTY_IMPORT: Final = (
+    "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
+)
 _NAMES: Final = {"discord": "Discord", "slack": "Slack"}
 
 
@@ -21,7 +25,7 @@ async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> st
     with most of the messages. `into` is the room that took all others, if any. Whoever may be there is named if not
     everyone may."""
     if not lines:
-        return EMPTY
+        return EMPTY_IMPORT
     said: Counter[tuple[str, str, str]] = Counter()
     writers: dict[tuple[str, str, str], str] = {}
     for line in lines:
@@ -46,7 +50,7 @@ async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> st
     if option != "--room" or not await _may_enter(app, workspace, name, DEFAULT_USER):
         words += ["--as", writer]
     words += [option, name]
-    agent = app.directory.agents(app.directory.workspace(PLATFORM, workspace).tenant_id)[0].slug
+    agent = app.directory.agents(app.directory.workspace(CONSOLE, workspace).tenant_id)[0].slug
     ask = f"@{agent} …" if option == "--room" else "ask about it"
     return f"{shlex.join(words)}, then {ask}; {SOURCES}"
 
@@ -59,7 +63,7 @@ def ask_on(platforms: Collection[str]) -> str:
 
 async def _may_enter(app: App, workspace: str, room: str, user: str) -> bool:
     try:
-        await resolve_position(app, app.directory.workspace(PLATFORM, workspace), place_of(room, None, None), user)
+        await resolve_position(app, app.directory.workspace(CONSOLE, workspace), place_of(room, None, None), user)
     except NotFound:
         return False
     return True

@@ -16,19 +16,19 @@ from bot.console.conversations import is_new, resolve_position
 from bot.console.explained import explained, stacked
 from bot.console.files import write_private
 from bot.console.interrupts import interruptible
-from bot.console.terminal_delivery import ROOMS, TerminalDelivery
+from bot.console.terminal_delivery import TerminalDelivery
 from bot.delivery import due_posts
-from bot.script.places import PLATFORM, external, incoming, place_of
+from bot.script.places import external, incoming, place_of
 from composer.app import App
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
-from composer.model import ConversationKind, Place
+from composer.model import CONSOLE, ROOM_KINDS, ConversationKind, Place
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
 from composer.workspace import Workspace
 
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
-NOT_STORED: Final = "Your message was not stored: send it again later."
+MESSAGE_NOT_STORED: Final = "Your message was not stored: send it again later."
 DELAY_SECONDS: Final = 30.0  # for which a script waits for an answer that is delayed
 DELAYED: Final = (
     "An answer is still delayed. Once what is wrong is mended, it is shown where nexus chat is started again."
@@ -79,7 +79,7 @@ class Chat:
         self._hint = ""
         self._resolved: Position | None = None
         self._interrupted = False  # by Ctrl-C, twice
-        app.turns.serve(PLATFORM, self._delivery)
+        app.turns.serve(CONSOLE, self._delivery)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Run until the lines end, or until /quit."""
@@ -201,7 +201,7 @@ class Chat:
     async def _set_position(self, position: ChatPosition) -> None:
         self._resolved = await resolve_position(self._app, position.workspace, position.place, position.user)
         several = len(self._app.directory.agents(position.workspace.tenant_id)) > 1
-        self._delivery.show(self._resolved.conversation_id, names_agents=several and position.place.kind in ROOMS)
+        self._delivery.show(self._resolved.conversation_id, names_agents=several and position.place.kind in ROOM_KINDS)
         self._position, self._hint = position, ""
 
     async def _switch_user(self, user: str) -> None:
@@ -223,7 +223,7 @@ class Chat:
     async def _say_if_new(self) -> None:
         """Say that nothing was said in this room yet: its name may be mistyped, or stand in another workspace."""
         here, place = self._resolved, self._position.place
-        if here is not None and place.kind in ROOMS and await is_new(self._app, self._position.workspace, here):
+        if here is not None and place.kind in ROOM_KINDS and await is_new(self._app, self._position.workspace, here):
             thread = f"/{place.thread}" if place.thread else ""
             workspace = self._position.workspace.name
             render.out.print(
@@ -266,14 +266,16 @@ class Chat:
         try:
             received = await self._app.receive(position.workspace, [message])
         except Unavailable as error:
-            raise Unavailable(f"{error} {NOT_STORED}", operator=f"{for_operator(error)} {NOT_STORED}") from error
+            raise Unavailable(
+                f"{error} {MESSAGE_NOT_STORED}", operator=f"{for_operator(error)} {MESSAGE_NOT_STORED}"
+            ) from error
         await self._settle()
         self._delivery.settled()
         self._show_hint(received)
 
     def _show_hint(self, received: Received) -> None:
         """Say what became of a message that gets no answer, each time that this changes."""
-        if received.turns or self._position.place.kind not in ROOMS:
+        if received.turns or self._position.place.kind not in ROOM_KINDS:
             return
         done = "stored"
         if not received.new:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bot.console import schedule
 from composer.errors import NexusError, for_operator
-from composer.operations.backups import PERIOD, newest_backup
+from composer.operations.backups import BACKUP_PERIOD, newest_backup
 from composer.operations.doctor import Doctor, JobRuns
 from composer.ports.clock import Clock
 from composer.settings import LOCAL_EMBEDDER, Settings
@@ -150,13 +150,13 @@ def _backup(settings: Settings, runs: JobRuns) -> Check:
     newest = newest_backup(settings.home, runs.succeeded)
     if newest is not None:
         age = runs.now - newest
-        old = bool(settings.backups) and age > 2 * PERIOD
+        old = bool(settings.backups) and age > 2 * BACKUP_PERIOD
         sentence = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC, {counted(max(age.days, 0), 'day')} old"
         return Check("backup", not old, f"{sentence}: {BACK_UP_NOW}" if old else sentence)
     if not settings.backups:
         return Check("backup", None, "NEXUS_BACKUPS is 0, so none is scheduled: nexus backup makes one")
     since = min((run.started_at for run in runs.latest), default=None)
-    missed = since is not None and runs.now - since > 2 * PERIOD and schedule.is_served(runs.latest)
+    missed = since is not None and runs.now - since > 2 * BACKUP_PERIOD and schedule.is_served(runs.latest)
     return Check("backup", False if missed else None, f"there is none yet: {BACK_UP_NOW}")
 
 

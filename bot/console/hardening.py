@@ -11,7 +11,15 @@ from typing import Any, Final
 
 MASK: Final = "[secret]"
 # What older versions left readable to others. The database's folder is private by itself.
-CONTENT: Final = ("chat_history", "backups", "mem0", "audit.key", "audit.heads", "nexus.toml", "secrets.env")
+DATA_FOLDER_CONTENT: Final = (
+    "chat_history",
+    "backups",
+    "mem0",
+    "audit.key",
+    "audit.heads",
+    "nexus.toml",
+    "secrets.env",
+)
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -47,7 +55,7 @@ def mask_output(secrets: Collection[str]) -> None:
 def make_private(home: Path) -> None:
     """Let only this user read what this process creates, and what the data folder holds of content and keys."""
     os.umask(0o077)
-    for name in CONTENT:
+    for name in DATA_FOLDER_CONTENT:
         top = home / name
         for path in (top, *top.rglob("*")) if top.is_dir() else (top,):
             with suppress(OSError):  # missing, or somebody else's

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.script.places import PLATFORM, external
+from bot.script.places import external
 from composer.app import App
 from composer.credentials import issuing
 from composer.credentials.issuing import KeyRequest, NewKey
@@ -14,7 +14,7 @@ from composer.credentials.keys import NO_TENANT, SECRET_BYTES
 from composer.credentials.sign_in import login_url, make_login_link
 from composer.credentials.stored import StoredCredential
 from composer.errors import BadInput, NotFound
-from composer.model import User
+from composer.model import CONSOLE, User
 from composer.repositories.database import Transaction
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry
@@ -105,7 +105,7 @@ async def _user(tx: Transaction, at: Workspace, person: NamedPerson) -> User:
     found = await tx.people.find_user(at.platform, at.name, person.name)
     if found is None:
         where, how = at.platform, "; a user is named by their id on the platform."
-        if at.platform == PLATFORM:
+        if at.platform == CONSOLE:
             where, how = "the terminal", ": nexus chat --as NAME."
         sentence = f"There is no user '{person.name}' in the workspace {at.name} of {where}."
         raise NotFound(f"{sentence} People are known once they have written there{how}")

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bot.console.files import require_folder
-from bot.script.places import PLATFORM, external
+from bot.script.places import external
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.model import Trust
+from composer.model import CONSOLE, Trust
 from composer.operations import upkeep
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
@@ -71,9 +71,9 @@ async def restore(settings: Settings, file: Path, *, trust: bool = False) -> dic
 
 async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
     """Make a user an admin of a workspace's tenant, or an ordinary user again; returns their name. Raises NotFound."""
-    place = app.directory.workspace(PLATFORM, workspace)
+    place = app.directory.workspace(CONSOLE, workspace)
     async with app.database.transaction(place.tenant_id) as tx:
-        found = await tx.people.find_user(PLATFORM, place.name, external(user))
+        found = await tx.people.find_user(CONSOLE, place.name, external(user))
         if found is None:
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
         await tx.people.set_admin(found.id, admin)
@@ -84,7 +84,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
     """All that is a user's, on their behalf. `user` is a name in the terminal, an id on another platform. Recorded in
     the audit log. Raises NotFound."""
     place = app.directory.workspace(platform, workspace)
-    name = external(user) if platform == PLATFORM else user
+    name = external(user) if platform == CONSOLE else user
     async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
         found = await tx.people.find_user(platform, place.name, name)
         if found is None:

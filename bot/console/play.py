@@ -9,10 +9,10 @@ from bot.commands.table import run_command
 from bot.console import schedule
 from bot.script.changes import apply_memberships, change_message
 from bot.script.events import CommandEvent, DeleteEvent, EditEvent, JobEvent, Line, MessageEvent, MoveEvent, SettleEvent
-from bot.script.places import PLATFORM, incoming
+from bot.script.places import incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
-from composer.model import ConversationKind, Turn
+from composer.model import CONSOLE, ConversationKind, Turn
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
@@ -98,7 +98,7 @@ class Player:
         self._clock = clock
         self._emit = emit
         self._workspace_of: dict[str, str] = {}
-        app.turns.serve(PLATFORM, ScriptDelivery(app, emit))
+        app.turns.serve(CONSOLE, ScriptDelivery(app, emit))
 
     async def play(self, lines: Sequence[Line]) -> int:
         """Play a script; returns how many events failed.
@@ -129,7 +129,7 @@ class Player:
         return True
 
     def _workspace(self, name: str) -> Workspace:
-        return self._app.directory.workspace(PLATFORM, name)
+        return self._app.directory.workspace(CONSOLE, name)
 
     async def _event(self, line: Line) -> None:
         event = line.event

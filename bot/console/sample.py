@@ -5,15 +5,16 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.commands.table import run_command
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App
+from composer.model import CONSOLE
 from composer.workspace import Workspace
 
 
 async def load_sample(app: App, workspace: Workspace) -> None:
     """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
+        if await tx.people.find_user(CONSOLE, workspace.name, "alice") is not None:
             return
     for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)

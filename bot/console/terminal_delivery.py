@@ -9,11 +9,10 @@ from typing import Final
 from bot.console import render
 from composer.app import App
 from composer.errors import Unavailable
-from composer.model import ConversationKind, Turn
+from composer.model import ROOM_KINDS, ConversationKind, Turn
 from composer.turn.delivery import OutgoingAnswer
 
-ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
-LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
+TERMINAL_LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
 
 
 class TerminalDelivery:
@@ -56,7 +55,7 @@ class TerminalDelivery:
             render.out.print(self._speaker(turn), end="")
         if self._open is None or self._open.id != turn.id:
             return
-        if self._shows and time.monotonic() - self._looked >= LOOK_SECONDS:
+        if self._shows and time.monotonic() - self._looked >= TERMINAL_LOOK_SECONDS:
             self._looked = time.monotonic()
             with suppress(Unavailable):
                 self._shows = await self._app.drafter.may_show(turn.tenant_id, turn.id) is not False
@@ -94,7 +93,7 @@ class TerminalDelivery:
             to = await tx.deliveries.destination(turn.id)
         if to is None:
             return "erased since"
-        if to.kind in ROOMS:
+        if to.kind in ROOM_KINDS:
             return f"in #{to.name}{f'/{to.thread}' if to.thread else ''}"
         return f"in the DM of {to.user} with @{to.name}" if to.kind is ConversationKind.DM else f"in ~{to.name}"
 

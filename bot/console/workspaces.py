@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import NotFound
+from composer.model import CONSOLE
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def meant_workspaces(app: App, platform: str, workspace: str, *, takes_pla
     if here or not takes_platform:
         names = f"; name another one with -w: {', '.join(here)}" if here else ""
         return f"Nothing is stored in the workspace {workspace}{names}."
-    if platform != PLATFORM:  # it was named, so it is meant
+    if platform != CONSOLE:  # it was named, so it is meant
         return ""
     given = ", ".join(f"{_option(of)} -w {name}" for of, name in sorted(stored))
     return f"Nothing is stored in the workspace {workspace}; name another one: {given}."

@@ -13,14 +13,14 @@ from composer.repositories.reminders import Position
 
 logger = structlog.get_logger()
 
-POLL_SECONDS: Final = 5.0  # between looks
+DUE_POLL_SECONDS: Final = 5.0  # between looks
 
 
 async def run(
     app: App,
     tenant: uuid.UUID | None = None,
     position: Callable[[], Position | None] = lambda: None,
-    every: float = POLL_SECONDS,
+    every: float = DUE_POLL_SECONDS,
 ) -> None:
     """Post what is due, until cancelled: of every tenant, or of one, at the `position` of its terminal.
     `every`: seconds between looks."""

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Collection, Sequence
-from typing import Final
 
 import structlog
 
@@ -12,12 +11,10 @@ from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.recording import privacy_notice
-from composer.model import ConversationKind, Incoming, derived_id
+from composer.model import ROOM_KINDS, Incoming, derived_id
 from composer.workspace import Workspace, message_id, room_id
 
 logger = structlog.get_logger()
-
-ROOM_KINDS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)  # a DM gets no notice
 
 
 class PrivacyNotices:

@@ -22,18 +22,18 @@ from composer.repositories.deliveries import Retractable
 
 logger = structlog.get_logger()
 
-POLL_SECONDS: Final = 30.0  # between looks for what another process retracted, or what failed
-BATCH_SIZE: Final = 100
-MAX_FAILURES: Final = 3  # in one look, after which the platform counts as down
+RETRACTION_POLL_SECONDS: Final = 30.0  # between looks for what another process retracted, or what failed
+RETRACTION_BATCH: Final = 100
+MAX_RETRACTION_FAILURES: Final = 3  # in one look, after which the platform counts as down
 MIN_WAIT: Final = timedelta(minutes=1)  # before what was refused is tried again; as long as it was refused already
-MAX_WAIT: Final = timedelta(days=1)
+MAX_RETRACTION_WAIT: Final = timedelta(days=1)
 MAX_REFUSED: Final = timedelta(days=30)
 MAX_LOOKED_FOR: Final = timedelta(minutes=5)  # after that, a part that may have been posted was not
 
 
 def retry_at(now: datetime, refused_since: datetime) -> datetime:
     """When to try again what a platform refuses."""
-    return now + min(max(now - refused_since, MIN_WAIT), MAX_WAIT)
+    return now + min(max(now - refused_since, MIN_WAIT), MAX_RETRACTION_WAIT)
 
 
 class Retraction:
@@ -67,7 +67,7 @@ class Retraction:
             except Exception:
                 logger.exception("retraction.failed")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), POLL_SECONDS)
+                await asyncio.wait_for(self._due.wait(), RETRACTION_POLL_SECONDS)
 
     async def catch_up(self) -> None:
         """Retract all that is due now. Raises Unavailable if the database or the platform does not answer."""
@@ -101,16 +101,16 @@ class Retraction:
         failures: list[Unavailable] = []
         while True:
             async with self._app.database.transaction(tenant, snapshot=True) as tx:
-                due = await tx.deliveries.pending_retractions(served, BATCH_SIZE, self._app.clock.now())
+                due = await tx.deliveries.pending_retractions(served, RETRACTION_BATCH, self._app.clock.now())
             for part in due:
                 try:
                     await self._retract(tenant, part)
                 except Unavailable as error:
                     failures.append(error)
                     await self._postpone(tenant, part, self._app.clock.now(), part.refused_since)
-                if len(failures) == MAX_FAILURES:
+                if len(failures) == MAX_RETRACTION_FAILURES:
                     return failures[-1]
-            if len(due) < BATCH_SIZE:
+            if len(due) < RETRACTION_BATCH:
                 return failures[-1] if failures else None
 
     async def _retract(self, tenant: uuid.UUID, part: Retractable) -> None:

@@ -20,7 +20,7 @@ from bot.discord import slash
 from bot.discord.client import DiscordClient
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
 from bot.discord.events import DiscordEvents
-from bot.discord.guilds import DMS, Guilds
+from bot.discord.guilds import DMS_SHARD, Guilds
 from bot.discord.history import DiscordHistory, Gap
 from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
@@ -192,7 +192,7 @@ class DiscordAdapter:
 
     def _inbox(self, guild: int | None) -> DiscordInbox:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""
-        id = guild or DMS
+        id = guild or DMS_SHARD
         if id not in self._inboxes:
             listeners = InboxListeners(on_turns=self._on_turns, on_stored=partial(self._on_stored, id))
             inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners, self._guilds.with_trust)
@@ -265,7 +265,7 @@ class DiscordAdapter:
             return
         if shard == 0 or not self._all_ready.is_set():
             self._all_ready.set()
-            self._catch_up(DMS, self._read_dms)
+            self._catch_up(DMS_SHARD, self._read_dms)
             self._tasks.start(self._resume())
 
     def _on_guild(self, guild: discord.Guild) -> None:
@@ -287,7 +287,7 @@ class DiscordAdapter:
         if interaction.type is discord.InteractionType.application_command:
             self._start_command(interaction, self._confirmable(slash.answer))
         elif interaction.type is discord.InteractionType.component:
-            if str(dict(interaction.data or {}).get("custom_id")).startswith(confirmations.PREFIX):
+            if str(dict(interaction.data or {}).get("custom_id")).startswith(confirmations.BUTTON_PREFIX):
                 self._start_command(interaction, self._confirmable(slash.press))
         elif interaction.type is discord.InteractionType.autocomplete:
             self._start_command(interaction, slash.complete)
@@ -296,7 +296,7 @@ class DiscordAdapter:
         return lambda app, senders, interaction: answer(app, senders, self._confirmations, interaction)
 
     def _start_command(self, interaction: discord.Interaction, answer: Answer) -> None:
-        workspace = partial(self._guilds.workspace, interaction.guild_id or DMS, str(interaction.user.id))
+        workspace = partial(self._guilds.workspace, interaction.guild_id or DMS_SHARD, str(interaction.user.id))
         self._tasks.start(answer(self._app, slash.Senders(workspace, self._guilds.with_trust), interaction))
 
     async def _resume(self) -> None:
@@ -351,7 +351,7 @@ class DiscordAdapter:
 
     async def _read_dms(self, inbox: DiscordInbox) -> None:
         workspaces = [self._app.directory.workspace(PLATFORM, name) for name in self._guilds.names]
-        histories = [self._history(DMS, workspace, inbox) for workspace in workspaces]
+        histories = [self._history(DMS_SHARD, workspace, inbox) for workspace in workspaces]
         for history in histories:
             await history.catch_up_dms()
         for members in self._members.values():  # nobody's DM is answered by who was in a room before this session

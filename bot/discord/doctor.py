@@ -26,7 +26,7 @@ MISSING_INTENTS: Final = (
 PERMISSIONS: Final = discord.Permissions(
     view_channel=True, send_messages=True, send_messages_in_threads=True, read_message_history=True
 )
-SCOPES: Final = ("bot", "applications.commands")
+DISCORD_SCOPES: Final = ("bot", "applications.commands")
 # https://discord.com/developers/docs/reference#authentication: the bot's id, a time and a signature, in base64
 _TOKEN: Final = re.compile(r"\A[\w=-]{16,}\.[\w=-]{4,}\.[\w=-]{20,}\Z", re.ASCII)
 
@@ -41,7 +41,7 @@ async def inspect(settings: Settings) -> list[tuple[bool, str]]:
 
 def invitation(application: int) -> str:
     """The address at which an admin of a server lets the bot of this application in, with the rights that it needs."""
-    return discord.utils.oauth_url(application, permissions=PERMISSIONS, scopes=SCOPES)
+    return discord.utils.oauth_url(application, permissions=PERMISSIONS, scopes=DISCORD_SCOPES)
 
 
 def may_be_token(text: str) -> bool:

@@ -17,13 +17,13 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-DMS: Final = 0  # the guild id that DMs are filed under
+DMS_SHARD: Final = 0  # the guild id that DMs are filed under
 SHARDS_SECONDS: Final = 120.0  # at most, for the shards that are still to connect
 STILL_CONNECTING: Final = (
     "I am still connecting to Discord, and don't know yet which server your direct messages with me belong to. "
     "Try again in a few minutes."
 )
-LOOKUP_SECONDS: Final = 5.0  # at most, for what somebody is to a server
+GUILD_LOOKUP_SECONDS: Final = 5.0  # at most, for what somebody is to a server
 
 
 class Guilds:
@@ -61,7 +61,7 @@ class Guilds:
 
         Raises Unavailable when it is not cached and Discord does not answer, or a shard does not connect.
         """
-        if guild != DMS:
+        if guild != DMS_SHARD:
             return self._app.directory.workspace(PLATFORM, str(guild))
         if user not in self._dm_workspaces:
             await self.until_all_known()
@@ -115,7 +115,7 @@ async def _find_member(guild: discord.Guild, user: int) -> discord.Member | None
     known = guild.get_member(user)
     if known is not None:
         return known
-    async with asyncio.timeout(LOOKUP_SECONDS):
+    async with asyncio.timeout(GUILD_LOOKUP_SECONDS):
         found = await guild.query_members(user_ids=[user], limit=1, cache=True)
     return found[0] if found else None
 

@@ -6,14 +6,14 @@ import aiohttp
 import discord
 from yarl import URL
 
-from bot.discord.outbox import RATE_LIMITED, UNREACHABLE, DiscordOutbox, translate_discord_errors
+from bot.discord.outbox import DISCORD_UNREACHABLE, RATE_LIMITED, DiscordOutbox, translate_discord_errors
 from bot.platform.download import OK, download
 from composer.app import App
 from composer.errors import Refused, Unavailable
 from composer.model import Attachment, Message, Turn
 
-EXPIRED: Final = "Discord no longer has it"
-TIMEOUT_SECONDS: Final = 15
+IMAGE_EXPIRED: Final = "Discord no longer has it"
+IMAGE_SECONDS: Final = 15
 _HOSTS: Final = ("cdn.discordapp.com", "media.discordapp.net")
 
 
@@ -38,7 +38,7 @@ class DiscordImages:
             if address is not None and is_discord_address(address):
                 content = await _download(address, limit)
         if content is None:
-            raise Refused(EXPIRED)
+            raise Refused(IMAGE_EXPIRED)
         if len(content) > limit:
             raise Refused("it is larger than Discord reported")
         return content
@@ -73,10 +73,10 @@ def _is_same_file(one: str, other: str) -> bool:
 async def _download(address: str, max_bytes: int) -> bytes | None:
     """The content at an address; None if Discord no longer serves it. Raises Unavailable."""
     try:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=IMAGE_SECONDS)) as session:
             status, content = await download(session, address, max_bytes)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unavailable(UNREACHABLE) from error
+        raise Unavailable(DISCORD_UNREACHABLE) from error
     if status >= 500 or status == 429:
         raise Unavailable(RATE_LIMITED)
     return content if status == OK else None

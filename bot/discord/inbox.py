@@ -20,7 +20,7 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-BACKOFF: Final = Backoff(first_seconds=0.5, max_seconds=15.0)
+EVENT_BACKOFF: Final = Backoff(first_seconds=0.5, max_seconds=15.0)
 Lookup = Callable[[], Awaitable[Sequence[PlatformEvent]]]
 QueuedEvent = PlatformEvent | Lookup  # a lookup asks Discord for what must be known of an event before it is stored
 
@@ -34,7 +34,7 @@ class DiscordInbox(PlatformInbox):
         workspace: Callable[[str], Awaitable[Workspace]],
         listeners: InboxListeners,
         with_trust: Callable[[Incoming], Awaitable[Incoming]] | None = None,
-        backoff: Backoff = BACKOFF,
+        backoff: Backoff = EVENT_BACKOFF,
     ) -> None:
         """`workspace` is the workspace that the messages of a user belong to; `with_trust` adds to a message what
         Discord says of its sender beside it."""

@@ -12,13 +12,13 @@ from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 
-MAX_MESSAGE_CHARS: Final = 2_000
+MAX_DISCORD_MESSAGE_CHARS: Final = 2_000
 EDIT_INTERVAL_SECONDS: Final = 1.1  # Discord takes five edits in five seconds
 MAX_SEARCHED_MESSAGES: Final = 300  # after a question, when an answer of an earlier process is looked for
-UNREACHABLE: Final = "Discord can't be reached at the moment."
+DISCORD_UNREACHABLE: Final = "Discord can't be reached at the moment."
 FAILING: Final = "Discord has trouble at the moment."
 RATE_LIMITED: Final = "Discord limits how often I may post; I try again soon."
-DISCORD_OUTAGES: Final = (UNREACHABLE, FAILING, RATE_LIMITED)
+DISCORD_OUTAGES: Final = (DISCORD_UNREACHABLE, FAILING, RATE_LIMITED)
 THREAD_IS_ARCHIVED: Final = 50_083  # Discord's code for an edit in one
 NO_MENTIONS: Final = discord.AllowedMentions.none()
 
@@ -40,7 +40,7 @@ class DiscordOutbox:
     @property
     def limit(self) -> int:
         """How many characters one message may have."""
-        return MAX_MESSAGE_CHARS
+        return MAX_DISCORD_MESSAGE_CHARS
 
     @property
     def edit_interval(self) -> float:
@@ -199,7 +199,7 @@ class DiscordOutbox:
         """The client. Raises Unavailable while there is none."""
         client = self._client()
         if client is None or client.is_closed():
-            raise Unavailable(UNREACHABLE)
+            raise Unavailable(DISCORD_UNREACHABLE)
         return client
 
     async def channel(self, to: Destination) -> discord.PartialMessageable:
@@ -233,4 +233,4 @@ def translate_discord_errors() -> Iterator[None]:
             raise Unavailable(RATE_LIMITED) from error
         raise Refused(f"Discord refused this: {error.text or error.status}.") from error
     except (*FAILURES, RuntimeError) as error:
-        raise Unavailable(UNREACHABLE) from error
+        raise Unavailable(DISCORD_UNREACHABLE) from error

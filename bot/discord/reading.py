@@ -11,11 +11,11 @@ import discord
 import structlog
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
-from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
+from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
 
 logger = structlog.get_logger()
 
-PLATFORM: Final = "discord"
+PLATFORM: Final = DISCORD
 DM_WORKSPACE: Final = "dm"  # of DMs with people who are in no guild of ours
 # What a call to Discord may raise: discord.py's own errors, and those of the connection (aiohttp's are no OSErrors).
 FAILURES: Final = (discord.DiscordException, aiohttp.ClientError, OSError)

@@ -24,7 +24,7 @@ from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.columns import fitted
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
-from bot.discord.outbox import MAX_MESSAGE_CHARS
+from bot.discord.outbox import MAX_DISCORD_MESSAGE_CHARS
 from bot.discord.previews import without_previews
 from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, trust_of, with_rights
 from composer.app import App
@@ -34,10 +34,10 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-NAME: Final = PREFIX.removeprefix("/")
+SLASH_NAME: Final = PREFIX.removeprefix("/")
 MAX_CHOICES: Final = 25  # of an autocompletion
 MAX_CHOICE_CHARS: Final = 100
-MAX_DESCRIPTION_CHARS: Final = 100
+MAX_OPTION_DESCRIPTION_CHARS: Final = 100
 _SUBCOMMAND, _GROUP, _STRING, _BOOLEAN, _USER = 1, 2, 3, 5, 6  # Discord's numbers for types of options
 _TRUE: Final = str(True)  # a boolean option that is set, as the other options are: text
 _PLAIN: Final = "set"  # the subcommand for a command of one word that others begin with: Discord has no such command
@@ -96,7 +96,7 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
         group["options"].append(own)
     about = "Recall, correct and forget what I remember, and set up rooms and projects"
     return {
-        "name": NAME,
+        "name": SLASH_NAME,
         "type": 1,
         "description": about,
         "options": list(options.values()),
@@ -134,7 +134,7 @@ def _flag(flag: Flag) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MAX_DESCRIPTION_CHARS else text[: MAX_DESCRIPTION_CHARS - 1] + "…"
+    return text if len(text) <= MAX_OPTION_DESCRIPTION_CHARS else text[: MAX_OPTION_DESCRIPTION_CHARS - 1] + "…"
 
 
 async def register(client: discord.Client) -> None:
@@ -259,7 +259,7 @@ async def _workspace(senders: Senders, interaction: discord.Interaction) -> Work
 
 
 async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:
-    *parts, last = split(_as_here(answer.text), MAX_MESSAGE_CHARS) or ["Done."]
+    *parts, last = split(_as_here(answer.text), MAX_DISCORD_MESSAGE_CHARS) or ["Done."]
     for part in parts:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
     mentions = discord.AllowedMentions.none()
@@ -377,7 +377,7 @@ async def _answer_late(client: discord.Client, command: InterruptedCommand, answ
     try:
         dm = await client.create_dm(discord.Object(int(command.incoming.user)))
         again = "" if answer.file is None else f"\nFor the file {answer.file.name} give the command again."
-        for part in split(_as_here(f"{answer.text}{again}"), MAX_MESSAGE_CHARS):
+        for part in split(_as_here(f"{answer.text}{again}"), MAX_DISCORD_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
     except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))

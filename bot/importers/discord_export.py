@@ -17,12 +17,12 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
 from bot.importers.export import (
+    AGENTS_OWN,
     BETWEEN_PEOPLE,
     EVERY_ROOM,
     MAX_FILE_BYTES,
     MIXED,
     NOTICES,
-    OWN,
     UNKNOWN_HOME,
     UNKNOWN_PLACE,
     MessageOfExport,
@@ -34,9 +34,8 @@ from bot.importers.streamed_json import StreamedObject
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.script.events import Time
 from composer.errors import BadInput
-from composer.model import Attachment, ConversationKind, Incoming, Place
+from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place
 
-PLATFORM: Final = "discord"
 _MESSAGE_TYPES: Final = ("Default", "Reply")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 _Id = Annotated[str, Field(pattern=r"^\d{1,20}$")]
@@ -129,7 +128,7 @@ class _ExportPart:
 class DiscordExport:
     """The files of DiscordChatExporter as a PlatformExport (bot/importers/export.py)."""
 
-    platform = PLATFORM
+    platform = DISCORD
 
     def __init__(
         self,
@@ -211,7 +210,7 @@ class DiscordExport:
                 if reason:
                     yield MessageOfExport(position, reason=reason)
                 elif message.author.id == self._bot:
-                    yield MessageOfExport(position, reason=OWN)
+                    yield MessageOfExport(position, reason=AGENTS_OWN)
                 elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
                     yield MessageOfExport(position, reason=NOTICES)
                 else:
@@ -250,7 +249,7 @@ class DiscordExport:
         """The message as bot/discord/reading.py would have made it."""
         moved = self._target not in (None, part.room)
         return Incoming(
-            PLATFORM,
+            DISCORD,
             home,
             self._place(part),
             message.author.id,

@@ -10,13 +10,13 @@ from composer.errors import BadInput
 from composer.model import Incoming
 
 EVERY_ROOM: Final = "*"  # in `public`
-MAX_NAMES: Final = 5  # rooms that a sentence names
+MAX_LISTED_NAMES: Final = 5  # rooms that a sentence names
 MAX_FILE_BYTES: Final = 2**50  # a petabyte: more than any file has
 # Why messages are skipped. Programs read these texts: they are keys in the output of --json.
 NOTICES: Final = "system notices (joins, pins and the like)"
 BETWEEN_PEOPLE: Final = "in private conversations that are not the agent's"
-OWN: Final = "the agent's own"
-OPENED: Final = "written while a room was private that is public now"
+AGENTS_OWN: Final = "the agent's own"
+PRIVATE_TIME: Final = "written while a room was private that is public now"
 MIXED: Final = "in private rooms, which --room does not load into another room"
 UNWANTED: Final = "of people who opted out, or in rooms with memory off"
 UNKNOWN_PLACE: Final = "in channels of an unknown kind"
@@ -95,8 +95,8 @@ def require_rooms(public: Collection[str], names: Collection[str], ids: Collecti
 
 def short_list(names: Sequence[str]) -> str:
     """At most MAX_NAMES names, and how many more there are."""
-    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    more = f" and {len(names) - MAX_LISTED_NAMES:,} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more
 
 
 def first_error(error: ValidationError, what: str = "") -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from bot.importers.export import OPENED, UNWANTED, MessageOfExport, PlatformExport, RoomOfExport, short_list
+from bot.importers.export import PRIVATE_TIME, UNWANTED, MessageOfExport, PlatformExport, RoomOfExport, short_list
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import begin_import, end_import
@@ -22,8 +22,8 @@ from composer.repositories.conversations import RoomState
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, message_id, room_id
 
-BATCH_SIZE: Final = 1_000  # messages in one transaction
-MAX_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock
+LOADING_BATCH: Final = 1_000  # messages in one transaction
+MAX_EXPORT_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock
 
 
 @dataclass(slots=True)
@@ -101,8 +101,8 @@ def survey(
     found = Survey()
     for entry in export.messages():
         found.read += 1
-        if found.read % BATCH_SIZE == 0:
-            progress(BATCH_SIZE)
+        if found.read % LOADING_BATCH == 0:
+            progress(LOADING_BATCH)
         if entry.incoming is None:
             continue
         try:
@@ -116,7 +116,7 @@ def survey(
             found.latest_at, found.latest_position = message.at, entry.position
         if message.place.kind is not ConversationKind.DM:
             found.authors.setdefault((message.workspace, message.place.name), set()).add(message.user)
-    progress(found.read % BATCH_SIZE)
+    progress(found.read % LOADING_BATCH)
     return found
 
 
@@ -134,7 +134,7 @@ async def load_export(
     a room that is stored as private is named as public, and for a message that is still to come. Raises Unavailable
     when the database is away: then the same export may be loaded again.
     """
-    if found.latest_at is not None and found.latest_at > app.clock.now() + MAX_AHEAD:
+    if found.latest_at is not None and found.latest_at > app.clock.now() + MAX_EXPORT_AHEAD:
         raise BadInput(  # the adapters read on after the latest message, and would miss all until then
             f"{found.latest_position}: the message is from {found.latest_at:%Y-%m-%d %H:%M} UTC, which is still to "
             "come: correct its time, or this machine's clock."
@@ -153,7 +153,7 @@ async def load_export(
         await each.make_rooms(found)
         await each.remove_former_members(found)  # first, so that an interrupted import lets nobody in
     entries = export.messages()
-    while part := list(islice(entries, BATCH_SIZE)):
+    while part := list(islice(entries, LOADING_BATCH)):
         done.read += len(part)
         done.skipped.update(entry.reason for entry in part if entry.incoming is None)
         batches: dict[str, list[Incoming]] = {}
@@ -273,7 +273,7 @@ class _WorkspaceLoad:
     async def store(self, batch: Sequence[Incoming]) -> None:
         """Store messages, each with the privacy of its room."""
         messages = [admitted for message in batch if (admitted := self._with_privacy(message)) is not None]
-        self._done.skipped[OPENED] += len(batch) - len(messages)
+        self._done.skipped[PRIVATE_TIME] += len(batch) - len(messages)
         self._done.skipped += Counter()  # drop zero counts
         read, messages = len(messages), await self._not_elsewhere(messages)
         self._done.known += read - len(messages)

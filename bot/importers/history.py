@@ -13,17 +13,17 @@ from bot.importers.history_privacy import with_private_rooms
 from bot.importers.irc import is_irc_line, read_irc_log
 from bot.script.changes import apply_memberships, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, read_script
-from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
+from bot.script.places import agent_at, external, incoming, room_of
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import end_import
 from composer.ingest.validation import message_text, validate_message
-from composer.model import ConversationKind, Incoming, Place
+from composer.model import CONSOLE, ConversationKind, Incoming, Place
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, private_thread, room_id
 
 MAX_FIRST_LINE: Final = 1_000  # bytes, by which a format is known
-BATCH_SIZE: Final = 1_000  # messages in one transaction
+IMPORT_BATCH: Final = 1_000  # messages in one transaction
 APART: Final = "in DMs and sessions, which --room does not load into a room"
 
 
@@ -128,7 +128,7 @@ async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]
     places = {(event.workspace, room) for event in events for room in _rooms(event)}
     private = {(event.workspace, _rooms(event)[-1]) for event in events if event.private and event.room is not None}
     for name in {name for name, _ in places}:
-        workspace = app.directory.workspace(PLATFORM, name)
+        workspace = app.directory.workspace(CONSOLE, name)
         async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             for at, room in places:
                 found = await tx.conversations.get(room_id(workspace, room)) if at == name else None
@@ -173,7 +173,7 @@ def _check(app: App, lines: Sequence[Line]) -> None:
     for line in lines:
         if isinstance(line.event, MessageEvent):
             try:
-                workspace = app.directory.workspace(PLATFORM, line.event.workspace)
+                workspace = app.directory.workspace(CONSOLE, line.event.workspace)
                 agent_at(app, workspace, line.event.place())
                 validate_message(_incoming(workspace, line.event), app.directory.agents(workspace.tenant_id))
             except BadInput as error:
@@ -195,7 +195,7 @@ class _EventBatch:
 
     def fits(self, event: MessageEvent | MoveEvent) -> bool:
         """Whether an event may be stored with these, at most BATCH_SIZE messages or moves."""
-        full = len(self.messages) >= BATCH_SIZE or len(self.moves) >= BATCH_SIZE
+        full = len(self.messages) >= IMPORT_BATCH or len(self.moves) >= IMPORT_BATCH
         first = next(iter((*self.moves[:1], *self.messages[:1])), event)
         return not full and not self.changes and first.workspace == event.workspace
 
@@ -251,7 +251,7 @@ def _incoming(workspace: Workspace, event: MessageEvent) -> Incoming:
 
 
 async def _store(app: App, events: Sequence[MessageEvent], run: ImportRun | None) -> int:
-    workspace = app.directory.workspace(PLATFORM, events[0].workspace)
+    workspace = app.directory.workspace(CONSOLE, events[0].workspace)
     batch = [_incoming(workspace, event) for event in events]
     return len((await app.receive(workspace, batch, answer=False, run=run)).new)
 
@@ -260,7 +260,7 @@ async def _change(app: App, line: Line) -> None:
     event = line.event
     if not isinstance(event, EditEvent | DeleteEvent):
         return
-    workspace = app.directory.workspace(PLATFORM, event.workspace)
+    workspace = app.directory.workspace(CONSOLE, event.workspace)
     text = event.text if isinstance(event, EditEvent) else None
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)

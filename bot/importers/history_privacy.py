@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from bot.importers.export import require_rooms, short_list
 from bot.script.events import Line, MessageEvent, MoveEvent
-from bot.script.places import PLATFORM, external
+from bot.script.places import external
 from composer.app import App
 from composer.errors import BadInput
+from composer.model import CONSOLE
 from composer.workspace import room_id
 
 Rooms = set[tuple[str, str]]  # by workspace and name
@@ -62,7 +63,7 @@ async def _stored(app: App, rooms: Rooms) -> dict[tuple[str, str], bool]:
     """Whether those of the rooms that are stored are private."""
     found: dict[tuple[str, str], bool] = {}
     for name in {name for name, _ in rooms}:
-        workspace = app.directory.workspace(PLATFORM, name)
+        workspace = app.directory.workspace(CONSOLE, name)
         ids = {room_id(workspace, room): room for at, room in rooms if at == name}
         async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             states = await tx.conversations.room_states(list(ids))

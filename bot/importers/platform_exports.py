@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.importers.archive import Archive
-from bot.importers.discord_export import PLATFORM, DiscordExport
+from bot.importers.discord_export import DiscordExport
 from bot.importers.export import SLACK, ImportOptions, PlatformExport
 from bot.importers.export_loading import ImportResult, Survey, load_export, survey
 from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
-from composer.model import Incoming
+from composer.model import DISCORD, Incoming
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 
@@ -69,7 +69,7 @@ def open_exports(
                 room=options.room,
                 bot=bot,
                 public=options.public,
-                guilds=[name for name in settings.listed_workspaces(PLATFORM) if name.isdigit()],
+                guilds=[name for name in settings.listed_workspaces(DISCORD) if name.isdigit()],
             )
         )
     return [SurveyedExport(export, survey(export, progress, on_message)) for export in exports]

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 
 from bot.importers.archive import Archive
 from bot.importers.export import (
+    AGENTS_OWN,
     BETWEEN_PEOPLE,
     MAX_FILE_BYTES,
     MIXED,
     NOTICES,
-    OPENED,
-    OWN,
+    PRIVATE_TIME,
     UNKNOWN_PLACE,
     MessageOfExport,
     RoomOfExport,
@@ -217,9 +217,11 @@ class SlackExport:
                     yield MessageOfExport(position, reason=reason)
                 elif not isinstance(event, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
-                    yield MessageOfExport(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
+                    yield MessageOfExport(
+                        position, reason=AGENTS_OWN if ours and not message.get("subtype") else NOTICES
+                    )
                 elif event.ts < opened_at:
-                    yield MessageOfExport(position, reason=OPENED)
+                    yield MessageOfExport(position, reason=PRIVATE_TIME)
                 else:
                     incoming = self._incoming(event, folder, message)
                     yield MessageOfExport(position, incoming, reason="" if incoming else NOTICES)

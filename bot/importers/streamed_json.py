@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 from composer.errors import BadInput
 
-CHUNK_BYTES: Final = 2**18
+JSON_CHUNK_BYTES: Final = 2**18
 MAX_VALUE_CHARS: Final = 2**24
 _SPACE: Final = " \t\r\n"
 _DECODER: Final = json.JSONDecoder()
@@ -102,7 +102,7 @@ class StreamedObject:
             return False
         self._line += self._text.count("\n", 0, self._at)
         rest = self._text[self._at :]
-        raw = self._file.read(max(CHUNK_BYTES, len(rest)))
+        raw = self._file.read(max(JSON_CHUNK_BYTES, len(rest)))
         try:
             self._text, self._at = rest + self._decode.decode(raw, final=not raw), 0
         except UnicodeDecodeError:

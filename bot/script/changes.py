@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bot.script.events import MoveEvent
-from bot.script.places import PLATFORM, external, mentions
+from bot.script.places import external, mentions
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.changes import change_stored
 from composer.ingest.imports import begin_import
 from composer.ingest.rooms import record_membership
 from composer.ingest.validation import clean_mentions
+from composer.model import CONSOLE
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, user_id
 
@@ -47,7 +48,7 @@ async def apply_memberships(
     """Let people join rooms of one workspace, which are made if they are new, or leave them, each at a time, in their
     order and all or none; `run`: of an import that tells of it. Raises NotFound when somebody leaves an unknown room.
     """
-    workspace = app.directory.workspace(PLATFORM, moves[0][0].workspace)
+    workspace = app.directory.workspace(CONSOLE, moves[0][0].workspace)
     agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id) as tx:
         if run is not None:

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of, room_of
+from bot.script.places import place_of, room_of
 from composer.errors import BadInput
-from composer.model import Attachment, ConversationKind, Place, Trust
+from composer.model import CONSOLE, Attachment, ConversationKind, Place, Trust
 from composer.moments import moment
+from composer.settings import DEFAULT_WORKSPACE
 from composer.text.cleaning import is_storable
 from composer.workspace import private_thread
 
@@ -176,7 +177,7 @@ class QuestionEntry(BaseModel):
     user: Name
     text: str
 
-    def place(self, platform: str = PLATFORM) -> Place:
+    def place(self, platform: str = CONSOLE) -> Place:
         """Where the question is asked. Raises BadInput unless exactly one place is named."""
         if sum(place is not None for place in (self.room, self.dm, self.session)) != 1:
             raise BadInput("name exactly one of room, dm and session")

@@ -4,22 +4,19 @@ import secrets
 from datetime import datetime
 from typing import Final
 
-from composer import settings
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.addressing import find_addressed_agents
-from composer.model import Agent, Attachment, ConversationKind, Incoming, Place, Trust
+from composer.model import CONSOLE, Agent, Attachment, ConversationKind, Incoming, Place, Trust
 from composer.workspace import Workspace
 
-PLATFORM: Final = "console"
-DEFAULT_WORKSPACE: Final = settings.DEFAULT_WORKSPACE
 DEFAULT_USER: Final = "alice"
 
 
-def external(name: str, platform: str = PLATFORM) -> str:
+def external(name: str, platform: str = CONSOLE) -> str:
     """The platform id of a person or a room: in the terminal its name without # or @, in lower case. On other platforms
     an id is given as it is."""
-    if platform != PLATFORM:
+    if platform != CONSOLE:
         return name.strip()
     return name.strip().lstrip("#@").casefold()
 
@@ -41,7 +38,7 @@ def place_of(
     private: bool | None = None,
     agent: str | None = None,
     *,
-    platform: str = PLATFORM,
+    platform: str = CONSOLE,
 ) -> Place:
     """The place that exactly one of room, dm (an agent's slug) and session names. Raises BadInput as `room_of`."""
     if dm is not None:
@@ -49,7 +46,7 @@ def place_of(
     if session is not None:
         return Place(ConversationKind.SESSION, session, agent=None if agent is None else external(agent))
     kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
-    id = room_of(room or "") if platform == PLATFORM else external(room or "", platform)
+    id = room_of(room or "") if platform == CONSOLE else external(room or "", platform)
     return Place(kind, id, thread, private)
 
 

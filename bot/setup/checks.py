@@ -8,10 +8,10 @@ import aiohttp
 
 from bot.discord import doctor as discord
 from bot.slack import doctor as slack
-from bot.slack.client import SLACK
+from bot.slack.client import SLACK_API
 from composer.settings import Settings
 
-TIMEOUT_SECONDS: Final = 15
+CHECK_SECONDS: Final = 15
 SHOWN_MODELS: Final = 8
 DEFAULT_URL: Final = "https://api.openai.com/v1"
 NO_URL: Final = "the base URL is no address of a server: write it in full, such as http://localhost:11434/v1"
@@ -41,7 +41,7 @@ async def check_model(settings: Settings) -> Checked:
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as session,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CHECK_SECONDS)) as session,
             session.get(f"{base}/models", headers=headers) as response,
         ):
             body = await response.json(content_type=None) if response.status == 200 else None
@@ -84,7 +84,7 @@ async def check_discord(settings: Settings) -> Checked:
     return Checked(tuple(found), discord.invitation(application) if application else "")
 
 
-async def check_slack(settings: Settings, base_url: str = SLACK) -> Checked:
+async def check_slack(settings: Settings, base_url: str = SLACK_API) -> Checked:
     """Ask Slack whose tokens these are, and open a connection: both tokens work and no scope is missing."""
     if settings.slack_bot_token is None:
         unused = settings.slack_app_token or settings.slack_signing_secret
@@ -92,7 +92,7 @@ async def check_slack(settings: Settings, base_url: str = SLACK) -> Checked:
     return Checked(tuple(await slack.inspect(settings, base_url)))
 
 
-async def check_all(settings: Settings, slack_url: str = SLACK) -> tuple[Checked, Checked, Checked]:
+async def check_all(settings: Settings, slack_url: str = SLACK_API) -> tuple[Checked, Checked, Checked]:
     """The checks of the model, of Discord and of Slack, side by side."""
     model, on_discord, on_slack = await asyncio.gather(
         check_model(settings), check_discord(settings), check_slack(settings, slack_url)

@@ -14,7 +14,7 @@ from bot.setup.checks import Checked, check_discord, check_model, check_slack
 from composer.errors import NexusError
 from composer.settings import Settings
 
-MANIFEST: Final = Path(__file__).parents[1] / "slack" / "manifest.yaml"
+MANIFEST_FILE: Final = Path(__file__).parents[1] / "slack" / "manifest.yaml"
 SLACK_APPS: Final = "https://api.slack.com/apps"
 DISCORD_APPS: Final = "https://discord.com/developers/applications"
 AGAIN, KEEP, SKIP = "again", "keep", "skip"
@@ -24,7 +24,7 @@ Check = Callable[[Settings], Coroutine[Any, Any, Checked]]
 
 def slack_app_link() -> str:
     """The address at which Slack makes the app from our manifest."""
-    lines = MANIFEST.read_text(encoding="utf-8").splitlines()
+    lines = MANIFEST_FILE.read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
     return f"{SLACK_APPS}?new_app=1&manifest_yaml={quote(text, safe='')}"
 
@@ -81,7 +81,7 @@ class Dialogue:
         names = (given.SLACK_BOT_TOKEN, given.SLACK_APP_TOKEN, given.SLACK_SIGNING_SECRET)
         if known.secrets.keys().isdisjoint(names) and not typer.confirm("Connect Slack?", default=False):
             return known
-        self._say(f"Slack: make the app from our manifest (docs/slack.md), by pasting {MANIFEST}", None)
+        self._say(f"Slack: make the app from our manifest (docs/slack.md), by pasting {MANIFEST_FILE}", None)
         self._say(f"at {SLACK_APPS}, or by opening {slack_app_link()}", None)
 
         def ask(before: Answers) -> Answers:

@@ -32,7 +32,7 @@ from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
-from bot.slack.client import QUIET, SLACK, Slack
+from bot.slack.client import QUIET, SLACK_API, Slack
 from bot.slack.commands import NO_PREVIEWS, Message, SlackCommands
 from bot.slack.comparison import SlackComparison
 from bot.slack.delivery import SlackDelivery
@@ -108,7 +108,7 @@ class SlackAdapter:
         app: App,
         *,
         report: Callable[[str], None] = _log,
-        base_url: str = SLACK,
+        base_url: str = SLACK_API,
         ping: float = PING_SECONDS,
         first_wait: float = FIRST_SECONDS,
         clock: Callable[[], float] = time.time,
@@ -350,7 +350,7 @@ class SlackAdapter:
         bolt.use(self._refuse_foreign)
         bolt.event(re.compile("."))(self._on_event)
         bolt.command(re.compile("^/"))(self._on_command)
-        bolt.action(re.compile(f"^{re.escape(confirmations.PREFIX)}"))(self._on_press)
+        bolt.action(re.compile(f"^{re.escape(confirmations.BUTTON_PREFIX)}"))(self._on_press)
         bolt.error(self._on_error)
         return bolt
 

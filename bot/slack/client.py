@@ -15,8 +15,8 @@ from yarl import URL
 from bot.platform.download import OK, download
 from composer.errors import Refused, Unavailable
 
-SLACK: Final = "https://slack.com/api/"
-TIMEOUT_SECONDS: Final = 15
+SLACK_API: Final = "https://slack.com/api/"
+SLACK_SECONDS: Final = 15
 MESSAGES_A_PAGE: Final = 200
 MAX_RATE_LIMIT_WAITS: Final = 6  # of one call, each as long as Slack asks for
 _TOKEN_ERRORS: Final = frozenset(
@@ -62,7 +62,7 @@ class Slack:
     def __init__(
         self,
         token: str,
-        base_url: str = SLACK,
+        base_url: str = SLACK_API,
         *,
         setting: str = "NEXUS_SLACK_BOT_TOKEN",
         report: Callable[[str], None],
@@ -91,7 +91,7 @@ class Slack:
     def session(self) -> aiohttp.ClientSession:
         """One session for all calls, so that connections are reused."""
         if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS))
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SLACK_SECONDS))
         return self._session
 
     async def close(self) -> None:
@@ -162,7 +162,7 @@ class Slack:
         handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=MAX_RATE_LIMIT_WAITS)] if wait_for_limits else []
         # Never the library's default, which posts again after a broken connection, whether or not it had posted.
         web = AsyncWebClient(
-            self._token, self._base_url, TIMEOUT_SECONDS, session=self.session, retry_handlers=[*handlers], logger=QUIET
+            self._token, self._base_url, SLACK_SECONDS, session=self.session, retry_handlers=[*handlers], logger=QUIET
         )
         call = getattr(web, method.replace(".", "_"))
         response: AsyncSlackResponse = await call(**arguments | self._present(arguments))

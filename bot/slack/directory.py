@@ -29,7 +29,7 @@ ROOM_MAX_AGE: Final = 30.0
 NO_MAX_AGE: Final = float("inf")
 MAX_CACHED: Final = 10_000  # entries of each kind
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between Slack's clock and ours
-LOOKUP_SECONDS: Final = 1.5  # at most, for a name: an event must be acknowledged within three
+SLACK_LOOKUP_SECONDS: Final = 1.5  # at most, for a name: an event must be acknowledged within three
 V = TypeVar("V")
 
 
@@ -138,7 +138,7 @@ class SlackDirectory:
     async def person(self, user: str) -> SlackPerson:
         """A person; with the id as the name, and as a guest, when Slack does not answer in time."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 return await self._people.get(user, max_age=PERSON_MAX_AGE)
         except (NexusError, TimeoutError) as error:
             logger.warning("slack.person_unknown", user=user, error=str(error))
@@ -147,7 +147,7 @@ class SlackDirectory:
     async def is_admin(self, user: str) -> bool:
         """Whether someone is an admin or owner of the workspace; False when Slack does not answer in time."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 return (await self._people.get(user, max_age=ADMIN_MAX_AGE)).admin
         except (NexusError, TimeoutError):
             return False
@@ -166,7 +166,7 @@ class SlackDirectory:
     async def room(self, channel: str) -> SlackRoom:
         """A channel. Raises Unavailable, and Refused if we are not in it."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 return await self._rooms.get(channel, max_age=ROOM_MAX_AGE)
         except TimeoutError as error:
             raise Unavailable("Slack did not answer in time which channel that is; try again.") from error
@@ -185,7 +185,7 @@ class SlackDirectory:
     async def title(self, channel: str) -> str | None:
         """The name of a channel; None when Slack does not answer in time."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 return (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).name
         except (NexusError, TimeoutError):
             return None
@@ -193,7 +193,7 @@ class SlackDirectory:
     async def is_public(self, channel: str) -> bool:
         """Whether a channel is public; False when Slack does not say so in time."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 return not (await self._rooms.get(channel, max_age=ROOM_MAX_AGE)).private
         except (NexusError, TimeoutError):
             return False
@@ -202,7 +202,7 @@ class SlackDirectory:
         """Whether a channel is shared with another organisation, and of which time that is said (None: it is so now).
         Raises Unavailable and Refused."""
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
                 room = await self._rooms.get(channel, max_age=PERSON_MAX_AGE)
                 return room.outsiders, room.outsiders_at
         except TimeoutError as error:

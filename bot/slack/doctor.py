@@ -2,19 +2,19 @@
 
 from typing import Final
 
-from bot.slack.client import SLACK, Slack
+from bot.slack.client import SLACK_API, Slack
 from composer.errors import NexusError
 from composer.settings import Settings
 
-SCOPES: Final = frozenset(
+SLACK_SCOPES: Final = frozenset(
     {"app_mentions:read", "assistant:write", "chat:write", "commands", "files:read", "files:write", "im:write"}
     | {"users:read"}
     | {f"{kind}:{right}" for kind in ("channels", "groups", "im", "mpim") for right in ("history", "read")}
 )
-MANIFEST: Final = "docs/slack-manifest.yaml"
+MANIFEST_PAGE: Final = "docs/slack-manifest.yaml"
 
 
-async def inspect(settings: Settings, base_url: str = SLACK) -> list[tuple[bool, str]]:
+async def inspect(settings: Settings, base_url: str = SLACK_API) -> list[tuple[bool, str]]:
     """Whether each check passes, with a sentence that says what to do if not. Empty without a bot token."""
     if settings.slack_bot_token is None:
         return []
@@ -37,10 +37,10 @@ async def _check_bot_token(token: str, base_url: str) -> list[tuple[bool, str]]:
     finally:
         await slack.close()
     found = [(True, f"the bot token belongs to {who.get('user')} in {who.get('team')}")]
-    missing = sorted(SCOPES - granted)
+    missing = sorted(SLACK_SCOPES - granted)
     if missing:
         scopes = ", ".join(missing)
-        sentence = f"missing scopes: {scopes}. Paste {MANIFEST} under App Manifest, then reinstall the app"
+        sentence = f"missing scopes: {scopes}. Paste {MANIFEST_PAGE} under App Manifest, then reinstall the app"
         found.append((False, sentence))
     return found
 

@@ -7,7 +7,7 @@ import aiohttp
 import structlog
 
 from bot.commands.command import OUTDATED, AnswerFile, require_current
-from bot.delivery.retraction import MAX_FAILURES, MAX_REFUSED, retry_at
+from bot.delivery.retraction import MAX_REFUSED, MAX_RETRACTION_FAILURES, retry_at
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
@@ -61,7 +61,7 @@ class SlackFiles:
             except Unavailable as error:
                 failures.append(error)
                 await self._postpone(at, file, self._app.clock.now(), file.refused_since)
-            if len(failures) == MAX_FAILURES:
+            if len(failures) == MAX_RETRACTION_FAILURES:
                 break
         if failures:
             raise failures[-1]

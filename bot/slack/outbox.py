@@ -34,12 +34,12 @@ from composer.repositories.deliveries import Destination
 
 logger = structlog.get_logger()
 
-MAX_MESSAGE_CHARS: Final = 3_500
+MAX_SLACK_MESSAGE_CHARS: Final = 3_500
 EDIT_INTERVAL_SECONDS: Final = 1.1  # Slack takes about one edit a second in a channel
-MAX_TRIES: Final = 4  # of one call whose outcome is unknown
-BACKOFF: Final = Backoff(first_seconds=0.3)
-MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
-PAGE_SIZE: Final = 200
+MAX_POST_TRIES: Final = 4  # of one call whose outcome is unknown
+POST_BACKOFF: Final = Backoff(first_seconds=0.3)
+MAX_REMEMBERED_POSTS: Final = 10_000  # posted messages, and threads of questions
+SLACK_PAGE: Final = 200
 THINKING: Final = "is thinking…"
 _NO_MESSAGE: Final = "message_not_found"
 _CANNOT_BE_EDITED: Final = frozenset({_NO_MESSAGE, "thread_not_found", "cant_update_message", "edit_window_closed"})
@@ -57,7 +57,7 @@ class SlackOutbox:
         directory: SlackDirectory,
         posted: PostedMessages,
         *,
-        backoff: Backoff = BACKOFF,
+        backoff: Backoff = POST_BACKOFF,
         edit_interval: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self._slack = slack
@@ -65,12 +65,12 @@ class SlackOutbox:
         self._posted = posted
         self._backoff = backoff
         self._edit_interval = edit_interval
-        self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED)  # by message
+        self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED_POSTS)  # by message
         self._fresh = FirstAttempts()
         self._incomplete: set[str] = set()  # turns whose answers are still coming in
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
         self._posting: dict[str, asyncio.Task[str]] = {}  # by key
-        self._known: LRUCache[str, str] = LRUCache(MAX_REMEMBERED)  # posted messages by key
+        self._known: LRUCache[str, str] = LRUCache(MAX_REMEMBERED_POSTS)  # posted messages by key
         self._editing: dict[str, asyncio.Task[None]] = {}  # by message
         self._streams = Streams(slack, directory)
         self._can_stream = self._can_show_status = True
@@ -78,7 +78,7 @@ class SlackOutbox:
     @property
     def limit(self) -> int:
         """How many characters one message may have."""
-        return MAX_MESSAGE_CHARS
+        return MAX_SLACK_MESSAGE_CHARS
 
     @property
     def edit_interval(self) -> float:
@@ -228,8 +228,8 @@ class SlackOutbox:
                     await self._delete(location, ts)
             return True
 
-        for _ in range(MAX_TRIES):
-            if await self._backoff.retry(update, "slack.edit_retrying", on=OutcomeUnknown, max_tries=MAX_TRIES):
+        for _ in range(MAX_POST_TRIES):
+            if await self._backoff.retry(update, "slack.edit_retrying", on=OutcomeUnknown, max_tries=MAX_POST_TRIES):
                 return
             await self._streams.stop_unknown(location, ts)
         raise Unavailable("Slack does not close a stream.")
@@ -275,7 +275,7 @@ class SlackOutbox:
             self._known[key] = ts
             return ts
 
-        return await self._backoff.retry(post, "slack.post_retrying", on=OutcomeUnknown, max_tries=MAX_TRIES)
+        return await self._backoff.retry(post, "slack.post_retrying", on=OutcomeUnknown, max_tries=MAX_POST_TRIES)
 
     async def _post_once(self, location: Location, to: Destination, text: str, key: str) -> str:
         incomplete = owner_of(key) in self._incomplete and is_answer_part(key)
@@ -319,7 +319,7 @@ class SlackOutbox:
     async def _own_messages(self, location: Location, question: str) -> list[dict[str, Any]]:
         """Our own messages since a question, oldest first."""
         me = await self._directory.me()
-        arguments: dict[str, Any] = {"channel": location.channel, "oldest": question, "limit": PAGE_SIZE}
+        arguments: dict[str, Any] = {"channel": location.channel, "oldest": question, "limit": SLACK_PAGE}
         arguments["include_all_metadata"] = True
         method = "conversations.history"
         if location.thread is not None:

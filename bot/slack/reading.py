@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
-from composer.model import ConversationKind, Place, Trust
+from composer.model import SLACK, ConversationKind, Place, Trust
 from composer.moments import moment_of_seconds
 
-PLATFORM: Final = "slack"
+PLATFORM: Final = SLACK
 _ADDRESSES: Final = ("url_private_download", "url_private")
 _WITH_CONTENT: Final = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
 _CONVERTED: Final = "channel_convert"  # …_to_private, …_to_public

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from composer.errors import BadInput
 from composer.moments import moment_of_seconds
 
-MAX_AGE_SECONDS: Final = 300  # of a request, either way: an older one may be a replay
+MAX_SIGNATURE_SECONDS: Final = 300  # of a request, either way: an older one may be a replay
 MAX_FORM_FIELDS: Final = 200
 _SECONDS: Final = re.compile(r"[0-9]{1,12}")
 _RETRIES: Final = re.compile(r"[0-9]{1,3}")
@@ -30,7 +30,7 @@ class Malformed(ValueError):
 
 def is_signed(body: bytes, timestamp: str, signature: str, secret: str, now: float) -> bool:
     """Whether Slack signed this body, lately (docs.slack.dev, "Verifying requests from Slack"). `now`: Unix seconds."""
-    if not secret or not _SECONDS.fullmatch(timestamp) or abs(now - int(timestamp)) > MAX_AGE_SECONDS:
+    if not secret or not _SECONDS.fullmatch(timestamp) or abs(now - int(timestamp)) > MAX_SIGNATURE_SECONDS:
         return False
     expected = "v0=" + hmac.new(secret.encode(), b"v0:" + timestamp.encode() + b":" + body, "sha256").hexdigest()
     return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))

@@ -12,7 +12,7 @@ from bot.slack.requests import Malformed, check_shape, is_signed
 
 logger = structlog.get_logger()
 
-PATH: Final = "/slack/events"  # of events, commands and interactions alike
+SLACK_EVENTS_PATH: Final = "/slack/events"  # of events, commands and interactions alike
 MAX_REQUEST_BYTES: Final = 4 * 2**20
 
 

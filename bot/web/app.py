@@ -7,12 +7,12 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from bot.slack.signed_http import MAX_REQUEST_BYTES, PATH, SlackHttp
+from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
 from bot.web.bodies import BodyLimits, JsonRoute
 from bot.web.connected import Connected
 from bot.web.document import document
 from bot.web.edge import Edge
-from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
+from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
@@ -51,13 +51,13 @@ from composer.app import App
 TITLE: Final = "Nexus"
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
-ANYWHERE: Final = frozenset({*health.PATHS, PATH})
+FREE_PATHS: Final = frozenset({*health.HEALTH_PATHS, SLACK_EVENTS_PATH})
 BODY_BYTES: Final[Mapping[str, int]] = {
-    PATH: MAX_REQUEST_BYTES,
-    login.PATH: login.MAX_BYTES,
+    SLACK_EVENTS_PATH: MAX_REQUEST_BYTES,
+    login.LOGIN_PATH: login.MAX_LOGIN_FORM_BYTES,
     exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
-    **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_BYTES),
-    **dict.fromkeys((CONSENT, TOKEN, REGISTER, REVOKE), oauth.MAX_BYTES),
+    **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_GATEWAY_REQUEST_BYTES),
+    **dict.fromkeys((CONSENT, TOKEN, REGISTER, REVOKE), oauth.MAX_OAUTH_FORM_BYTES),
 }
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -116,7 +116,7 @@ def web_app(
         lifespan=open_until_closed,
         responses=documented(),
         middleware=[
-            Middleware(Edge, public_url=app.settings.public_url, anywhere=ANYWHERE),
+            Middleware(Edge, public_url=app.settings.public_url, anywhere=FREE_PATHS),
             Middleware(BodyLimits, limits=BODY_BYTES),
         ],
     )

@@ -20,12 +20,12 @@ from bot.web.metering import count
 from bot.web.problems import MAX_FIELD_CHARS, RequestRefused, problem
 from composer.text.work import off_loop
 
-MAX_BYTES: Final = 2**20  # of a body, unless its route takes more
+MAX_REQUEST_BODY_BYTES: Final = 2**20  # of a body, unless its route takes more
 DROPPED_BYTES: Final = 32 * 2**20  # of a body that nobody reads
 PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
 BODY_SECONDS: Final = 60.0  # for all of it
-CLOSING: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
-MAX_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
+CLOSING_HEADER: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
+MAX_JSON_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
 BYTES_PER_READ: Final = 20  # of a body that are read in the time of a character (see off_loop)
 METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
@@ -47,8 +47,8 @@ class BodyLimits:
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:  # a proxy before us may see another end
             sentence = "The request says twice, and in different ways, where its body ends."
-            return await problem(400, sentence, CLOSING)(scope, receive, send)
-        limit = next((size for start, size in self._limits if scope["path"].startswith(start)), MAX_BYTES)
+            return await problem(400, sentence, CLOSING_HEADER)(scope, receive, send)
+        limit = next((size for start, size in self._limits if scope["path"].startswith(start)), MAX_REQUEST_BODY_BYTES)
         body = _Body(receive, limit, headers)
 
         async def answer(message: Message) -> None:
@@ -95,14 +95,16 @@ class _Body:
                 message = await self._receive()
         except TimeoutError as error:
             self._whole = True  # no more of it is waited for
-            raise RequestRefused(408, headers=CLOSING) from error
+            raise RequestRefused(408, headers=CLOSING_HEADER) from error
         self._asks_first = False
         self._read += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         return message
 
     def _too_long(self) -> RequestRefused:
-        return RequestRefused(413, f"The request's body is too large: {self._limit:,} bytes are taken here.", CLOSING)
+        return RequestRefused(
+            413, f"The request's body is too large: {self._limit:,} bytes are taken here.", CLOSING_HEADER
+        )
 
 
 class JsonRequest(Request):
@@ -130,8 +132,10 @@ def _value_of(body: bytes) -> Any:
             case list() as items:
                 waiting.extend(items)
             case dict() as items:
-                if len(items) > MAX_NAMES:  # each that is not known would be an error of its own
-                    raise RequestRefused(400, f"The request's body holds an object of more than {MAX_NAMES:,} names.")
+                if len(items) > MAX_JSON_NAMES:  # each that is not known would be an error of its own
+                    raise RequestRefused(
+                        400, f"The request's body holds an object of more than {MAX_JSON_NAMES:,} names."
+                    )
                 waiting.extend(items.values())
     return value
 

@@ -17,7 +17,7 @@ from composer.server_urls import LOCAL_HOSTS
 logger = structlog.get_logger()
 
 # Of every answer that does not set them itself. Nothing is kept by a cache, shown in a frame or run as a script.
-HEADERS: Final = {
+API_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -45,7 +45,7 @@ class Edge:
         self._addresses = public_url is None
         self._anywhere = frozenset(anywhere)
         secure = public_url is not None and public_url.startswith("https:")
-        self._headers = HEADERS | ({"Strict-Transport-Security": HSTS} if secure else {})
+        self._headers = API_HEADERS | ({"Strict-Transport-Security": HSTS} if secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. A HEAD is served as its GET, whose body the server leaves out."""

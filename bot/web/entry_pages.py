@@ -21,8 +21,8 @@ from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.operations import Operation
 from composer.visibility import EntryAccess, may_see_teams, owned_by_bearer
 
-MAX_LIMIT: Final = 100
-MAX_PAGE: Final = 1_000
+MAX_ENTRY_PAGE: Final = 100
+MAX_PAGE_NUMBER: Final = 1_000
 Text = Annotated[str, Query(min_length=1, max_length=200)]
 Words = Annotated[list[Annotated[str, Query(min_length=1, max_length=64)]], Query(max_length=32)]
 
@@ -57,9 +57,9 @@ async def wanted(
     project: Annotated[Text | None, Query(description="Written for this project: its id or name.")] = None,
     since: Annotated[Moment | None, Query(description="Written at this time or later.")] = None,
     before: Annotated[Moment | None, Query(description="Written before this time.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 20,
+    limit: Annotated[int, Query(ge=1, le=MAX_ENTRY_PAGE)] = 20,
     cursor: Annotated[Text | None, Query(description="`next` of the page before.")] = None,
-    page: Annotated[int | None, Query(ge=1, le=MAX_PAGE)] = None,
+    page: Annotated[int | None, Query(ge=1, le=MAX_PAGE_NUMBER)] = None,
     offset: Annotated[int | None, Query(ge=0, le=100_000, description="Wins over `page`.")] = None,
     stats: Annotated[bool, Query(description="Count all that fit.")] = False,
 ) -> Wanted:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT: Final = b": still there\n\n"
-LOOK_SECONDS: Final = 2.0  # between looks at a credential, and the longest that a stream is silent
+STREAM_LOOK_SECONDS: Final = 2.0  # between looks at a credential, and the longest that a stream is silent
 
 
 class CredentialEnded(Exception):
@@ -46,11 +46,11 @@ async def watched(parts: AsyncIterator[T], is_valid: Callable[[], Awaitable[bool
         while True:
             part, silent = None, False
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(STREAM_LOOK_SECONDS):
                     part = await ready.get()
             except TimeoutError:
                 silent = True
-            if loop.time() - checked >= LOOK_SECONDS:
+            if loop.time() - checked >= STREAM_LOOK_SECONDS:
                 checked = loop.time()
                 if not await is_valid():
                     raise CredentialEnded

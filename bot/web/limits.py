@@ -27,12 +27,12 @@ from composer.server_urls import ServerUrl
 logger = structlog.get_logger()
 
 MINUTE: Final = 60  # seconds
-TIMEOUT_SECONDS: Final = 0.5  # for Redis, which a request waits for
+LIMIT_SECONDS: Final = 0.5  # for Redis, which a request waits for
 ALONE_SECONDS: Final = 5.0  # for which Redis is left alone after it did not answer
 ALONE_SHARE: Final = 2  # a process that counts alone gives this part of what there is
 MAX_CALLERS: Final = 20_000  # whom a process that counts alone remembers
 IPV6_PREFIX: Final = 64  # bits of an address that one network shares, which has as many addresses as it wants
-PREFIX: Final = "nexus:requests"
+LIMIT_KEY_PREFIX: Final = "nexus:requests"
 
 
 class FairUse:
@@ -42,13 +42,13 @@ class FairUse:
         """`admin_per_minute` is for what only admins may do, besides what every request counts."""
         self._pool = ConnectionPool.from_url(
             str.__str__(redis_url),
-            socket_timeout=TIMEOUT_SECONDS,
-            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=LIMIT_SECONDS,
+            socket_connect_timeout=LIMIT_SECONDS,
             retry=Retry(NoBackoff(), 1),
             driver_info=None,  # the library would read its own version for each connection, and tell the server
         )
         pooled: Any = {"connection_pool": self._pool}  # a connection made by its own code would not know our time-outs
-        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=PREFIX, **pooled)
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=LIMIT_KEY_PREFIX, **pooled)
         self._shared = SlidingWindowCounterRateLimiter(storage)
         self._alone: TTLCache[str, list[int]] = TTLCache(MAX_CALLERS, MINUTE)
         self._alone_until = -math.inf

@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from composer.credentials.principal import Principal
-from composer.entries.draft import API
+from composer.entries.draft import API_ORIGIN
 from composer.repositories.operations import Operation
 from composer.usage.operations import Actor, OperationMeter, request_digest
 
@@ -73,7 +73,7 @@ class Metered:
     @property
     def actor(self) -> Actor:
         """Who asks."""
-        return Actor(self.principal.tenant_id, self.principal.user, self.principal.vendor or API)
+        return Actor(self.principal.tenant_id, self.principal.user, self.principal.vendor or API_ORIGIN)
 
 
 async def admit(request: Request, meter: OperationMeter, principal: Principal) -> None:

@@ -13,7 +13,21 @@ from composer.ports.observer import CallOutcome, TurnReport
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OTHER: Final = "other"  # stands for a model that no setting names
-SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)  # upper bounds of the histogram
+SECONDS_BUCKETS: Final = (
+    0.005,
+    0.02,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    120,
+)  # upper bounds of the histogram
 
 
 class Metrics:
@@ -26,7 +40,11 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         self._turns = Counter("nexus_turns", "Turns that ended", ["outcome"], registry=registry)
         self._steps = Histogram(
-            "nexus_turn_step_seconds", "Seconds of each step of a turn", ["step"], registry=registry, buckets=SECONDS
+            "nexus_turn_step_seconds",
+            "Seconds of each step of a turn",
+            ["step"],
+            registry=registry,
+            buckets=SECONDS_BUCKETS,
         )
         self._calls = Counter("nexus_model_calls", "Calls of models", ["kind", "model", "outcome"], registry=registry)
         self._tokens = Counter(

@@ -32,7 +32,7 @@ logger = structlog.get_logger()
 logging.getLogger("authlib").setLevel(logging.WARNING)  # at DEBUG it would log verifiers
 
 FLOW_SECONDS: Final = 600  # from leaving for the provider until the last button is pressed
-TIMEOUT_SECONDS: Final = 10.0  # for one answer of the provider
+OPENID_SECONDS: Final = 10.0  # for one answer of the provider
 FRESH_SECONDS: Final = 3_600.0  # for which the provider's addresses and keys are taken as they were
 LEEWAY_SECONDS: Final = 60  # that the provider's clock and ours may differ
 MAX_SUBJECT_CHARS: Final = 255
@@ -174,7 +174,7 @@ class OpenIdProvider:
         issuer = self.settings.issuer
         address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, verify=self._tls) as http:
+            async with httpx2.AsyncClient(timeout=OPENID_SECONDS, verify=self._tls) as http:
                 answer = (await http.get(address)).raise_for_status()
             metadata = _Metadata.model_validate_json(answer.content)
         except httpx2.HTTPError as error:
@@ -208,7 +208,7 @@ class OpenIdProvider:
                 "scope": SCOPE,
                 "code_challenge_method": "S256",
                 "token_endpoint_auth_method": method,
-                "timeout": TIMEOUT_SECONDS,
+                "timeout": OPENID_SECONDS,
                 "verify": self._tls,
             },
             issuer=metadata.issuer,

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi.responses import HTMLResponse, Response
 
-HEADERS: Final = {
+PAGE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     # With no-referrer a browser would say that its own form comes from nowhere, and old ones say nothing else. No other
     # site gets the address either way.
@@ -26,7 +26,7 @@ _PAGE: Final = """<!doctype html>
 
 def page(said: str, *body: str, status: int = 200, head: str = "") -> Response:
     """A page that says something. `said` is text; `body` and `head` are HTML, made by the functions below."""
-    return HTMLResponse(_PAGE.format(said=html.escape(said), body="".join(body), head=head), status, HEADERS)
+    return HTMLResponse(_PAGE.format(said=html.escape(said), body="".join(body), head=head), status, PAGE_HEADERS)
 
 
 def button(address: str, label: str, **values: str) -> str:

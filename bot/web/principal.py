@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 from bot.web.bodies import JsonRoute, require_known_parameters
 from bot.web.credentials import bearer_of, challenge_headers, is_within, resolve_principal
 from bot.web.dependencies import Nexus
-from bot.web.gateway.errors import PATHS as GATEWAY_PATHS
+from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.limits import address_of
 from bot.web.metering import admit
 from bot.web.oauth.metadata import RESOURCE_PATH

@@ -35,7 +35,7 @@ from composer.errors import (
 logger = structlog.get_logger()
 
 MEDIA_TYPE: Final = "application/problem+json"
-RETRY_SECONDS: Final = 5  # after which it is worth asking a server again that did not answer
+RETRY_AFTER_SECONDS: Final = 5  # after which it is worth asking a server again that did not answer
 MAX_FIELD_CHARS: Final = 100  # of a field's name, which may come from whoever asks
 
 # The status of each error of ours; of one that is not listed, that of the class above it.
@@ -130,7 +130,7 @@ def status_of(error: NexusError) -> int:
 def of_error(error: NexusError) -> Response:
     """The answer to one of our errors: its own sentence, which is safe to show."""
     status = status_of(error)
-    seconds = error.seconds if isinstance(error, QuotaUsedUp) else RETRY_SECONDS if status == 503 else None
+    seconds = error.seconds if isinstance(error, QuotaUsedUp) else RETRY_AFTER_SECONDS if status == 503 else None
     code = USED_UP if isinstance(error, BudgetUsedUp | QuotaUsedUp) else None
     return problem(status, str(error), None if seconds is None else {"Retry-After": str(seconds)}, code=code)
 

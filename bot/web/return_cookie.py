@@ -11,17 +11,17 @@ from bot.web.credentials import cookie_name, only_cookie
 from bot.web.oauth.metadata import AUTHORIZE
 
 SUFFIX: Final = "-return"
-SECONDS: Final = 600
-MAX_CHARS: Final = 3_000  # of the parameters: a browser keeps 4,096 bytes of a cookie
+COOKIE_SECONDS: Final = 600
+MAX_COOKIE_CHARS: Final = 3_000  # of the parameters: a browser keeps 4,096 bytes of a cookie
 
 
 def store(answer: Response, query: str, public_url: str | None) -> bool:
     """Store the parameters of an app's request in the browser; False where they are too long for a cookie."""
-    if len(query) > MAX_CHARS:
+    if len(query) > MAX_COOKIE_CHARS:
         return False
     name, secure = _name(public_url)
     text = base64.urlsafe_b64encode(query.encode()).decode()
-    answer.set_cookie(name, text, SECONDS, path="/", secure=secure, httponly=True, samesite="lax")
+    answer.set_cookie(name, text, COOKIE_SECONDS, path="/", secure=secure, httponly=True, samesite="lax")
     return True
 
 

@@ -13,20 +13,20 @@ from weakref import WeakSet
 from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
-from composer.model import Turn, TurnState
+from composer.model import API, Turn, TurnState
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
 from composer.sessions.history import get_turn, sources_of
 from composer.sessions.opening import Admit, OpenSession, Said, open_session
 from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
-from composer.workspace import API, api_workspace, message_id
+from composer.workspace import api_workspace, message_id
 
-LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
+ANSWER_LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
 USED_AGAIN: Final = "That id was used for another message in this session: use a new one for each message."
 ERASED_BEFORE: Final = "A message with that id was erased: send it again with a new id."
 NOT_ANSWERED: Final = "Something went wrong with this answer: ask again."
-ERASED: Final = "The question was erased, and so there is no answer."
+QUESTION_ERASED: Final = "The question was erased, and so there is no answer."
 REVOKED: Final = "The key is not valid any more."
 
 
@@ -125,7 +125,7 @@ class SessionDelivery:
 
     async def abandon(self, turn: Turn) -> None:
         """Say that there will be no answer."""
-        self._notify(turn, TurnEvent(EventKind.FAILED, ERASED))
+        self._notify(turn, TurnEvent(EventKind.FAILED, QUESTION_ERASED))
 
     def _notify(self, turn: Turn, event: TurnEvent) -> None:
         for listener in self._listeners_of(turn):
@@ -138,7 +138,7 @@ class SessionDelivery:
 class ApiSessions:
     """Sessions over the API. One object of a process serves all of them; it keeps nothing of a session."""
 
-    def __init__(self, app: App, *, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, app: App, *, look_seconds: float = ANSWER_LOOK_SECONDS) -> None:
         self._app = app
         self._look_seconds = look_seconds
         self._delivery = SessionDelivery()
@@ -199,7 +199,7 @@ class ApiSessions:
                     yield TurnEvent(EventKind.REVOKED, REVOKED)
                     return
                 if event is not None and not question.ephemeral and await self._is_erased(question):
-                    yield TurnEvent(EventKind.FAILED, ERASED)
+                    yield TurnEvent(EventKind.FAILED, QUESTION_ERASED)
                     return
                 with suppress(Unavailable):
                     shows = await self._app.drafter.may_show(tenant, question.turn)
@@ -227,7 +227,7 @@ class ApiSessions:
             view = await self.view(question.owner, question.turn)
         except NotFound:
             answered = event is not None and event.kind is EventKind.ANSWER and question.ephemeral
-            return event if answered else TurnEvent(EventKind.FAILED, ERASED)
+            return event if answered else TurnEvent(EventKind.FAILED, QUESTION_ERASED)
         if view.text is not None:
             return TurnEvent(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
         if event is None and view.abandoned:

@@ -16,8 +16,8 @@ from composer.repositories.database import Database, Transaction
 
 logger = structlog.get_logger()
 
-BATCH_SIZE: Final = 500  # rows that are sealed in one transaction
-PAGE_SIZE: Final = 2_000  # rows that are verified at once
+SEAL_BATCH: Final = 500  # rows that are sealed in one transaction
+AUDIT_PAGE: Final = 2_000  # rows that are verified at once
 MAX_UNSEALED: Final = 100_000  # rows that a verification examines
 
 
@@ -40,7 +40,7 @@ class AuditLog:
             async with self._database.transaction(tenant) as tx:
                 await tx.audit.lock()
                 before = await _end(tx, tenant)
-                rows = await tx.audit.waiting(BATCH_SIZE)
+                rows = await tx.audit.waiting(SEAL_BATCH)
                 if not rows:
                     return total
                 now = self._clock.now()
@@ -61,7 +61,7 @@ class AuditLog:
             found = chain.begin(tenant, await tx.audit.anchor(), self._keys)
             if head is not None and head.number == found.end.number and head.digest != found.end.digest:
                 found.broken(head.number, ChainProblem.REPLACED)
-            while rows := await tx.audit.sealed(found.end.number, PAGE_SIZE):
+            while rows := await tx.audit.sealed(found.end.number, AUDIT_PAGE):
                 chain.verify(found, tenant, rows, self._keys)
                 for seal, _ in rows:
                     if head is not None and seal.number == head.number and chain.digest_of(seal, tenant) != head.digest:

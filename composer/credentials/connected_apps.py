@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.credentials import keys
-from composer.credentials.issuing import MAX_NAME_CHARS, lock_by_credential, require_key_capacity
+from composer.credentials.issuing import MAX_KEY_NAME_CHARS, lock_by_credential, require_key_capacity
 from composer.credentials.keys import RENEWED_BYTES, SECRET_BYTES, CredentialKind
 from composer.credentials.principal import TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
@@ -23,12 +23,12 @@ from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line
 
 APP_PERMISSIONS: Final = TOOL_PERMISSIONS - {KeyPermission.GATEWAY}  # an app has MCP alone
-CODE_LIFETIME: Final = timedelta(seconds=60)
+AUTHORIZATION_CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_LIFETIME: Final = timedelta(hours=1)
 REFRESH_LIFETIME: Final = timedelta(days=30)
 MAX_SIGN_INS: Final = 20  # of one app, of one person: the machines that it runs on
-NO_GUESTS: Final = "Guests, and people of whom no message is stored, connect no apps."
-BY_BROWSER: Final = "An app is connected in a browser that is signed in, not with a key."
+NO_APPS_FOR_GUESTS: Final = "Guests, and people of whom no message is stored, connect no apps."
+APP_BY_BROWSER: Final = "An app is connected in a browser that is signed in, not with a key."
 UNKNOWN_CODE: Final = "This code was used already, or is older than a minute, or was never given to this app."
 UNKNOWN_TOKEN: Final = "This refresh token was used already, or has ended, or was never given to this app."
 Random = Callable[[int], bytes]  # so many random bytes
@@ -65,9 +65,9 @@ async def require_may_connect(tx: Transaction, principal: Principal) -> None:
     """Return if somebody may connect apps: a person who is signed in, in a browser. Raises Refused."""
     principal.require(KeyPermission.MANAGE)
     if principal.source is not Source.WEB_SESSION:
-        raise Refused(BY_BROWSER)
+        raise Refused(APP_BY_BROWSER)
     if await tx.people.trust(principal.user) is Trust.GUEST:
-        raise Refused(NO_GUESTS)
+        raise Refused(NO_APPS_FOR_GUESTS)
 
 
 async def find_connected(
@@ -109,7 +109,7 @@ async def connect(
             asked.redirect_uri,
             asked.redirect_given,
             asked.resource,
-            now + CODE_LIFETIME,
+            now + AUTHORIZATION_CODE_LIFETIME,
         )
     )
     return text
@@ -121,11 +121,11 @@ def _app(user: uuid.UUID, asked: AuthorizationRequest, vendor: str, digest: byte
         id=derived_id("connected app", digest.hex()),
         user_id=user,
         vendor=vendor,
-        name=clean_line(asked.name, MAX_NAME_CHARS) or vendor,
+        name=clean_line(asked.name, MAX_KEY_NAME_CHARS) or vendor,
         prefix="",
         permissions=tuple(sorted(asked.permissions)),
         created_at=now,
-        expires_at=now + CODE_LIFETIME,
+        expires_at=now + AUTHORIZATION_CODE_LIFETIME,
         revoked_at=None,
         last_used_at=None,
         client=asked.client,

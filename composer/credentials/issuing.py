@@ -29,7 +29,7 @@ from composer.text.cleaning import clean_line, shorten
 
 MAX_KEYS: Final = 50  # of one person, that are valid at once
 MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
-MAX_NAME_CHARS: Final = 80
+MAX_KEY_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
 MIN_ID_DIGITS: Final = 8
 ENDED: Final = "What this request was let in by has ended since: it opens nothing any more."
@@ -140,7 +140,7 @@ async def create_key(
     await require_key_capacity(tx, users, now)
     text = keys.make(CredentialKind.KEY, tenant, secret)
     digest = keys.digest(text)
-    name = clean_line(request.name, MAX_NAME_CHARS) or request.vendor or "my key"
+    name = clean_line(request.name, MAX_KEY_NAME_CHARS) or request.vendor or "my key"
     entry = KeyEntry(
         id=derived_id("key", digest.hex()),
         user_id=person.id,

@@ -17,7 +17,7 @@ from composer.workspace import tenant_id
 
 SECRET_BYTES: Final = 32
 RENEWED_BYTES: Final = 16  # of these, in a refresh token: the other half stays the same
-MAX_CHARS: Final = 1_024  # of a credential; a longer one is none
+MAX_CREDENTIAL_CHARS: Final = 1_024  # of a credential; a longer one is none
 SHOWN_DIGITS: Final = 8
 NO_TENANT: Final = uuid.UUID(int=0)  # has no people, so nothing is found in it
 _TEXT: Final = re.compile(r"(nx[slacr]?)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
@@ -53,14 +53,14 @@ def make(kind: CredentialKind, tenant: str, secret: bytes) -> str:
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a credential has {SECRET_BYTES} random bytes")
     text = f"{kind}_{_escaped(tenant)}_{secret.hex()}"
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_CREDENTIAL_CHARS:
         raise BadInput("The name of this workspace is too long for a key: name a tenant for it in nexus.toml.")
     return text
 
 
 def parse(text: str, kind: CredentialKind) -> Parsed | None:
     """What a text says if it is a credential of this kind, exactly as `make` writes it; else None."""
-    found = _TEXT.fullmatch(text) if len(text) <= MAX_CHARS else None
+    found = _TEXT.fullmatch(text) if len(text) <= MAX_CREDENTIAL_CHARS else None
     if found is None or found[1] != kind:
         return None
     try:
@@ -78,7 +78,7 @@ def tenant_of(parsed: Parsed | None) -> uuid.UUID:
 
 def digest(text: str) -> bytes:
     """The SHA-256 of a credential's text, as it is stored. One that is too long has that of no credential."""
-    return hashlib.sha256(text[: MAX_CHARS + 1].encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(text[: MAX_CREDENTIAL_CHARS + 1].encode("utf-8", "surrogatepass")).digest()
 
 
 def family(text: str) -> bytes:

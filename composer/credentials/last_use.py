@@ -14,7 +14,7 @@ from composer.repositories.database import Database
 
 logger = structlog.get_logger()
 
-PERIOD: Final = timedelta(minutes=1)
+LAST_USE_PERIOD: Final = timedelta(minutes=1)
 
 
 class LastUse:
@@ -28,7 +28,7 @@ class LastUse:
     def note(self, principal: Principal, last_used_at: datetime | None) -> None:
         """Store that a credential is used now, later; not if that was stored within the last minute."""
         now = self._clock.now()
-        recent = last_used_at is not None and now - last_used_at < PERIOD
+        recent = last_used_at is not None and now - last_used_at < LAST_USE_PERIOD
         if recent or principal.id in self._writing or principal.source is Source.SETTINGS:
             return
         self._writing[principal.id] = asyncio.create_task(self._write(principal, now))
@@ -41,7 +41,7 @@ class LastUse:
         try:
             async with self._database.transaction(principal.tenant_id) as tx:
                 stored = tx.web_sessions if principal.source is Source.WEB_SESSION else tx.api_keys
-                await stored.used(principal.id, now, now - PERIOD)
+                await stored.used(principal.id, now, now - LAST_USE_PERIOD)
         except NexusError as error:  # the next use stores it
             logger.warning("credentials.last_use_not_stored", error=type(error).__name__)
         finally:

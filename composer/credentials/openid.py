@@ -23,15 +23,17 @@ from composer.visibility import EntryAccess, owned_by_bearer
 from composer.workspace import tenant_id
 
 MAX_LOGINS: Final = 10  # of one person
-MAX_NAME_CHARS: Final = 80
+MAX_LOGIN_NAME_CHARS: Final = 80
 UNKNOWN_LOGIN: Final = "There is no such login."
 NOT_CONNECTED: Final = (
     "This account is connected to nobody here yet. Sign in with a link first (/nexus login, in a direct message), and "
     "connect the account on the page that follows."
 )
 ANOTHERS: Final = "This account is connected to somebody else here: they disconnect it first."
-NO_GUESTS: Final = "Guests, and people of whom no message is stored, connect no account: they sign in with a link."
-BY_BROWSER: Final = "An account is connected in a browser that is signed in, not with a key."
+NO_LOGINS_FOR_GUESTS: Final = (
+    "Guests, and people of whom no message is stored, connect no account: they sign in with a link."
+)
+LOGIN_BY_BROWSER: Final = "An account is connected in a browser that is signed in, not with a key."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,16 @@ async def connect(tx: Transaction, principal: Principal, account: OpenIdAccount,
     """
     principal.require(KeyPermission.MANAGE)
     if principal.source is not Source.WEB_SESSION:
-        raise Refused(BY_BROWSER)
+        raise Refused(LOGIN_BY_BROWSER)
     if await tx.people.trust(principal.user) is Trust.GUEST:
-        raise Refused(NO_GUESTS)
+        raise Refused(NO_LOGINS_FOR_GUESTS)
     await lock_by_credential(tx, principal, now)
     digest = account.digest
     id = derived_id("openid login", digest.hex())
     others = [each for each in await tx.openid_logins.of([principal.user]) if each.id != id]
     if len(others) >= MAX_LOGINS:
         raise Refused(f"There are {MAX_LOGINS} accounts connected already: disconnect one first.")
-    login = LoginEntry(id, principal.user, account.issuer, clean_line(account.name, MAX_NAME_CHARS), now, None)
+    login = LoginEntry(id, principal.user, account.issuer, clean_line(account.name, MAX_LOGIN_NAME_CHARS), now, None)
     if not await tx.openid_logins.connect(login, digest):
         raise Conflict(ANOTHERS)
     return login

@@ -20,7 +20,7 @@ from composer.visibility import EntryAccess, owned_by_bearer
 
 UNKNOWN_KEY: Final = "There is no such key."
 UNKNOWN_SESSION: Final = "There is no such web session."
-NO_GUESTS: Final = (
+NO_KEYS_FOR_GUESTS: Final = (
     "Guests, and people of whom no message is stored, make no keys: whoever runs Nexus makes one, with nexus keys "
     "create."
 )
@@ -69,7 +69,7 @@ async def create_own_key(
     principal.require(KeyPermission.MANAGE)
     await lock_by_credential(tx, principal, now)
     if await tx.people.trust(principal.user) is Trust.GUEST:
-        raise Refused(NO_GUESTS)
+        raise Refused(NO_KEYS_FOR_GUESTS)
     bounds, admin = await bounds_of(tx, principal, now), principal.may(KeyPermission.ADMIN)
     ends = bounds.expires_at if principal.source is Source.KEY else None
     if ends is not None and (request.expires_at is None or request.expires_at > ends):

@@ -9,11 +9,11 @@ from typing import Final
 
 from composer.errors import BadInput
 
-MAX_CHARS: Final = 500
+MAX_REDIRECT_CHARS: Final = 500
 LOOPBACKS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 RULE: Final = (
     "a redirect URI begins with https, or with http where it leads to 127.0.0.1, [::1] or localhost; it has at most "
-    f"{MAX_CHARS} visible ASCII characters, and no login and no fragment"
+    f"{MAX_REDIRECT_CHARS} visible ASCII characters, and no login and no fragment"
 )
 # Nothing that browsers and libraries read in two ways: no backslash, no white space, no login, no fragment.
 _ADDRESS: Final = re.compile(
@@ -27,7 +27,7 @@ _ADDRESS: Final = re.compile(
 
 def check_redirect_uri(text: str) -> str:
     """An address that an app may be led back to, as it is. Raises BadInput for any other one."""
-    found = _ADDRESS.fullmatch(text) if len(text) <= MAX_CHARS else None
+    found = _ADDRESS.fullmatch(text) if len(text) <= MAX_REDIRECT_CHARS else None
     if found is None or (found["scheme"] != "https" and not _is_loopback(found)):
         raise BadInput(f"That is no address to lead back to: {RULE}.")
     return text

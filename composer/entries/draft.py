@@ -18,19 +18,19 @@ from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line, clean_text, is_storable
 from composer.text.masking import mask
 
-KINDS: Final = (
+ENTRY_KINDS: Final = (
     *("factual", "episodic", "procedural", "semantic", "note"),
     *("preference", "habit", "decision", "action item", "fact"),  # those that are extracted from messages
 )
 MAX_CONTENT_BYTES: Final = 100_000
 MAX_TITLE_CHARS: Final = 200
-MAX_KEY_CHARS: Final = 200
+MAX_ENTRY_KEY_CHARS: Final = 200
 MAX_SESSION_CHARS: Final = 200
 MAX_TAGS: Final = 32
 MAX_TAG_CHARS: Final = 64
 MAX_VENDORS: Final = 32
 MAX_METADATA_DEPTH: Final = 5
-API: Final = "api"  # the origin of what a person writes themselves
+API_ORIGIN: Final = "api"  # the origin of what a person writes themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def check_draft(draft: EntryDraft, now: datetime) -> EntryValues:
         content=None if content == text else content,
         title=title,
         kind=_kind(draft.kind),
-        key=_word(draft.key, "key", MAX_KEY_CHARS),
+        key=_word(draft.key, "key", MAX_ENTRY_KEY_CHARS),
         tags=_tags(draft.tags),
         metadata=_metadata(draft.metadata),
         session=_word(draft.session, "session", MAX_SESSION_CHARS),
@@ -144,8 +144,8 @@ def _title(title: str | None) -> str | None:
 
 
 def _kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise BadInput(f"The kind of an entry is one of: {', '.join(KINDS)}.")
+    if kind not in ENTRY_KINDS:
+        raise BadInput(f"The kind of an entry is one of: {', '.join(ENTRY_KINDS)}.")
     return kind
 
 

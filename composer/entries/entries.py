@@ -12,7 +12,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys
-from composer.entries.draft import API, EntryChange, EntryDraft, apply_change, check_draft
+from composer.entries.draft import API_ORIGIN, EntryChange, EntryDraft, apply_change, check_draft
 from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
@@ -153,7 +153,7 @@ def entry_id(access: EntryAccess, event: str) -> uuid.UUID:
 
 
 def _origin(access: EntryAccess) -> str:
-    return API if access.is_person else access.vendor
+    return API_ORIGIN if access.is_person else access.vendor
 
 
 def _is_read_by_others(access: EntryAccess, entry: Entry) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys as keys_of_entries
-from composer.entries.draft import API, EntryDraft, check_draft
+from composer.entries.draft import API_ORIGIN, EntryDraft, check_draft
 from composer.entries.entries import Writer
 from composer.entries.listing import own_scope
 from composer.errors import BadInput, NexusError, Refused
@@ -22,7 +22,7 @@ from composer.repositories.entries import Entry, EntryValues
 from composer.settings import is_vendor
 from composer.visibility import EntryAccess
 
-MAX_FORGOTTEN: Final = 100  # times that one entry was imported and forgotten again
+MAX_FORGOTTEN_ENTRIES: Final = 100  # times that one entry was imported and forgotten again
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ImportedEntry:
 
     draft: EntryDraft
     id: uuid.UUID | None = None
-    origin: str = API
+    origin: str = API_ORIGIN
     created_at: datetime | None = None
     trashed: bool = False
 
@@ -152,7 +152,7 @@ async def _new_entries(
     names = [_name(item, each) for item, each in zip(items, values, strict=True)]
     ids: dict[str, uuid.UUID] = {}
     wanted = dict.fromkeys(names)
-    for attempt in range(MAX_FORGOTTEN):
+    for attempt in range(MAX_FORGOTTEN_ENTRIES):
         tried = {name: derived_id("entry import", str(access.user), name, str(attempt)) for name in wanted}
         gone = await tx.erasure.erased_ids(list(tried.values()))
         ids |= {name: id for name, id in tried.items() if id not in gone}
@@ -164,8 +164,8 @@ async def _new_entries(
     found = []
     for name, item, each in zip(names, items, values, strict=True):
         origin, at = _origin(item), min(now, now if item.created_at is None else moment(item.created_at))
-        author = writer.name if origin == API else f"{writer.name} ({origin})"
-        trust = writer.trust if origin == API else Trust.TOOL
+        author = writer.name if origin == API_ORIGIN else f"{writer.name} ({origin})"
+        trust = writer.trust if origin == API_ORIGIN else Trust.TOOL
         entry = Entry(ids[name], tag, each, author, origin, trust, at, size=len(item.draft.content.encode()))
         found.append(entry)
     return found
@@ -219,7 +219,7 @@ def _place(number: int) -> str:
 
 def _origin(item: ImportedEntry) -> str:
     """Who wrote it: a tool, or the person, for whom all else counts that an export may say."""
-    return item.origin if is_vendor(item.origin) else API
+    return item.origin if is_vendor(item.origin) else API_ORIGIN
 
 
 def _name(item: ImportedEntry, values: EntryValues) -> str:

@@ -19,10 +19,10 @@ from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import is_storable
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable
 
-DEFAULT_LIMIT: Final = 50
-MAX_LIMIT: Final = 200
+DEFAULT_LISTED_ENTRIES: Final = 50
+MAX_LISTED_ENTRIES: Final = 200
 MAX_OFFSET: Final = 100_000
-SNIPPET_CHARS: Final = 500  # of each text in a list
+MAX_SNIPPET_CHARS: Final = 500  # of each text in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ async def page(
     *,
     team: uuid.UUID | None = None,
     only_project: bool = False,
-    limit: int = DEFAULT_LIMIT,
+    limit: int = DEFAULT_LISTED_ENTRIES,
     cursor: str | None = None,
     offset: int | None = None,
     whole: bool = False,
@@ -53,8 +53,8 @@ async def page(
     expired, are listed to the person whose they are. Raises BadInput, NotFound for a team or project that may not be
     read, Refused for a tool that asks for the trash or for expired ones.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise BadInput(f"The limit of a page is a number from 1 to {MAX_LIMIT}.")
+    if not 1 <= limit <= MAX_LISTED_ENTRIES:
+        raise BadInput(f"The limit of a page is a number from 1 to {MAX_LISTED_ENTRIES}.")
     if offset is not None and not 0 <= offset <= MAX_OFFSET:
         raise BadInput(f"The offset is a number from 0 to {MAX_OFFSET:,}; beyond it, list with the cursor.")
     readable, wanted = _scope(access, wanted, team, only_project=only_project)
@@ -65,7 +65,7 @@ async def page(
         limit=limit + 1,
         offset=offset or 0,
         after=None if cursor is None or offset is not None else read_cursor(cursor),
-        chars=None if whole else SNIPPET_CHARS,
+        chars=None if whole else MAX_SNIPPET_CHARS,
     )
     shown = found[:limit]
     return Page(shown, cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > limit else None)

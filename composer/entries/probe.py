@@ -18,8 +18,8 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import EntryFilter
 from composer.visibility import Grants
 
-GRANTS: Final = frozenset({Grants.READ_ENTRIES, Grants.WRITE_ENTRIES})  # for what nobody will ever read
-CONTENT: Final = "Nexus checks that it can store this."
+PROBE_GRANTS: Final = frozenset({Grants.READ_ENTRIES, Grants.WRITE_ENTRIES})  # for what nobody will ever read
+PROBE_CONTENT: Final = "Nexus checks that it can store this."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ async def _probe(
     tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, name: str, now: datetime, seconds: Callable[[], float]
 ) -> list[float]:
     """The time before the first step, and after each."""
-    access = await access_for_writing(tx, tenant, user, EVERY_VENDOR, GRANTS)
+    access = await access_for_writing(tx, tenant, user, EVERY_VENDOR, PROBE_GRANTS)
     times = [seconds()]
-    made = await entries.write(tx, access, EntryDraft(CONTENT, session=name), Writer(""), name, now)
+    made = await entries.write(tx, access, EntryDraft(PROBE_CONTENT, session=name), Writer(""), name, now)
     times.append(seconds())
     found = await listing.page(tx, access, EntryFilter(session=name), now, limit=1)
     if [each.id for each in found.entries] != [made.entry.id]:

@@ -9,7 +9,7 @@ from composer.text import project_names
 from composer.text.cleaning import clean_line
 from composer.visibility import EntryAccess, ProjectFacts
 
-MAX_SHOWN_CHARS: Final = 100  # of a name that is not known, in the sentence that says so
+MAX_PROJECT_SHOWN_CHARS: Final = 100  # of a name that is not known, in the sentence that says so
 
 
 def named_project(access: EntryAccess, named: str) -> ProjectFacts:
@@ -19,7 +19,7 @@ def named_project(access: EntryAccess, named: str) -> ProjectFacts:
     reached = [each for each in access.projects if visibility.readable_project(access, each.id) is not None]
     found = [p for p in reached if typed == str(p.id) or project_names.names(typed, p.slug, p.id)]
     if not found:
-        raise NotFound(visibility.unknown_project_sentence(clean_line(named, MAX_SHOWN_CHARS)))
+        raise NotFound(visibility.unknown_project_sentence(clean_line(named, MAX_PROJECT_SHOWN_CHARS)))
     if len(found) > 1:
         raise BadInput(f"You are in {len(found)} projects of that name: name the one you mean by its id.")
     return found[0]

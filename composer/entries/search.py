@@ -14,7 +14,7 @@ from composer import visibility
 from composer.entries.access import access_for_reading
 from composer.errors import BadInput, BudgetUsedUp, NotFound, Refused, Unavailable, for_operator
 from composer.layers import semantic, structured
-from composer.layers.retrieval_settings import with_overrides
+from composer.layers.retrieval_settings import STRATEGIES, with_overrides
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item
 from composer.ports.clock import Clock
@@ -31,16 +31,15 @@ from composer.visibility import Readable
 
 logger = structlog.get_logger()
 
-MAX_QUESTION_CHARS: Final = 20_000
-DEFAULT_LIMIT: Final = 10
-MAX_LIMIT: Final = 50
-MAX_TOKENS: Final = 16_000
+MAX_SEARCHED_CHARS: Final = 20_000
+DEFAULT_FOUND_ENTRIES: Final = 10
+MAX_FOUND_ENTRIES: Final = 50
+MAX_ANSWER_TOKENS: Final = 16_000
 MAX_FILTERS: Final = 32  # kinds, or tags
-STRATEGIES: Final = ("hybrid", "semantic", "recent")
 FILTERED_CANDIDATES: Final = 600  # by meaning, and as many by words, of which those of some kinds or tags are left
-MAX_FACTS: Final = 5  # facts and landmarks of one answer
-MIN_PART_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
-CUT: Final = " …"  # ends a text of which a part is shown
+MAX_ANSWER_FACTS: Final = 5  # facts and landmarks of one answer
+MIN_ENTRY_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
+CUT_SNIPPET: Final = " …"  # ends a text of which a part is shown
 MAX_VECTORS: Final = 2_000  # of questions, kept in memory for when they are asked again
 FACT: Final = "fact"
 LANDMARK: Final = "landmark"
@@ -64,7 +63,7 @@ class EntryQuestion:
     with all of these tags. `exact` False: no facts and landmarks."""
 
     text: str
-    limit: int = DEFAULT_LIMIT
+    limit: int = DEFAULT_FOUND_ENTRIES
     tokens: int | None = None
     strategy: str | None = None
     kinds: tuple[str, ...] = ()
@@ -176,7 +175,7 @@ class EntrySearch:
         lines += [] if exact is None else [*map(structured.landmark_item, exact.landmarks)]
         exactly = {item.id: _shown(item) for item in lines}
         return all(
-            hit.item.id in there or exactly.get(hit.item.id, "").startswith(hit.item.text.removesuffix(CUT))
+            hit.item.id in there or exactly.get(hit.item.id, "").startswith(hit.item.text.removesuffix(CUT_SNIPPET))
             for hit in found.hits
         )
 
@@ -204,12 +203,12 @@ def _still_says(present: EntryValues, given: EntryValues) -> bool:
 
 def _check(question: EntryQuestion) -> None:
     text = question.text
-    if not text.strip() or len(text) > MAX_QUESTION_CHARS or not is_storable(text):
-        raise BadInput(f"A question has 1 to {MAX_QUESTION_CHARS:,} ordinary characters.")
-    if not 1 <= question.limit <= MAX_LIMIT:
-        raise BadInput(f"The limit is a number from 1 to {MAX_LIMIT}.")
-    if question.tokens is not None and not 0 <= question.tokens <= MAX_TOKENS:
-        raise BadInput(f"The budget is a number of tokens from 0 to {MAX_TOKENS:,}.")
+    if not text.strip() or len(text) > MAX_SEARCHED_CHARS or not is_storable(text):
+        raise BadInput(f"A question has 1 to {MAX_SEARCHED_CHARS:,} ordinary characters.")
+    if not 1 <= question.limit <= MAX_FOUND_ENTRIES:
+        raise BadInput(f"The limit is a number from 1 to {MAX_FOUND_ENTRIES}.")
+    if question.tokens is not None and not 0 <= question.tokens <= MAX_ANSWER_TOKENS:
+        raise BadInput(f"The budget is a number of tokens from 0 to {MAX_ANSWER_TOKENS:,}.")
     if question.strategy is not None and question.strategy not in STRATEGIES:
         raise BadInput(f"There is no such strategy: choose one of {', '.join(STRATEGIES)}.")
     if len(question.kinds) > MAX_FILTERS or len(question.tags) > MAX_FILTERS:
@@ -227,7 +226,7 @@ async def _exact(
     found = [_fact_hit(fact, words) for fact in stored.facts if FACT in wanted]
     found += [_landmark_hit(landmark, words) for landmark in stored.landmarks if LANDMARK in wanted]
     fitting = [hit for hit in found if hit.item.score]
-    return sorted(fitting, key=lambda hit: (-(hit.item.score or 0.0), hit.item.id))[:MAX_FACTS]
+    return sorted(fitting, key=lambda hit: (-(hit.item.score or 0.0), hit.item.id))[:MAX_ANSWER_FACTS]
 
 
 def _fact_hit(fact: Fact, words: Sequence[str]) -> Hit:
@@ -273,7 +272,7 @@ def _within(hits: Sequence[Hit], tokens: int) -> SearchResult:
     left = tokens
     for hit in hits:
         if hit.tokens > left:
-            if left >= MIN_PART_TOKENS:
+            if left >= MIN_ENTRY_TOKENS:
                 taken.append(_part(hit, left))
             break
         taken.append(hit)
@@ -283,7 +282,7 @@ def _within(hits: Sequence[Hit], tokens: int) -> SearchResult:
 
 def _part(hit: Hit, tokens: int) -> Hit:
     """The beginning of a hit, with at most so many tokens."""
-    room = tokens * len(hit.item.text.encode()) // max(1, hit.tokens) - len(CUT.encode())
+    room = tokens * len(hit.item.text.encode()) // max(1, hit.tokens) - len(CUT_SNIPPET.encode())
     beginning = hit.item.text.encode()[: max(0, room)].decode(errors="ignore").rstrip()
-    text = f"{beginning}{CUT}"
+    text = f"{beginning}{CUT_SNIPPET}"
     return replace(hit, item=replace(hit.item, text=text), tokens=min(tokens, tokens_of(len(text.encode()))), cut=True)

@@ -21,7 +21,7 @@ from composer.rights import Act
 from composer.text.cleaning import clean_line, is_storable
 from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM, EntryAccess, Grants, readable_team, unshared_tag
 
-MAX_NAME_CHARS: Final = 80
+MAX_TEAM_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
 INVITE_LIFETIME: Final = timedelta(days=14)
 UNKNOWN_USER: Final = "There is no such user."
@@ -180,9 +180,9 @@ async def unshare_of_former(
 
 
 def _name(name: str) -> str:
-    cleaned = clean_line(name, MAX_NAME_CHARS + 1) if is_storable(name) else ""
-    if not cleaned or len(cleaned) > MAX_NAME_CHARS:
-        raise BadInput(f"A team's name is a text of 1 to {MAX_NAME_CHARS} characters.")
+    cleaned = clean_line(name, MAX_TEAM_NAME_CHARS + 1) if is_storable(name) else ""
+    if not cleaned or len(cleaned) > MAX_TEAM_NAME_CHARS:
+        raise BadInput(f"A team's name is a text of 1 to {MAX_TEAM_NAME_CHARS} characters.")
     return cleaned
 
 

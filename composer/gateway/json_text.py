@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from composer.errors import BadInput
 
-NO_JSON: Final = "The request's body is not valid JSON in UTF-8."
+NO_JSON_BODY: Final = "The request's body is not valid JSON in UTF-8."
 TOO_DEEP: Final = "The request's body is nested too deeply."
 MAX_VALUES: Final = 400_000  # each takes some 300 bytes of memory; OpenAI takes 300,000 tokens to embed, as numbers
 TOO_MANY: Final = f"The request's body has too many values: {MAX_VALUES:,} are taken here."
@@ -31,7 +31,7 @@ _MARKS: Final = ",[{"
 
 
 def _no_constant(_: str) -> Any:
-    raise ValueError(NO_JSON)
+    raise ValueError(NO_JSON_BODY)
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
@@ -63,7 +63,7 @@ def decode(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError:
-        raise BadInput(NO_JSON) from None
+        raise BadInput(NO_JSON_BODY) from None
 
 
 def require_few_values(text: str) -> None:
@@ -90,13 +90,13 @@ def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:
             at = _skip(text, _expect(text, at, ","))
         name_start, (name, at) = at, _value(text, at)
         if not isinstance(name, str) or isinstance(name, _Number):
-            raise BadInput(NO_JSON)
+            raise BadInput(NO_JSON_BODY)
         value_start = _skip(text, _expect(text, _skip(text, at), ":"))
         value, end = _value(text, value_start)
         found.append(Part(value, value_start, end, name, name_start))
         at = _skip(text, end)
     if whole and _skip(text, at + 1) != len(text):
-        raise BadInput(NO_JSON)
+        raise BadInput(NO_JSON_BODY)
     return found
 
 
@@ -149,7 +149,7 @@ def _skip(text: str, at: int) -> int:
 
 def _expect(text: str, at: int, char: str) -> int:
     if text[at : at + 1] != char:
-        raise BadInput(NO_JSON)
+        raise BadInput(NO_JSON_BODY)
     return at + 1
 
 
@@ -157,6 +157,6 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, at)
     except ValueError:
-        raise BadInput(NO_JSON) from None
+        raise BadInput(NO_JSON_BODY) from None
     except RecursionError:
         raise BadInput(TOO_DEEP) from None

@@ -16,7 +16,7 @@ import structlog
 
 from composer import visibility
 from composer.entries.access import access_for_writing
-from composer.entries.draft import KINDS, EntryDraft, check_draft
+from composer.entries.draft import ENTRY_KINDS, EntryDraft, check_draft
 from composer.entries.entries import entry_id
 from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
@@ -246,7 +246,7 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         content = mask(clean_text(text)).strip()[:MAX_STATEMENT_CHARS].strip()
         if not content:
             continue
-        known = kind if kind in KINDS else "fact"
+        known = kind if kind in ENTRY_KINDS else "fact"
         draft = EntryDraft(content, kind=known, metadata={"learnt_from": "gateway"})
         id = _id(access, content)
         size = len(content.encode())

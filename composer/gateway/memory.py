@@ -15,10 +15,10 @@ from composer import visibility
 from composer.entries import listing
 from composer.entries.access import access_for_reading
 from composer.entries.search import (
-    DEFAULT_LIMIT,
-    MAX_LIMIT,
-    MAX_QUESTION_CHARS,
-    MAX_TOKENS,
+    DEFAULT_FOUND_ENTRIES,
+    MAX_ANSWER_TOKENS,
+    MAX_FOUND_ENTRIES,
+    MAX_SEARCHED_CHARS,
     EntryQuestion,
     EntryReader,
     EntrySearch,
@@ -235,11 +235,13 @@ class GatewayMemory:
         question, left = _question(turn.text), found.budget - tokens_of_text(standing) - _FRAMES
         if not question or left <= 0:
             return []
-        wanted = EntryQuestion(question, min(DEFAULT_LIMIT + len(shown), MAX_LIMIT), MAX_TOKENS, exact=False)
+        wanted = EntryQuestion(
+            question, min(DEFAULT_FOUND_ENTRIES + len(shown), MAX_FOUND_ENTRIES), MAX_ANSWER_TOKENS, exact=False
+        )
         result = await self._search.search(reader, wanted)
         chosen: list[_Line] = []
         for hit in result.hits:
-            if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_LIMIT:
+            if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_FOUND_ENTRIES:
                 continue
             line = _Line(hit.entry.id, entry_line(hit.entry, hit.item.text), hit.entry.version)
             if line.tokens <= left:
@@ -288,7 +290,7 @@ async def _still_readable(tx: Transaction, access: EntryAccess, injected: Inject
 
 def _question(text: str) -> str:
     """What to search for: the end of a long message."""
-    return clean_text(text).strip()[-MAX_QUESTION_CHARS:].strip()
+    return clean_text(text).strip()[-MAX_SEARCHED_CHARS:].strip()
 
 
 def _shown(entry: Entry, wanted: Sequence[str]) -> str:

@@ -13,10 +13,10 @@ from composer.model import Agent
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun, StoredImport
+from composer.text.notices import SHORT_ID_CHARS
 from composer.workspace import Workspace
 
-BATCH_SIZE: Final = 500  # messages that one transaction erases
-ID_CHARS: Final = 8  # of an id, as it is shown
+UNDO_BATCH: Final = 500  # messages that one transaction erases
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class UndoResult:
 
 def short_id(id: uuid.UUID) -> str:
     """The id of a run as people type it."""
-    return id.hex[:ID_CHARS]
+    return id.hex[:SHORT_ID_CHARS]
 
 
 async def begin_import(
@@ -119,13 +119,13 @@ async def undo_import(
         while more:
             async with database.transaction(tenant) as tx:
                 await tx.summaries.lock()  # before a conversation is locked
-                found = await tx.imports.messages(run.id, BATCH_SIZE)
-                more = len(found) == BATCH_SIZE
+                found = await tx.imports.messages(run.id, UNDO_BATCH)
+                more = len(found) == UNDO_BATCH
                 # What its platform is delivering just now is either marked as delivered by then, or stored afterwards;
                 # and what is being said where nothing is left is seen before that is deleted.
                 emptied = [] if more else await tx.imports.conversations(run.id)
                 await tx.conversations.lock(sorted({*found.values(), *emptied}))
-                left = await tx.imports.messages(run.id, BATCH_SIZE)
+                left = await tx.imports.messages(run.id, UNDO_BATCH)
                 messages = [id for id in found if id in left]
                 people = await authors_of(tx, messages)
                 receipt = await forget(tx, messages, [], now, again=True) if messages else Receipt()

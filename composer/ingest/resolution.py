@@ -12,6 +12,9 @@ from datetime import datetime
 from composer.errors import BadInput, LockedOutOfOrder, NotFound
 from composer.ingest.room_privacy import set_privacy
 from composer.model import (
+    API,
+    CONSOLE,
+    ROOM_KINDS,
     Agent,
     Conversation,
     ConversationKind,
@@ -26,18 +29,7 @@ from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.people import Identity, StatedTrust
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import (
-    API,
-    CONSOLE,
-    Workspace,
-    conversation_id,
-    message_id,
-    private_thread,
-    room_id,
-    user_id,
-)
-
-ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
+from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
 
 @dataclass(slots=True)

@@ -30,10 +30,10 @@ logger = structlog.get_logger()
 MAX_AUDIO_BYTES: Final = 10_000_000  # of one voice note
 MAX_AUDIO_SECONDS: Final = 600
 MAX_VOICE_NOTES: Final = 5  # of one message
-MAX_TEXT_CHARS: Final = 100_000  # of what is spoken in one
-TIMEOUT_SECONDS: Final = 90.0  # for all voice notes of one message
+MAX_TRANSCRIPT_CHARS: Final = 100_000  # of what is spoken in one
+MAX_TRANSCRIPTION_SECONDS: Final = 90.0  # for all voice notes of one message
 MAX_AT_ONCE: Final = 4  # messages; each may hold a voice note in memory
-MAX_REMEMBERED: Final = 10_000  # messages whose voice notes were tried
+MAX_REMEMBERED_NOTES: Final = 10_000  # messages whose voice notes were tried
 
 
 class VoiceNotes:
@@ -51,7 +51,7 @@ class VoiceNotes:
         self._database, self._meter, self._written, self._locks = database, meter, written, locks
         self._sources: dict[str, ImageSource] = {}
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
-        self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED)
+        self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED_NOTES)
 
     def register_source(self, adapter: str, source: ImageSource) -> None:
         """Load the voice notes of messages that came through `adapter` from `source`."""
@@ -101,7 +101,7 @@ class VoiceNotes:
 
     async def _transcribe_message(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         try:
-            async with self._slots, asyncio.timeout(TIMEOUT_SECONDS):
+            async with self._slots, asyncio.timeout(MAX_TRANSCRIPTION_SECONDS):
                 await self._transcribe_stored(tenant, id, adapter)
         except NexusError as error:
             logger.warning("voice_note.not_transcribed", message=str(id), error=for_operator(error))
@@ -158,7 +158,7 @@ class VoiceNotes:
                 raise Refused("It is not to be stored any more.")
         media_type = note.type.partition(";")[0].strip().lower()
         text = await self._meter.transcribe(note.name, media_type, content, account, note.seconds)
-        return text[:MAX_TEXT_CHARS]
+        return text[:MAX_TRANSCRIPT_CHARS]
 
 
 async def _wanted(tx: Transaction, id: uuid.UUID) -> Message | None:

@@ -32,7 +32,7 @@ REPLY: Final = 0.95  # an agent's answer and its question; a platform's reply an
 PAIR: Final = 0.9  # a person's last message to the same other person
 NAMED: Final = (0.85, 0.6)  # the last, and the last but one, message of the named person to the author or to nobody
 TO_AUTHOR: Final = 0.85  # a message that names nobody, and the last one that named its author
-OWN: Final = 0.7  # a person's own last message, where neither names anybody
+OWN_SHARE: Final = 0.7  # a person's own last message, where neither names anybody
 OWN_NAMING: Final = 0.6  # the same where one of the two does
 RARE_WORD: Final = 0.4  # a word in two messages only; less with each further one
 PREVIOUS: Final = 0.12  # the message just before
@@ -48,12 +48,12 @@ MAX_NAMED_LOOKBACK: Final = 6  # messages of the named person
 RELATEDNESS_DECAY: Final = (
     80.0  # messages over which relatedness falls to 1/e (about a third), besides the links' decay
 )
-MAX_MESSAGES: Final = 200  # that can be compared
+MAX_VIEW_MESSAGES: Final = 200  # that can be compared
 
 MIN_PEOPLE: Final = 6  # in the last messages of a busy room
 ONE_DISCUSSION_SHARE: Final = 0.9  # of the messages in one discussion: then the room is not busy, whoever is in it
 MIN_DISCUSSION_LINK: Final = 0.5  # links of this strength or more join two messages into one discussion
-MAX_CHARS: Final = 400  # of a message that are searched for words
+MAX_REPLY_CHARS: Final = 400  # of a message that are searched for words
 
 _WORD = re.compile(r"@?\w[\w.\-\[\]|`^{}\\]*")
 _MIN_RELATEDNESS: Final = 1e-6
@@ -61,7 +61,7 @@ _MIN_RELATEDNESS: Final = 1e-6
 
 def _decay(messages: float) -> list[float]:
     """What remains of a link, by its distance in messages: it falls to 1/e over `messages`."""
-    return [math.exp(-distance / messages) for distance in range(MAX_MESSAGES + 1)]
+    return [math.exp(-distance / messages) for distance in range(MAX_VIEW_MESSAGES + 1)]
 
 
 _OWN_DECAY: Final = _decay(40.0)  # a person's own messages
@@ -166,7 +166,7 @@ def _sender(message: Message) -> Hashable:
 def _links(messages: Sequence[Message]) -> list[dict[int, float]]:
     """For each message the messages that it is linked to, in both directions, each with the probability that none of
     the links between the two holds."""
-    words, bare = zip(*(_words(message.text[:MAX_CHARS]) for message in messages), strict=True)
+    words, bare = zip(*(_words(message.text[:MAX_REPLY_CHARS]) for message in messages), strict=True)
     finder = _LinkFinder(messages, words)
     for n in range(len(messages)):
         finder.add(n, words[n], bare[n])
@@ -255,7 +255,7 @@ class _LinkFinder:
             return
         before = own[-1]
         if self._near(n, before) and not (named and self._named[before]):
-            strength = OWN_NAMING if named or self._named[before] else OWN
+            strength = OWN_NAMING if named or self._named[before] else OWN_SHARE
             self._link(n, before, strength * _OWN_DECAY[n - before])
 
     def _link_unaddressed(self, n: int) -> None:

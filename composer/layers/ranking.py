@@ -67,8 +67,8 @@ _ASKS: Final = re.compile(
 )
 # A question about what was asked.
 _ABOUT_QUESTIONS: Final = re.compile(r"\b(?:ask|asks|asked|asking|question|questions)\b", re.IGNORECASE)
-MAX_QUESTION_CHARS: Final = 120
-MAX_COMPARED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
+MAX_SHORT_QUESTION_CHARS: Final = 120
+MAX_RANKED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 
 
 def rank(
@@ -96,7 +96,7 @@ def rank(
     reasons = _reasons(relevant, asks, question, now, strategy, agents, rooms)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
-    if _ABOUT_QUESTIONS.search(question[:MAX_COMPARED_CHARS]) is not None:
+    if _ABOUT_QUESTIONS.search(question[:MAX_RANKED_CHARS]) is not None:
         asked = [False for _ in relevant]
     else:
         names = (*agents, *all_agents)
@@ -116,8 +116,8 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
     summed_up: set[tuple[str, str]] = set()
     asked = _QuestionWords.of(question, agents) if question else None
     for item in items:
-        spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
-        text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
+        spoken, sources = _WORD.findall(item.text[:MAX_RANKED_CHARS].casefold()), sources_of(item)
+        text = " ".join(spoken) or item.text[:MAX_RANKED_CHARS].strip()
         told = covered | summed_up if item.kind == "summary" else covered
         if text in texts or (sources and told.issuperset(sources)):
             continue
@@ -146,7 +146,7 @@ class _QuestionWords:
 
     @classmethod
     def of(cls, question: str, agents: Collection[str]) -> "_QuestionWords":
-        spoken = tuple(_WORD.findall(question[:MAX_COMPARED_CHARS].casefold()))
+        spoken = tuple(_WORD.findall(question[:MAX_RANKED_CHARS].casefold()))
         plain = _unaddressed(question, agents)
         return cls(spoken, frozenset(_WORD.findall(plain)), frozenset(terms(plain)))
 
@@ -163,7 +163,7 @@ class _QuestionWords:
 
 def _unaddressed(text: str, agents: Collection[str]) -> str:
     """A text in lower case without mentions of these agents. "@nobody" mentions no agent called No."""
-    plain = text[:MAX_COMPARED_CHARS].casefold()
+    plain = text[:MAX_RANKED_CHARS].casefold()
     for name in {name.casefold() for name in agents}:
         first, *rest = plain.split(f"@{name}")
         plain = first + "".join(f"@{name}{each}" if _GOES_ON.match(each) else f" {each}" for each in rest)
@@ -175,15 +175,14 @@ def _asks_agent(item: Item, agents: Collection[str]) -> bool:
     if item.kind != "episode" or item.by_agent or not is_question(item.text):
         return False
     return (
-        item.namespace.startswith(_ALONE)
-        or _unaddressed(item.text, agents) != item.text[:MAX_COMPARED_CHARS].casefold()
+        item.namespace.startswith(_ALONE) or _unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
     )
 
 
 def is_question(text: str) -> bool:
     """Whether a text is one question, with or without its mark."""
     plain = text.strip()
-    return plain.endswith("?") or (len(plain) <= MAX_QUESTION_CHARS and _ASKS.match(plain) is not None)
+    return plain.endswith("?") or (len(plain) <= MAX_SHORT_QUESTION_CHARS and _ASKS.match(plain) is not None)
 
 
 def sources_of(item: Item) -> list[tuple[str, str]]:
@@ -242,7 +241,7 @@ def _reasons(
                 SESSION_WEIGHT * session[position],
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
                 lengths[position],
-                TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_COMPARED_CHARS]) else 0.0,
+                TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_RANKED_CHARS]) else 0.0,
                 DATE_WEIGHT * of_time,
                 NEAR_DATE_WEIGHT * _date_share(item.at, beside) if beside and not of_time else 0.0,
                 ROOM_WEIGHT if item.namespace in rooms else 0.0,
@@ -272,7 +271,7 @@ def authors_named(authors: Iterable[str], question: str) -> set[str]:
 def _length(item: Item) -> float:
     if item.kind != "episode":
         return 0.0
-    words = item.text[:MAX_COMPARED_CHARS].split(None, FULL_LENGTH_WORDS)  # more are not counted
+    words = item.text[:MAX_RANKED_CHARS].split(None, FULL_LENGTH_WORDS)  # more are not counted
     return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(words), FULL_LENGTH_WORDS)]
 
 

@@ -58,7 +58,7 @@ anyone someone everyone anybody somebody everybody anything something everything
 find found look remember mention mentioned please again ever still actually really
 """
 GENERIC: Final = frozenset(map(stem, _GENERIC.split()))  # stems that say nothing of what a question is about
-MAX_CHARS: Final = 2_000  # of a question; small talk is shorter
+MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter
 
 
 def is_small_talk(question: str, names: Collection[str]) -> bool:
@@ -66,7 +66,7 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
 
     "hi", "good morning Nexus!", "that's great, thanks".
     """
-    if len(question) > MAX_CHARS:
+    if len(question) > MAX_RELEVANT_CHARS:
         return False
     words = _words(_PHRASES.sub(" ", folded(question).replace("\u2019", "'")))
     own = {word for name in names for word in _words(folded(name))}
@@ -78,7 +78,7 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
 def asks_only_for_a_time(question: str, names: Collection[str]) -> bool:
     """Whether a question that names a time asks for all that was said then: "what happened on 11 December 2008?"."""
     own = {word for name in names for word in _words(folded(name))}
-    words = _words(folded(question[:MAX_CHARS]))
+    words = _words(folded(question[:MAX_RELEVANT_CHARS]))
     return all(word in OF_ANY_TIME or word in STOP_WORDS or word in own or word[0].isdecimal() for word in words)
 
 

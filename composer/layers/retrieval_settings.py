@@ -24,7 +24,7 @@ class Setting:
     maximum: int = 0
 
 
-SETTINGS: Final = {
+RETRIEVAL_SETTINGS: Final = {
     setting.name: setting
     for setting in (
         Setting(
@@ -53,9 +53,12 @@ KEEP_DAYS_HELP: Final = (
 
 def with_overrides(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
     """The configured settings with what the admins changed. `stored`: JSON texts by their stored keys."""
-    overrides = {key: json.loads(stored[STORED_PREFIX + key]) for key in SETTINGS if STORED_PREFIX + key in stored}
+    overrides = {
+        key: json.loads(stored[STORED_PREFIX + key]) for key in RETRIEVAL_SETTINGS if STORED_PREFIX + key in stored
+    }
     allowed = {
-        key: min(value, SETTINGS[key].maximum) if SETTINGS[key].maximum else value for key, value in overrides.items()
+        key: min(value, RETRIEVAL_SETTINGS[key].maximum) if RETRIEVAL_SETTINGS[key].maximum else value
+        for key, value in overrides.items()
     }
     return replace(configured, **allowed)  # an older version took larger numbers
 
@@ -80,13 +83,13 @@ def parse_value(name: str, value: str) -> str:
 def find_setting(name: str) -> Setting:
     """The setting of this name, in any case and with `-` or `_`. Raises BadInput, with the nearest name."""
     wanted = name.lower().replace("-", "_")
-    if wanted in SETTINGS:
-        return SETTINGS[wanted]
+    if wanted in RETRIEVAL_SETTINGS:
+        return RETRIEVAL_SETTINGS[wanted]
     if wanted == KEEP_DAYS:
         raise BadInput(
             "keep_days erases messages for good, so it can only be set in nexus.toml, under the tenant. "
             "To leave older items out of recall: /nexus settings retention_days 30"
         )
-    near = difflib.get_close_matches(wanted, SETTINGS, n=1)
-    hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(SETTINGS)}."
+    near = difflib.get_close_matches(wanted, RETRIEVAL_SETTINGS, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(RETRIEVAL_SETTINGS)}."
     raise BadInput(f"There is no setting '{name}'{hint}")

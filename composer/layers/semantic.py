@@ -16,7 +16,7 @@ from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
-from composer.text.excerpts import MAX_WHOLE_CHARS, excerpt
+from composer.text.excerpts import MAX_UNCUT_CHARS, excerpt
 from composer.text.work import off_loop
 from composer.visibility import Readable
 
@@ -161,7 +161,7 @@ async def _candidates(
 
 async def _with_excerpt(item: Item, wanted: Sequence[str]) -> Item:
     """An item with the part of its text that belongs to the question: a memory may be as long as a book's chapter."""
-    if len(item.text) <= MAX_WHOLE_CHARS or item.kind in _WHOLE:
+    if len(item.text) <= MAX_UNCUT_CHARS or item.kind in _WHOLE:
         return item
     return replace(item, text=await off_loop(len(item.text), partial(excerpt, item.text, wanted)))
 

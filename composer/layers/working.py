@@ -24,7 +24,7 @@ WINDOW_STEP: Final = 20  # the window moves by so many messages at once, so that
 READ_MESSAGES: Final = SHOWN_MESSAGES + WINDOW_STEP  # one more than the widest window
 BUSY_SHOWN_MESSAGES: Final = 30  # the last messages that the view of a busy room shows at least
 RELATED_MESSAGES: Final = SHOWN_MESSAGES - BUSY_SHOWN_MESSAGES  # and so many earlier ones of the same discussion
-BUSY_READ_MESSAGES: Final = disentanglement.MAX_MESSAGES  # that related ones are looked for in
+BUSY_READ_MESSAGES: Final = disentanglement.MAX_VIEW_MESSAGES  # that related ones are looked for in
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ logger = structlog.get_logger()
 
 EPHEMERAL_BATCH_SIZE: Final = 500  # messages
 MAX_EMBED_CALLS: Final = 8  # of one tenant in one round, before the next tenant has its turn
-RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
+INDEXER_RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
 MAX_BACKOFF_SECONDS: Final = 15.0
 MAX_DOUBLINGS: Final = 10  # of the delay; it is cut to MAX_BACKOFF_SECONDS long before
 
@@ -81,7 +81,7 @@ class Indexer:
         An error is logged and the tenant's work retried, with a backoff of its own: others go on meanwhile.
         """
         retrying = AsyncRetrying(
-            wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_attempt
+            wait=wait_exponential(multiplier=INDEXER_RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_attempt
         )
         self._due.update(dict.fromkeys(await retrying(self._tenants)))
         self._fresh = set(self._due)
@@ -114,7 +114,7 @@ class Indexer:
             self._due[tenant] = None
         elif left is Left.HELD and tenant not in self._held:
             self._held.add(tenant)
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._look_again, tenant)
+            asyncio.get_running_loop().call_later(INDEXER_RETRY_SECONDS, self._look_again, tenant)
 
     def _look_again(self, tenant: uuid.UUID) -> None:
         self._held.discard(tenant)
@@ -130,7 +130,7 @@ class Indexer:
         failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1
         _log_failure(error)
         self._waiting.add(tenant)
-        delay = min(RETRY_SECONDS * 2 ** min(failures - 1, MAX_DOUBLINGS), MAX_BACKOFF_SECONDS)
+        delay = min(INDEXER_RETRY_SECONDS * 2 ** min(failures - 1, MAX_DOUBLINGS), MAX_BACKOFF_SECONDS)
         asyncio.get_running_loop().call_later(delay, self._retry, tenant)
 
     def _retry(self, tenant: uuid.UUID) -> None:
@@ -147,7 +147,7 @@ class Indexer:
         """
         while (left := await self._round(tenant, progress, embed=embed)) is not Left.NOTHING:
             if left is Left.HELD:
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(INDEXER_RETRY_SECONDS)
 
     async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> Left:
         """Erase what was answered; index one batch of a tenant's messages and, when that was the last one, embed some

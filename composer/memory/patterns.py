@@ -12,10 +12,12 @@ from composer.memory.decisions import is_group_decision
 from composer.memory.rules import is_worth_storing
 from composer.text.terms import sentences
 
-MAX_TEXT_CHARS: Final = 64 * 1024  # of a longer text only the end is searched, where its conclusion stands
-MAX_STATEMENT_CHARS: Final = 500
-MAX_SENTENCE_CHARS: Final = 1_000  # of a longer sentence the beginning is searched: some patterns look far ahead
-MAX_STATEMENTS: Final = 40  # of one message
+MAX_PATTERN_CHARS: Final = 64 * 1024  # of a longer text only the end is searched, where its conclusion stands
+MAX_PATTERN_STATEMENT_CHARS: Final = 500
+MAX_PATTERN_SENTENCE_CHARS: Final = (
+    1_000  # of a longer sentence the beginning is searched: some patterns look far ahead
+)
+MAX_PATTERN_STATEMENTS: Final = 40  # of one message
 MAX_QUOTATION_CHARS: Final = 400  # a longer one is not taken for a quotation
 
 _APOSTROPHE = r"['\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4\uff07]"  # as keyboards and phones type them
@@ -151,21 +153,21 @@ def extract(text: str) -> list[Statement]:
     Skips questions, hypotheticals, reported speech, quotations and code, and decisions that are negated or still open.
     """
     plain = _CODE.sub(" ", _ZERO_WIDTH.sub("", text))
-    own_words = without_quotations(_QUOTED_LINE.sub(" ", plain[-MAX_TEXT_CHARS:]))
+    own_words = without_quotations(_QUOTED_LINE.sub(" ", plain[-MAX_PATTERN_CHARS:]))
     found: dict[str, Statement] = {}
     found_sentences = sentences(own_words)
-    if len(plain) > MAX_TEXT_CHARS:
+    if len(plain) > MAX_PATTERN_CHARS:
         del found_sentences[:1]  # the cut goes through a sentence
     for sentence in found_sentences:
         whole = " ".join(sentence.split())
-        words = whole[:MAX_SENTENCE_CHARS]
+        words = whole[:MAX_PATTERN_SENTENCE_CHARS]
         if is_question(whole) or (kind := _kind(words)) is None:
             continue
         if any(pattern.search(words) for pattern in (_HYPOTHETICAL, _REPORTED, _NEGATED)):
             continue
         if is_worth_storing(kind, words):
-            found.setdefault(words.casefold(), Statement(kind, words[:MAX_STATEMENT_CHARS]))
-            if len(found) == MAX_STATEMENTS:
+            found.setdefault(words.casefold(), Statement(kind, words[:MAX_PATTERN_STATEMENT_CHARS]))
+            if len(found) == MAX_PATTERN_STATEMENTS:
                 break
     return list(found.values())
 

@@ -14,7 +14,7 @@ from composer.ports.models import Embedder, MeteredEmbedder, UsageAccount, WorkK
 from composer.ports.reembedding import EmbedderIdentity, Reembedding
 from composer.repositories.database import Database
 
-BATCH_SIZE: Final = 64  # texts per call of the embedder
+REEMBEDDING_BATCH: Final = 64  # texts per call of the embedder
 MAX_LAST_PASS_ITEMS: Final = 64  # after a pass that embeds at most this many, switch
 
 
@@ -66,7 +66,7 @@ async def _embed_missing(
     progress(status.prepared, status.items)
     for tenant, _ in await database.tenants():
         after = uuid.UUID(int=0)
-        while items := await vectors.pending(tenant, after, BATCH_SIZE):
+        while items := await vectors.pending(tenant, after, REEMBEDDING_BATCH):
             account = UsageAccount(tenant, WorkKind.EMBEDDING)
             new = await embedder.embed([embedding_text(item.text) for item in items], account)
             await vectors.store(tenant, items, new)

@@ -23,8 +23,8 @@ from composer.text.masking import mask
 from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
-MAX_KEY_CHARS: Final = 200
-MAX_DEPTH: Final = 20  # levels of lists and objects in a fact's value
+MAX_FACT_KEY_CHARS: Final = 200
+MAX_VALUE_DEPTH: Final = 20  # levels of lists and objects in a fact's value
 MAX_QUOTED_CHARS: Final = 60  # of a value in an error
 UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broken emoji): remove it."
 
@@ -73,8 +73,8 @@ async def set_fact(
     if not is_storable(key + value):
         raise BadInput(f"The fact {UNSTORABLE}")
     key = clean_text(key)
-    if not key or len(key) > MAX_KEY_CHARS or any(character.isspace() for character in key):
-        raise BadInput(f"A fact's key is one word of at most {MAX_KEY_CHARS} characters.")
+    if not key or len(key) > MAX_FACT_KEY_CHARS or any(character.isspace() for character in key):
+        raise BadInput(f"A fact's key is one word of at most {MAX_FACT_KEY_CHARS} characters.")
     if key.startswith(("'", '"')):
         raise BadInput("A fact's key is one word without quotes: join its words with _, as in deploy_day.")
     try:
@@ -196,9 +196,9 @@ def parse_value(text: str) -> object:
     except RecursionError:
         value, too_deep = None, True
     else:
-        too_deep = not _within_depth(value, MAX_DEPTH)
+        too_deep = not _within_depth(value, MAX_VALUE_DEPTH)
     if too_deep:
-        raise BadInput(f"A fact's value may have lists and objects in {MAX_DEPTH} levels; this one has more.")
+        raise BadInput(f"A fact's value may have lists and objects in {MAX_VALUE_DEPTH} levels; this one has more.")
     return value
 
 

@@ -8,19 +8,18 @@ from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, Refused
-from composer.model import Agent, ConversationKind, Visibility, dm_namespace
+from composer.model import API, Agent, ConversationKind, Visibility, dm_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.text.dates.repeats import Repeat
 from composer.text.dates.when import When
 from composer.visibility import AccessContext
-from composer.workspace import API, dm_id
+from composer.workspace import dm_id
 
 MAX_OPEN: Final = 50  # reminders of one person
-MAX_TEXT_CHARS: Final = 1_000
-MAX_AHEAD: Final = timedelta(days=2 * 366)
-ID_CHARS: Final = 8  # of an id, as it is shown
+MAX_REMINDER_CHARS: Final = 1_000
+MAX_REMINDER_AHEAD: Final = timedelta(days=2 * 366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,11 @@ class NewReminder:
 
 def check_reminder(when: When, text: str, now: datetime, zone: tzinfo) -> None:
     """Raises BadInput for a text that is too long, and for a time that is over or too far away."""
-    if len(text) > MAX_TEXT_CHARS:
-        raise BadInput(f"The text is too long; the limit is {MAX_TEXT_CHARS:,} characters: shorten it.")
+    if len(text) > MAX_REMINDER_CHARS:
+        raise BadInput(f"The text is too long; the limit is {MAX_REMINDER_CHARS:,} characters: shorten it.")
     if when.at <= now:
         raise BadInput(f"{local_time(when.at, zone)} is over: name a time that is still to come.")
-    if when.at > now + MAX_AHEAD:
+    if when.at > now + MAX_REMINDER_AHEAD:
         raise BadInput(f"{local_time(when.at, zone)} is more than two years away: name an earlier time.")
 
 

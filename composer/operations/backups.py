@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 BACKUP_JOB: Final = "backup"
-PERIOD: Final = timedelta(days=1)  # of the backup job
+BACKUP_PERIOD: Final = timedelta(days=1)  # of the backup job
 
 
 def newest_backup(home: Path, successes: Mapping[str, datetime]) -> datetime | None:

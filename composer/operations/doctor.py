@@ -14,6 +14,7 @@ from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.imports import short_id
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
+from composer.model import API
 from composer.operations.backlog import backlog
 from composer.operations.tool_places import ServerPlaces, server_places
 from composer.ports.clock import Clock
@@ -52,7 +53,6 @@ from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
-from composer.workspace import API
 
 MAX_SHOWN_TOOLS: Final = 20  # of a tool server, besides those that are allowed
 PROBE_REPLY_TOKENS: Final = 1_024

@@ -15,11 +15,11 @@ from composer.ports.models import WorkKind
 from composer.repositories.usage import INSTALLATION, Amount
 from composer.settings import Settings
 from composer.stores.configured import configured_extraction, extraction_agent, extraction_model
-from composer.stores.mem0_extraction import MAX_KNOWN_TOKENS, PROMPT_VERSION
+from composer.stores.mem0_extraction import EXTRACTION_PROMPT_VERSION, MAX_KNOWN_TOKENS
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.periods import activity_sessions
 from composer.summaries.summariser import summary_prompt
-from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, SUMMARY_SHARE
+from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, TIER_SHARE
 from composer.text.counts import counted
 from composer.text.instructions import template
 
@@ -151,7 +151,7 @@ class ImportEstimator:
 
     def _extractions(self, conversations: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
         """One call for each batch, each with all the memories that it may be shown."""
-        overhead = self._tokenizer.count(template(PROMPT_VERSION)) + MAX_KNOWN_TOKENS
+        overhead = self._tokenizer.count(template(EXTRACTION_PROMPT_VERSION)) + MAX_KNOWN_TOKENS
         calls = []
         for messages in conversations:
             batches: list[list[int]] = [[]]
@@ -182,5 +182,5 @@ class ImportEstimator:
         return calls
 
     def _summary(self, tier: str, tokens: int) -> Usage:
-        budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[tier])
+        budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[tier])
         return Usage(self._tokenizer.count(summary_prompt(budget)) + tokens, budget)

@@ -20,12 +20,12 @@ from composer.visibility import AccessContext
 
 WEEK: Final = timedelta(days=7)
 FIRST_VISIT: Final = WEEK  # what somebody catches up on who never wrote there
-MAX_MESSAGES: Final = 1_000  # that are read
+MAX_MISSED_MESSAGES: Final = 1_000  # that are read
 MAX_MENTIONS: Final = 10  # messages to the person that are listed
-MAX_NAMES: Final = 5
-MAX_QUOTE_CHARS: Final = 160
+MAX_MISSED_NAMES: Final = 5
+MAX_CATCH_UP_QUOTE_CHARS: Final = 160
 MAX_UNSUMMARISED: Final = 300  # messages that are summed up at once
-MAX_CHARS: Final = 1_900  # of the answer: what one message of every platform takes
+MAX_CATCH_UP_CHARS: Final = 1_900  # of the answer: what one message of every platform takes
 MAX_MENTION_CHARS: Final = 900  # of them, of the messages to the person
 REST: Final = "The rest does not fit here: ask for less, such as catch-up 2 hours."
 
@@ -64,7 +64,7 @@ async def read_missed(
     room, namespace = access.conversation.room_id or access.conversation.id, access.conversation.namespace
     own = await tx.digests.last_own(room, namespace, users) if since is None else None
     start = since or own or now - FIRST_VISIT
-    found = await tx.digests.messages_since(readable, room, start, MAX_MESSAGES)
+    found = await tx.digests.messages_since(readable, room, start, MAX_MISSED_MESSAGES)
     others = tuple(each for each in found if each[0].user_id not in users)
     today = day_of(now, zone)[0]
     first = day_of(start, zone)[0 if day_of(start, zone)[0] == start else 1]
@@ -74,7 +74,7 @@ async def read_missed(
         days = await tx.digests.summaries(readable, room, "day", first, today)
     oldest = others[0][0].at if others else now
     days = [day for day in days if day.ends_at > oldest]
-    return Missed(start, own is not None, others, tuple(days), frozenset(users), now, len(found) == MAX_MESSAGES)
+    return Missed(start, own is not None, others, tuple(days), frozenset(users), now, len(found) == MAX_MISSED_MESSAGES)
 
 
 async def still_holds(tx: Transaction, access: AccessContext, missed: Missed) -> bool:
@@ -95,13 +95,13 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     head = f"Since you last wrote here ({since})" if missed.since_own else f"Since {since}"
     if not missed.messages:
         return f"{head} nobody else has written here."
-    more = f" Only the latest {MAX_MESSAGES:,} were read." if missed.more else ""
+    more = f" Only the latest {MAX_MISSED_MESSAGES:,} were read." if missed.more else ""
     count = counted(len(missed.messages), "message")
     first, address = missed.messages[0]
-    which = f"the latest {MAX_MESSAGES:,}" if missed.more else "it"
+    which = f"the latest {MAX_MISSED_MESSAGES:,}" if missed.more else "it"
     last = f"The first of {which}: {_quoted(first, address, link, zone, missed.now)}"
     lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_mention_lines(missed, link, zone)]
-    left = MAX_CHARS - len("\n".join((*lines, last, REST))) - 2
+    left = MAX_CATCH_UP_CHARS - len("\n".join((*lines, last, REST))) - 2
     title = "In short:" if not missed.days else "Besides these days:"
     briefs = _latest([f"{title}\n{brief}"] if brief else [], left)
     days = _day_lines(missed.days, zone)
@@ -140,7 +140,7 @@ def _speakers(messages: Sequence[Placed]) -> str:
     """ "alice (30), bob (12) and 3 others", who said most first."""
     counts: Mapping[str, int] = Counter(speaker_label(message.author) for message, _ in messages)
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    named = [f"{name} ({count:,})" for name, count in ordered[:MAX_NAMES]]
+    named = [f"{name} ({count:,})" for name, count in ordered[:MAX_MISSED_NAMES]]
     others = len(ordered) - len(named)
     return ", ".join(named) + (f" and {counted(others, 'other')}" if others else "")
 
@@ -151,5 +151,5 @@ def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo,
     local = message.at.astimezone(zone)
     this_week = now.astimezone(zone).date() - local.date() < WEEK
     at, where = f"{local:%a %H:%M}" if this_week else f"{local:%a %Y-%m-%d %H:%M}", link(address)
-    text = shorten(message.text, MAX_QUOTE_CHARS)
+    text = shorten(message.text, MAX_CATCH_UP_QUOTE_CHARS)
     return f"{speaker_label(message.author)}, {at}: {text} ({where or f'message {message.external_id}'})"

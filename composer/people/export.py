@@ -13,8 +13,8 @@ from composer.errors import BadInput, Conflict
 from composer.memory.remember import parse_value
 from composer.model import Trust
 from composer.people.export_document import (
-    FORMAT,
-    VERSION,
+    EXPORT_FORMAT,
+    EXPORT_VERSION,
     DocumentPart,
     Export,
     ExportedAnswer,
@@ -50,7 +50,7 @@ from composer.visibility import AccessContext, EntryAccess, Owned
 
 T = TypeVar("T", bound=DocumentPart)
 
-OUTDATED: Final = "Something was forgotten while this was made: ask for it again."
+EXPORT_OUTDATED: Final = "Something was forgotten while this was made: ask for it again."
 _NO_MESSAGES: Final = ' "messages": []'
 
 
@@ -87,7 +87,7 @@ async def export_over_api(database: Database, access: EntryAccess, workspace: st
     async with database.transaction(access.tenant_id) as tx:
         await tx.erasure.block()
         if await tx.erasure.count() != erasures:
-            raise Conflict(OUTDATED)
+            raise Conflict(EXPORT_OUTDATED)
         await tx.audit.record(AuditAct.EXPORTED, actor=access.user, users=owned.users, details=document.counts)
     return document
 
@@ -114,8 +114,8 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
     accounts = await tx.own_data.accounts(owned)
     users = {row["id"]: row for row in accounts}
     return Export(
-        format=FORMAT,
-        version=VERSION,
+        format=EXPORT_FORMAT,
+        version=EXPORT_VERSION,
         made_at=now,
         workspace=workspace,
         accounts=[_account(row) for row in users.values()],

@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FORMAT: Final = "nexus-export"
-VERSION: Final = 1
+EXPORT_FORMAT: Final = "nexus-export"
+EXPORT_VERSION: Final = 1
 
 
 class DocumentPart(BaseModel):
@@ -318,11 +318,11 @@ class Export(DocumentPart):
     @property
     def counts(self) -> dict[str, int]:
         """How many items of each kind it has."""
-        return {kind: len(getattr(self, kind)) for kind in KINDS} | {"pending items": len(self.pending)}
+        return {kind: len(getattr(self, kind)) for kind in EXPORT_PARTS} | {"pending items": len(self.pending)}
 
     def as_text(self) -> str:
         """The document as indented JSON."""
         return self.model_dump_json(indent=1) + "\n"
 
 
-KINDS: Final = ("messages", "answers", "memories", "facts", "landmarks", "summaries", "reminders")
+EXPORT_PARTS: Final = ("messages", "answers", "memories", "facts", "landmarks", "summaries", "reminders")

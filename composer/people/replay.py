@@ -22,17 +22,17 @@ from composer.turn.reading import PromptRequest
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"
-NOT_STORED: Final = "not stored"
+SOURCE_NOT_STORED: Final = "not stored"
 
-ERASED: Final = "erased: forgotten, or deleted on the platform"
+SOURCE_ERASED: Final = "erased: forgotten, or deleted on the platform"
 EDITED: Final = "edited or replaced since"
 MOVED: Final = "filed elsewhere by its owner since"
 HIDDEN: Final = "may not be read there now: a membership, a project or the room's privacy changed"
 REMADE: Final = "made anew since, as summaries are"
 OUTRANKED: Final = "no longer among the best: more is indexed now"
 LATER: Final = "made or indexed after the answer"
-OPENED: Final = "may be read there now, and was not in the prompt then"
-SETTINGS: Final = "an admin changed a setting since"
+READABLE_SINCE: Final = "may be read there now, and was not in the prompt then"
+SETTING_CHANGED: Final = "an admin changed a setting since"
 _OF_SECTION: Final[Mapping[str, str]] = {
     SYSTEM: "the agent's instructions or the rules changed",
     CONTEXT: "a name, the room, its project or the time zone changed",
@@ -76,10 +76,10 @@ async def replay(
         if stored is None or stored.answered_at is None:
             raise NotFound(f"There is no answered turn {turn}; /nexus why shows the id of an answer's turn.")
         if stored.prompt is None or question is None or question.user_id is None:
-            return Replay(turn, NOT_STORED, note=await _why_not_stored(tx, turn))
+            return Replay(turn, SOURCE_NOT_STORED, note=await _why_not_stored(tx, turn))
     agent = agents.get(stored.turn.agent_id)
     if agent is None:
-        return Replay(turn, NOT_STORED, note="Its agent is no longer configured.")
+        return Replay(turn, SOURCE_NOT_STORED, note="Its agent is no longer configured.")
     before: dict[str, Any] = json.loads(stored.prompt)
     request = PromptRequest(tenant, stored.turn.conversation_id, question.user_id, agent, question)
     try:
@@ -150,9 +150,9 @@ def _difference(
             reasons[EDITED] += 1
     for id in new.keys() - known:
         made = states[uuid.UUID(id)].made_at
-        reasons[LATER if made is not None and made > answered_at else OPENED] += 1
+        reasons[LATER if made is not None and made > answered_at else READABLE_SINCE] += 1
     if settings and then["name"] not in (SYSTEM, CONTEXT, MESSAGE, WORKING):
-        reasons[SETTINGS] += 1
+        reasons[SETTING_CHANGED] += 1
     if not reasons:
         reasons[_OF_SECTION.get(then["name"], "the same sources in other words or another order")] += 1
     return Difference(then["name"], tuple(sorted(reasons.items())))
@@ -160,7 +160,7 @@ def _difference(
 
 def _why_missing(source: Mapping[str, Any], state: SourceState, readable: bool, answered_at: datetime) -> str:
     if not state.present:
-        return ERASED if state.erased else REMADE
+        return SOURCE_ERASED if state.erased else REMADE
     if (state.namespace, state.visibility) != (source["namespace"], source["visibility"]):
         return MOVED
     if not readable:

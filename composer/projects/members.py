@@ -4,8 +4,8 @@ Whoever changes it was judged (composer/rights.py), in the same transaction and 
 """
 
 import uuid
-from typing import Final
 
+from composer.entries.teams import UNKNOWN_USER
 from composer.errors import Conflict, NotFound
 from composer.model import Role, User
 from composer.projects.projects import judge_over_api
@@ -13,8 +13,6 @@ from composer.repositories.database import Transaction
 from composer.repositories.projects import ProjectMember
 from composer.rights import Act
 from composer.visibility import EntryAccess, ProjectFacts
-
-UNKNOWN_USER: Final = "There is no such user."
 
 
 async def set_member(tx: Transaction, project: ProjectFacts, user: User, role: Role) -> None:

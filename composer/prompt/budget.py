@@ -29,7 +29,7 @@ T = TypeVar("T")
 MAX_PROMPT_SHARE: Final = 0.70  # share of the window that a prompt may use
 COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
 VIEW_STEP: Final = 10  # a shortened view begins at every tenth message
-QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
+MAX_QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
 VIEW_MESSAGE_DIVISOR: Final = 4  # one message of the view may use a quarter of the budget
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt; an upper estimate
 
@@ -137,7 +137,7 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
     persona, question = prompt_input.agent.persona.strip(), question_line(prompt_input.message, selection.shown)
     rules = rules_for(budget)
     context, room = prompt_input.context, budget - counter(rules) - FRAME
-    message, notes = cut(question, int(budget * QUESTION_SHARE), counter), []
+    message, notes = cut(question, int(budget * MAX_QUESTION_SHARE), counter), []
     if counter.exceeds(persona, room) or counter(persona) + counter(context) + counter(message) > room:
         if counter.exceeds(persona, room // 4):
             notes.append(
@@ -146,7 +146,7 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
             )
         persona, context = cut(persona, room // 4, counter), cut(context, room // 4, counter)
         left = room - counter(persona) - counter(context)
-        message = cut(question, min(int(budget * QUESTION_SHARE), left), counter)
+        message = cut(question, min(int(budget * MAX_QUESTION_SHARE), left), counter)
     return Draft(
         persona=persona,
         context=context,

@@ -13,10 +13,10 @@ from typing import Any, Final
 from composer.model import Visibility
 from composer.ports.models import ChatMessage
 from composer.prompt.sections import (
-    CLOSING,
+    CALL_FOUND_NOTHING,
+    CLOSING_SECTIONS,
     CONTEXT,
     MESSAGE,
-    NOTHING,
     OPENING,
     RECALL,
     RELATED,
@@ -119,7 +119,7 @@ def explain_tools(prompt: Mapping[str, Any], sections: Sequence[ExplainedSection
 
 def _explained_tool(used: Mapping[str, Any], known: Collection[str], *, whole: bool) -> UsedTool:
     marks = tuple(mark for mark in used["marks"] if mark in known)
-    outcome = used["outcome"] if marks or not used["marks"] else NOTHING
+    outcome = used["outcome"] if marks or not used["marks"] else CALL_FOUND_NOTHING
     return UsedTool(used["name"], used["arguments"] if whole else _NOT_SHOWN, marks, outcome)
 
 
@@ -130,7 +130,9 @@ def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSec
     if all(text[section["name"]] == section["text"] for section in prompt["sections"]):
         return [ChatMessage(each["role"], each["content"]) for each in prompt["role_messages"]]
     first = ChatMessage(prompt["role_messages"][0]["role"], text.get(SYSTEM, ""))
-    opening, closing = ("\n\n".join(text[n] for n in names if text.get(n)) for names in (OPENING, (*CLOSING, TOOLS)))
+    opening, closing = (
+        "\n\n".join(text[n] for n in names if text.get(n)) for names in (OPENING, (*CLOSING_SECTIONS, TOOLS))
+    )
     data = (ChatMessage("user", part) for part in (opening, text.get(WORKING, ""), closing))
     whole = (first, *data)
     return [message for message in whole if message.content]

@@ -27,7 +27,7 @@ LEGEND: Final = (
     "Under [RELATED] stand older messages of the same discussion, under [RECALL] older messages and notes that fit the "
     "question, each with its mark, time, speaker and place."
 )
-RULES: Final = f"{BARE_RULES}\n{LEGEND}"
+PROMPT_RULES: Final = f"{BARE_RULES}\n{LEGEND}"
 LEGEND_FROM: Final = 2_000  # tokens of the budget from which there is room for the legend
 
 
@@ -51,7 +51,7 @@ class Draft:
     images: ImageSelection = field(default_factory=ImageSelection)
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
-    rules: str = RULES
+    rules: str = PROMPT_RULES
     quoted: dict[str, str] = field(default_factory=dict)
 
     def quote(self, item: Item) -> str:
@@ -63,7 +63,7 @@ class Draft:
 
 def rules_for(budget: int) -> str:
     """The rules for a prompt of so many tokens: a very small one does without the legend."""
-    return RULES if budget >= LEGEND_FROM else BARE_RULES
+    return PROMPT_RULES if budget >= LEGEND_FROM else BARE_RULES
 
 
 def system_text(draft: Draft) -> str:
@@ -101,7 +101,8 @@ def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Pr
     ]
     texts = {name: text for name, text, _ in (*stable, *moving)}
     opening, closing = (
-        "\n\n".join(texts[name] for name in names if texts[name]) for names in (sections.OPENING, sections.CLOSING)
+        "\n\n".join(texts[name] for name in names if texts[name])
+        for names in (sections.OPENING, sections.CLOSING_SECTIONS)
     )
     first = [ChatMessage("system" if agent.system_role else "user", system[1])]
     if opening:

@@ -23,17 +23,17 @@ TOOLS: Final = "TOOLS"  # what tools brought or wrote while the model was answer
 # each time that the window moves, so the longer sections stand before it, where a provider's prompt cache keeps them.
 OPENING: Final = (FACTS, LANDMARKS, SUMMARIES, CONTEXT)
 # The same for what belongs to this question, after the conversation.
-CLOSING: Final = (RELATED, RECALL, MESSAGE)
+CLOSING_SECTIONS: Final = (RELATED, RECALL, MESSAGE)
 # Without text: what else stood in an earlier prompt for the same answer, which became too long after tools were called.
 EARLIER: Final = "EARLIER"
 
 # What came of a call of a tool.
-FOUND: Final = "found"
-NOTHING: Final = "nothing"
-REFUSED: Final = "refused"
-STORED: Final = "stored"
-ANSWERED: Final = "answered"  # by a server
-FAILED: Final = "failed"  # the server says so, or it did not answer
+CALL_FOUND: Final = "found"
+CALL_FOUND_NOTHING: Final = "nothing"
+CALL_REFUSED: Final = "refused"
+CALL_STORED: Final = "stored"
+CALL_ANSWERED: Final = "answered"  # by a server
+CALL_FAILED: Final = "failed"  # the server says so, or it did not answer
 
 COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
@@ -120,7 +120,7 @@ class Prompt:
     @property
     def asked_servers(self) -> bool:
         """Whether a server was asked by one of its tools: the answer may repeat what it said."""
-        return any(used.outcome in (ANSWERED, FAILED) for used in self.used_tools)
+        return any(used.outcome in (CALL_ANSWERED, CALL_FAILED) for used in self.used_tools)
 
     def with_tool_calls_of(self, earlier: "Prompt") -> "Prompt":
         """This prompt, which replaces an earlier one for the same answer, with the tools that were called before, and

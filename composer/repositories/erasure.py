@@ -13,7 +13,7 @@ from composer.repositories.changes import Changes
 from composer.repositories.facts import current_value
 from composer.repositories.recall import episode_id_of
 
-PAGE_SIZE: Final = 2_000  # texts that are read at once
+ERASURE_PAGE: Final = 2_000  # texts that are read at once
 # What a prompt drew on, as it was read: messages and episodes (id, text, files: `Attachment.words`), memories and facts
 # (id, None, ()).
 Source = tuple[uuid.UUID, str | None, tuple[str, ...]]
@@ -173,9 +173,9 @@ class Erasure:
         for user in users:
             first: uuid.UUID | None = uuid.UUID(beginning.ljust(32, "0"))
             while first is not None:
-                rows = await self._sql.fetch("erasable_texts", user_id=user, first=first, last=last, limit=PAGE_SIZE)
+                rows = await self._sql.fetch("erasable_texts", user_id=user, first=first, last=last, limit=ERASURE_PAGE)
                 # Rows of several kinds may have one id, and a page never ends between two of them.
-                first = rows[-1]["id"] if len(rows) == PAGE_SIZE else None
+                first = rows[-1]["id"] if len(rows) == ERASURE_PAGE else None
                 yield [
                     OwnText(row["kind"], row["id"], (*row["parts"], *json_texts(row["json"])))
                     for row in rows

@@ -10,7 +10,7 @@ from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
 from composer.visibility import Owned, may_enter_room
 
-PAGE_SIZE: Final = 1_000  # messages that are read at once
+OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class OwnData:
     async def messages(self, owned: Owned) -> AsyncIterator[list[Row]]:
         """The person's messages, oldest first, in pages: there may be very many."""
         ids = await self._sql.fetch_value("own_message_ids", user_ids=list(owned.users))
-        for start in range(0, len(ids), PAGE_SIZE):
-            yield await self._own("own_messages", owned, ids=ids[start : start + PAGE_SIZE])
+        for start in range(0, len(ids), OWN_DATA_PAGE):
+            yield await self._own("own_messages", owned, ids=ids[start : start + OWN_DATA_PAGE])
 
     async def turns(self, owned: Owned) -> Sequence[Row]:
         """The answers to the person's questions, oldest first."""

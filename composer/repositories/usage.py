@@ -14,7 +14,7 @@ from composer.ports.models import WorkKind
 from composer.repositories.people import NAMELESS
 from composer.visibility import Owned, may_enter_room
 
-NOBODY: Final = uuid.UUID(int=0)  # stands for no conversation, no agent and nobody in the ledger
+NO_ONE_ID: Final = uuid.UUID(int=0)  # stands for no conversation, no agent and nobody in the ledger
 INSTALLATION: Final = uuid.UUID(int=0)  # the tenant of what is done for no tenant: the probes of nexus doctor
 
 # How often the people of a call were erased from the ledger. None: they may not be named, since one of them has opted
@@ -130,13 +130,13 @@ class UsageLedger:
             "usage_add",
             day=key.day,
             kind=key.kind.value,
-            agent_id=key.agent_id or NOBODY,
-            conversation_id=key.conversation_id or NOBODY,
+            agent_id=key.agent_id or NO_ONE_ID,
+            conversation_id=key.conversation_id or NO_ONE_ID,
             user_id=key.user_id,
             model=key.model,
             begun=begun,
             blank=NAMELESS,
-            nobody=NOBODY,
+            nobody=NO_ONE_ID,
             **{name: getattr(figures, name) for name in _FIGURES},
         )
 

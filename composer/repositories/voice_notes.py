@@ -6,7 +6,9 @@ from typing import Final
 
 from composer.ports.database import Statements
 
-MAX_TRIES: Final = 3  # processes that begin one message: a note that ends the process must not end it for ever
+MAX_TRANSCRIPTION_TRIES: Final = (
+    3  # processes that begin one message: a note that ends the process must not end it for ever
+)
 
 
 class StoredVoiceNotes:
@@ -31,7 +33,7 @@ class StoredVoiceNotes:
     async def adopt(self, process: int, served: Sequence[str]) -> tuple[list[tuple[uuid.UUID, str]], list[uuid.UUID]]:
         """Take over what processes that have ended were interrupted in, where this one serves (`TurnWorker.served`):
         the messages with their adapters, and those that are given up, since MAX_TRIES processes have begun them."""
-        whose = {"process": process, "served": list(served), "max_tries": MAX_TRIES}
+        whose = {"process": process, "served": list(served), "max_tries": MAX_TRANSCRIPTION_TRIES}
         given_up = await self._sql.fetch("voice_notes_give_up", **whose)
         taken = await self._sql.fetch("voice_notes_adopt", **whose)
         return [(row["message_id"], row["adapter"]) for row in taken], [row["message_id"] for row in given_up]

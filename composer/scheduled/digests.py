@@ -19,7 +19,7 @@ from composer.text.dates.repeats import EVERY_DAY, MONDAY, Repeat
 from composer.text.dates.vocabulary import Period
 
 # For summaries that the jobs have not written, since the first look at a period; then what there is is posted.
-MAX_WAIT: Final = timedelta(hours=6)
+MAX_DIGEST_WAIT: Final = timedelta(hours=6)
 _TIER: Final = {DigestPeriod.DAILY: "day", DigestPeriod.WEEKLY: "week"}
 _MADE_FROM: Final = {DigestPeriod.DAILY: ("day",), DigestPeriod.WEEKLY: ("day", "week")}
 
@@ -70,7 +70,7 @@ class DueDigests:
         times = digest_times(due.period, due.hour)
         start, end = _last_period(due.period, _latest(times, due.due_at, now, zone), zone)
         waits = await tx.digests.awaits_summaries(room, row.conversation.namespace, _MADE_FROM[due.period], start, end)
-        if waits and now < self._waits_since(room, start, now) + MAX_WAIT:
+        if waits and now < self._waits_since(room, start, now) + MAX_DIGEST_WAIT:
             raise NotYet
         readable = visibility.readable_in_room(row.conversation)
         found = await tx.digests.summaries(readable, room, _TIER[due.period], start, end)

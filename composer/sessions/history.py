@@ -17,8 +17,8 @@ from composer.repositories.sessions import SessionExchange, SessionTurn, StoredS
 from composer.sessions.owner import SessionOwner
 from composer.turn.explanation import explain_stored
 
-DEFAULT_LIMIT: Final = 50
-MAX_LIMIT: Final = 200
+DEFAULT_SESSION_MESSAGES: Final = 50
+MAX_SESSION_MESSAGES: Final = 200
 UNKNOWN_TURN: Final = "There is no such turn."
 _USED: Final = (FACTS, LANDMARKS, SUMMARIES, RECALL, TOOLS)  # what a prompt holds besides the conversation itself
 
@@ -40,7 +40,7 @@ class ExchangePage:
 
 
 async def list_sessions(
-    tx: Transaction, owner: SessionOwner, *, limit: int = DEFAULT_LIMIT, before: str | None = None
+    tx: Transaction, owner: SessionOwner, *, limit: int = DEFAULT_SESSION_MESSAGES, before: str | None = None
 ) -> SessionPage:
     """The person's sessions, the one with the latest message first. Raises BadInput."""
     access, after = await owner.access(tx), None if before is None else read_cursor(before)
@@ -62,7 +62,7 @@ async def list_exchanges(
     agent: str | None = None,
     session: str | None = None,
     project: uuid.UUID | None = None,
-    limit: int = DEFAULT_LIMIT,
+    limit: int = DEFAULT_SESSION_MESSAGES,
     before: str | None = None,
 ) -> ExchangePage:
     """What the person said in their sessions, newest first: with one agent (a slug), in the sessions of one name, in
@@ -104,6 +104,6 @@ async def sources_of(tx: Transaction, turn: SessionTurn) -> Sequence[ExplainedSo
 
 
 def _checked(limit: int) -> int:
-    if not 1 <= limit <= MAX_LIMIT:
-        raise BadInput(f"The limit of a page is a number from 1 to {MAX_LIMIT}.")
+    if not 1 <= limit <= MAX_SESSION_MESSAGES:
+        raise BadInput(f"The limit of a page is a number from 1 to {MAX_SESSION_MESSAGES}.")
     return limit

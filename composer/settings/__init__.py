@@ -37,7 +37,7 @@ from composer.settings.openid import CALLBACK, OpenIdSettings
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings
-from composer.settings.values import PREFIX
+from composer.settings.values import VARIABLE_PREFIX
 
 __all__ = [
     "CALLBACK",
@@ -46,8 +46,8 @@ __all__ = [
     "KNOWN_VARIABLES",
     "LOCAL_EMBEDDER",
     "MIN_SECRET_CHARS",
-    "PREFIX",
     "SECRETS_NAME",
+    "VARIABLE_PREFIX",
     "VENDOR_RULE",
     "AgentSettings",
     "BudgetSettings",

@@ -5,11 +5,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from composer.settings.values import CONSOLE, PLATFORMS
+from composer.model import CONSOLE
+from composer.settings.values import PLATFORMS
 
 DEFAULT_WORKSPACE = "default"  # of the terminal
-MIN_KEY_CHARS = 32
-MAX_KEY_CHARS = 1_024
+MIN_SETTINGS_KEY_CHARS = 32
+MAX_SETTINGS_KEY_CHARS = 1_024
 # The bot itself, and words that say where something comes from which no tool wrote.
 # Origins that mean something else: the bot, people, and the ways by which memories come.
 RESERVED_VENDORS = frozenset(
@@ -57,10 +58,10 @@ def _check_vendor(text: str) -> str:
 def _check_key(secret: SecretStr) -> SecretStr:
     text = secret.get_secret_value()
     plain = re.fullmatch(r"[!-+\--~]+", text, re.ASCII)
-    if plain is None or not MIN_KEY_CHARS <= len(text) <= MAX_KEY_CHARS:
+    if plain is None or not MIN_SETTINGS_KEY_CHARS <= len(text) <= MAX_SETTINGS_KEY_CHARS:
         raise ValueError(
-            f"a key has {MIN_KEY_CHARS} to {MAX_KEY_CHARS} characters of ASCII, none of them a space or a comma; "
-            "openssl rand -hex 32 makes one"
+            f"a key has {MIN_SETTINGS_KEY_CHARS} to {MAX_SETTINGS_KEY_CHARS} characters of ASCII, none of them a space "
+            "or a comma; openssl rand -hex 32 makes one"
         )
     return secret
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, SecretStr
 
 from composer.server_urls import ServerUrl
-from composer.settings.values import PREFIX, HttpUrl, Table
+from composer.settings.values import VARIABLE_PREFIX, HttpUrl, Table
 
 DEFAULT_UPSTREAM: Final = ServerUrl("https://api.openai.com/v1")
 ANY_MODEL: Final = "*"
@@ -62,7 +62,7 @@ class Upstream:
 
 def gateway_key_variable(tenant: str) -> str:
     """The variable that may hold the key of a tenant's own upstream."""
-    return f"{PREFIX}GATEWAY_{tenant.upper().replace('-', '_')}_API_KEY"
+    return f"{VARIABLE_PREFIX}GATEWAY_{tenant.upper().replace('-', '_')}_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings
 from composer.settings.values import (
-    MAX_DAYS,
+    MAX_RETENTION_DAYS,
     MIN_USAGE_DAYS,
-    PREFIX,
+    VARIABLE_PREFIX,
     DatabaseUrl,
     Effort,
     HttpUrl,
@@ -111,9 +111,9 @@ class Settings(Table):
     timezone: Zone = "UTC"
     plan: str | None = None
     backups: int = Field(default=7, ge=0, le=10_000)
-    prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
-    audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
-    usage_days: int = Field(default=400, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
+    prompt_days: int = Field(default=30, ge=1, le=MAX_RETENTION_DAYS)
+    audit_days: int = Field(default=400, ge=1, le=MAX_RETENTION_DAYS)
+    usage_days: int = Field(default=400, ge=MIN_USAGE_DAYS, le=MAX_RETENTION_DAYS)
     log: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
@@ -292,10 +292,10 @@ class Settings(Table):
 
 def variable_or_key(key: str, config: Path | None) -> str:
     """Where a setting is set: its variable or, if a file was read, its key there."""
-    variable = PREFIX + key.upper()
+    variable = VARIABLE_PREFIX + key.upper()
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
 FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "mcp", "gateway")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
-KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
+KNOWN_VARIABLES = tuple(VARIABLE_PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)

@@ -29,7 +29,7 @@ from composer.settings.refusals import (
     error_sentence,
 )
 from composer.settings.tool_servers import token_variable
-from composer.settings.values import PREFIX
+from composer.settings.values import VARIABLE_PREFIX
 
 FILE_NAME = "nexus.toml"
 SECRETS_NAME = "secrets.env"
@@ -54,7 +54,9 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     table = read_table(config) if config else {}
     check_keys(table, config)
     values = table | {
-        name: variables[PREFIX + name.upper()] for name in ENVIRONMENT_FIELDS if PREFIX + name.upper() in variables
+        name: variables[VARIABLE_PREFIX + name.upper()]
+        for name in ENVIRONMENT_FIELDS
+        if VARIABLE_PREFIX + name.upper() in variables
     }
     for name in ("log", "log_format"):
         if isinstance(values.get(name), str):
@@ -105,7 +107,7 @@ def read_table(path: Path) -> dict[str, Any]:
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that are Nexus's own. An empty one counts as unset."""
-    return {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
+    return {key: value.strip() for key, value in environ.items() if key.startswith(VARIABLE_PREFIX) and value.strip()}
 
 
 def _default_home() -> Path:

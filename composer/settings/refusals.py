@@ -15,7 +15,7 @@ from composer.settings.installation import ENVIRONMENT_FIELDS, FILE_ONLY_FIELDS,
 from composer.settings.retrieval import RetrievalSettings
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings, token_variable
-from composer.settings.values import PREFIX
+from composer.settings.values import VARIABLE_PREFIX
 
 _NO_WHOLE_NUMBER: Final = frozenset({"int_parsing", "int_parsing_size", "int_type", "int_from_float"})
 _NO_NUMBER: Final = frozenset({"float_parsing", "float_type", "finite_number"})
@@ -26,7 +26,9 @@ def check_keys(table: Mapping[str, Any], config: Path | None) -> None:
     """Refuse keys of a nexus.toml that there are not. Raises Misconfigured."""
     for key in table:
         if key in ("home", "config"):
-            raise Misconfigured(f"In {config}, `{key}` cannot be set: set {PREFIX}{key.upper()} in the environment.")
+            raise Misconfigured(
+                f"In {config}, `{key}` cannot be set: set {VARIABLE_PREFIX}{key.upper()} in the environment."
+            )
         if key == "warnings" or key not in Settings.model_fields:
             raise Misconfigured(_unknown_key_sentence(config, key, (*ENVIRONMENT_FIELDS[2:], *FILE_ONLY_FIELDS)))
 
@@ -99,7 +101,7 @@ def check_openid(settings: Settings, config: Path | None) -> None:
     """Refuse an OpenID provider of which something is missing. Raises Misconfigured."""
     needed = ("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_tenant")
     given = [name for name in needed if getattr(settings, name) is not None]
-    missing = [PREFIX + name.upper() for name in needed if name not in given]
+    missing = [VARIABLE_PREFIX + name.upper() for name in needed if name not in given]
     if given and missing:
         raise Misconfigured(f"{variable_or_key(given[0], config)} is set, but not {', '.join(missing)}: set all four.")
     if given and settings.public_url is None:
@@ -123,7 +125,7 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
         reason = _number(location) or ("it must be a whole number" if first["type"] in _NO_WHOLE_NUMBER else reason)
     elif first["type"] == "too_short" and location[-1] in Settings.model_fields:
         reason = f"it must have {first['ctx']['min_length']} characters or more"
-    variable = PREFIX + str(location[0]).upper()
+    variable = VARIABLE_PREFIX + str(location[0]).upper()
     if location[0] == "mcp" and location[-1] == "token":
         variable = token_variable(str(location[1]))
     if location[0] == "tenants" and location[-2:] == ("gateway", "api_key"):

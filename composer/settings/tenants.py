@@ -6,7 +6,7 @@ from pydantic import Field
 
 from composer.settings.gateway import TenantGatewaySettings
 from composer.settings.retrieval import RetrievalSettings
-from composer.settings.values import MAX_DAYS, MIN_USAGE_DAYS, Table, Zone
+from composer.settings.values import MAX_RETENTION_DAYS, MIN_USAGE_DAYS, Table, Zone
 
 
 class TenantSettings(Table):
@@ -23,10 +23,10 @@ class TenantSettings(Table):
     workspaces: tuple[str, ...] = ()
     retrieval: RetrievalSettings = RetrievalSettings()
     timezone: Zone | None = None
-    keep_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
-    prompt_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
-    audit_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
-    usage_days: int | None = Field(default=None, ge=MIN_USAGE_DAYS, le=MAX_DAYS)
+    keep_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION_DAYS)
+    prompt_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION_DAYS)
+    audit_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION_DAYS)
+    usage_days: int | None = Field(default=None, ge=MIN_USAGE_DAYS, le=MAX_RETENTION_DAYS)
     plan: str | None = None
     gateway: TenantGatewaySettings = TenantGatewaySettings()
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, model_validator
 
-from composer.settings.values import PREFIX, HeaderName, HeaderValue, HttpUrl, RoomName, Slug, Table
+from composer.settings.values import VARIABLE_PREFIX, HeaderName, HeaderValue, HttpUrl, RoomName, Slug, Table
 
 MAX_FUNCTION_NAME = 64  # characters, as APIs allow
-MIN_KEY_CHARS = 16  # a shorter value of a header or a variable may be a word of ordinary texts
+MIN_SERVER_KEY_CHARS = 16  # a shorter value of a header or a variable may be a word of ordinary texts
 
 
 class McpSettings(Table):
@@ -49,7 +49,7 @@ class McpSettings(Table):
     def secrets(self) -> set[str]:
         """What must not be shown of it: its address and its token, and other values that are long enough for a key."""
         others = (each.get_secret_value() for each in (*self.headers.values(), *self.env.values()))
-        hidden = {text for text in others if len(text) >= MIN_KEY_CHARS}
+        hidden = {text for text in others if len(text) >= MIN_SERVER_KEY_CHARS}
         hidden |= {self.token.get_secret_value()} if self.token is not None else set()
         return hidden | (set() if self.url is None else {str.__str__(self.url)})
 
@@ -62,4 +62,4 @@ class McpSettings(Table):
 
 def token_variable(server: str) -> str:
     """The variable that may hold the token of an MCP server."""
-    return f"{PREFIX}MCP_{server.upper().replace('-', '_')}_TOKEN"
+    return f"{VARIABLE_PREFIX}MCP_{server.upper().replace('-', '_')}_TOKEN"

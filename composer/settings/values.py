@@ -7,13 +7,13 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
 
+from composer.model import CONSOLE, DISCORD, SLACK
 from composer.server_urls import ServerUrl, check_database_url, check_http_url, check_public_url, check_redis_url
 
-PREFIX = "NEXUS_"  # of every variable that is Nexus's own
+VARIABLE_PREFIX = "NEXUS_"  # of every variable that is Nexus's own
 MIN_USAGE_DAYS = 31  # a budget of a month counts all of its days
-MAX_DAYS = 36_500  # a hundred years: longer times reach before the calendar begins
-CONSOLE = "console"  # the platform of the terminal and of scripts
-PLATFORMS = (CONSOLE, "discord", "slack")
+MAX_RETENTION_DAYS = 36_500  # a hundred years: longer times reach before the calendar begins
+PLATFORMS = (CONSOLE, DISCORD, SLACK)
 
 
 def _check_slug(text: str) -> str:

@@ -27,15 +27,14 @@ from composer.repositories.audit import Audit, AuditAct, AuditSigner
 from composer.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
-from composer.stores.restore import load, row_counts
+from composer.stores.restore import BACKUP_CHUNK_BYTES, load, row_counts
 from composer.stores.schema import LAST_BEFORE_BASELINE, prepare_role
 from composer.stores.statements import PostgresStatements
 from composer.text.counts import counted
 from sql.loader import migrations, queries, upgrade
 
 DUMP: Final = "database.dump"
-MANIFEST: Final = "manifest.json"
-CHUNK_BYTES: Final = 1 << 20
+BACKUP_MANIFEST: Final = "manifest.json"
 ABANDONED_SECONDS: Final = 86_400  # after which nobody writes a backup any more that is not whole
 REHEARSAL_DATABASE: Final = "nexus_restore_test"
 # Tables of the installation: a restored one has rows of its own there.
@@ -98,12 +97,12 @@ class DatabaseBackup:
                 command = ["pg_dump", "--format=custom", "--compress=1", f"--snapshot={snapshot}"]
                 async with self._program(*command) as process:
                     assert process.stdout is not None
-                    while chunk := await process.stdout.read(CHUNK_BYTES):
+                    while chunk := await process.stdout.read(BACKUP_CHUNK_BYTES):
                         digest.update(chunk)
                         await asyncio.to_thread(entry.write, chunk)
             manifest = Manifest(now.isoformat(), schema, tables, digest.hexdigest(), self._keys.current_id)
             manifest = replace(manifest, signature=self._keys.sign(manifest.signed_text).hex())
-            archive.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1))
+            archive.writestr(BACKUP_MANIFEST, json.dumps(asdict(manifest), indent=1))
         return manifest
 
     def prune(self, folder: Path, limit: int) -> None:
@@ -288,7 +287,7 @@ async def _feed(process: asyncio.subprocess.Process, entry: IO[bytes]) -> None:
     """Write a file to a program's input."""
     assert process.stdin is not None
     with suppress(ConnectionError):  # it ended early; its error output says why
-        while chunk := await asyncio.to_thread(entry.read, CHUNK_BYTES):
+        while chunk := await asyncio.to_thread(entry.read, BACKUP_CHUNK_BYTES):
             process.stdin.write(chunk)
             await process.stdin.drain()
     process.stdin.close()
@@ -298,7 +297,7 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest of a backup, checked against its dump. Raises BadInput."""
     try:
         with zipfile.ZipFile(path) as archive:
-            manifest = Manifest(**json.loads(archive.read(MANIFEST)))
+            manifest = Manifest(**json.loads(archive.read(BACKUP_MANIFEST)))
             with archive.open(DUMP) as entry:
                 digest = hashlib.file_digest(entry, "sha256")  # type: ignore[arg-type]
     except OSError as error:

@@ -29,7 +29,7 @@ MAX_BODY_BYTES: Final = 1_048_576  # of one response over HTTP
 MAX_RESULT_CHARS: Final = 40_000  # of one result; what is longer is cut
 MAX_TOOLS: Final = 1_000  # that are read of a server's list
 MAX_PAGES: Final = 20
-CUT: Final = "[cut: the result was longer]"
+CUT_RESULT: Final = "[cut: the result was longer]"
 _CLOSE_SECONDS: Final = 8.0  # the SDK takes at most 6.5 to end a process
 _CONNECTION_CLOSED: Final = -32000  # the SDK's code for it
 _APPLICATION_ERRORS: Final = (-32601, -32602, -32603)  # of JSON-RPC; the server goes on
@@ -297,7 +297,7 @@ def _answer(result: "CallToolResult") -> ToolAnswer:
     if not text.strip() and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if len(text) > MAX_RESULT_CHARS:
-        text = f"{text[:MAX_RESULT_CHARS]}\n{CUT}"
+        text = f"{text[:MAX_RESULT_CHARS]}\n{CUT_RESULT}"
     return ToolAnswer(text, bool(result.is_error))
 
 

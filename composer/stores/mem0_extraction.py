@@ -37,14 +37,14 @@ T = TypeVar("T")
 Near = Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
 Ask = Callable[[MessageBatch, Sequence[ChatMessage]], Awaitable[str]]
 
-MAX_CONCURRENT: Final = 4  # batches
-MAX_THREADS: Final = 8  # for all batches; each uses one at a time
-MAX_MESSAGE_CHARS: Final = 4_000  # of one message; of a longer one only the end is read
-MAX_STATEMENT_CHARS: Final = 500
-MAX_STATEMENTS: Final = 40  # of one batch
-KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
+MAX_MEM0_EXTRACTIONS: Final = 4  # batches
+MAX_MEM0_THREADS: Final = 8  # for all batches; each uses one at a time
+MAX_EXTRACTED_MESSAGE_CHARS: Final = 4_000  # of one message; of a longer one only the end is read
+MAX_EXTRACTED_CHARS: Final = 500
+MAX_EXTRACTED_STATEMENTS: Final = 40  # of one batch
+MEMORY_KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
 MAX_KNOWN_TOKENS: Final = 400  # of the similar memories that the model is shown
-PROMPT_VERSION: Final = "extraction.v2"
+EXTRACTION_PROMPT_VERSION: Final = "extraction.v2"
 MALFORMED: Final = "The model's answer to the extraction prompt was not the requested JSON."
 _FENCE: Final = re.compile(r"```\w*")
 
@@ -126,7 +126,7 @@ class _Vectors:
         async def vectors() -> Vectors:
             source = self._batch.source
             account = UsageAccount(source.tenant_id, WorkKind.EMBEDDING, None, source.conversation_id, source.owner)
-            return await self._embedder.embed([text[-MAX_MESSAGE_CHARS:] for text in texts], account)
+            return await self._embedder.embed([text[-MAX_EXTRACTED_MESSAGE_CHARS:] for text in texts], account)
 
         result: list[list[float]] = self._batch.wait(vectors()).tolist()
         return result
@@ -180,9 +180,9 @@ class Mem0Extractor:
         its first import; `seconds` is the timeout of each wait of a batch."""
         self._embedder, self._ask, self._prepare, self._seconds = embedder, ask, prepare, seconds
         self._tokenizer = tokenizer
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+        self._slots = asyncio.Semaphore(MAX_MEM0_EXTRACTIONS)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="mem0")
+        self._threads = ThreadPoolExecutor(MAX_MEM0_THREADS, thread_name_prefix="mem0")
         self._running: list[_Batch] = []
 
     async def extract(self, source: MessageBatch, near: Near) -> list[ExtractedStatement]:
@@ -255,7 +255,7 @@ def extraction_prompt(batch: MessageBatch, known: Sequence[str]) -> list[ChatMes
 
     Every message stands with its own day; the day of the last one is the present.
     """
-    instruction = template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
+    instruction = template(EXTRACTION_PROMPT_VERSION).format(kinds=", ".join(MEMORY_KINDS))
     known_lines = [f"- {_one_line(text)}" for text in known] or ["- nothing"]
     present = batch.messages[-1].at.astimezone(batch.zone)
     parts = ("Known already:", *known_lines, "", f"Messages until {present:%a %Y-%m-%d}:", *message_lines(batch))
@@ -266,7 +266,7 @@ def message_lines(batch: MessageBatch) -> list[str]:
     """The messages as the model is shown them: no line of a text can look like another message."""
     return [
         f"[{number}] {message.at.astimezone(batch.zone):%a %Y-%m-%d %H:%M} {speaker_label(message.author)}: "
-        + quote(mask(message.text[-MAX_MESSAGE_CHARS:]))
+        + quote(mask(message.text[-MAX_EXTRACTED_MESSAGE_CHARS:]))
         for number, message in enumerate(batch.messages, 1)
     ]
 
@@ -300,11 +300,11 @@ def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:
     if not isinstance(rows, list):
         raise Unavailable(MALFORMED)
     found: dict[str, dict[str, Any]] = {}
-    for row in rows[:MAX_STATEMENTS]:
+    for row in rows[:MAX_EXTRACTED_STATEMENTS]:
         text = row.get("text") if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(text, str) or row.get("attributed_to") == "assistant":
             continue
-        text = " ".join(text.replace("\x00", " ").encode("utf-8", "replace").decode().split())[:MAX_STATEMENT_CHARS]
+        text = " ".join(text.replace("\x00", " ").encode("utf-8", "replace").decode().split())[:MAX_EXTRACTED_CHARS]
         sources = row.get("sources")
         numbers = [n for n in sources if type(n) is int and 1 <= n <= messages] if isinstance(sources, list) else []
         if text:
@@ -335,5 +335,5 @@ def with_lineage(
     sources = list(dict.fromkeys(message.id for message in (*named, *similar))) or [message.id for message in messages]
     unexplained = words - {term for message in messages for term in (*terms(message.text), *terms(message.author))}
     built_on = [id for id, other in shown if unexplained & set(terms(other))]
-    kind = statement["kind"] if statement["kind"] in KINDS else "fact"
+    kind = statement["kind"] if statement["kind"] in MEMORY_KINDS else "fact"
     return ExtractedStatement(kind, text, tuple(sources), tuple(built_on))

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 GRAPH_FILE = Path(__file__).with_name("minilm.onnx")
 WEIGHTS_FILE = "model.safetensors"
 WIDTH = 384
-MAX_TOKENS = 256  # sentence_bert_config.json of the model
-MAX_CHARS = 20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
+MAX_EMBEDDED_TOKENS = 256  # sentence_bert_config.json of the model
+MAX_TOKENIZED_CHARS = (
+    20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
+)
 CACHED_TEXTS = 1024
 MOST_THREADS = 4  # texts of a list at once, where the machine has as many cores
 TEXTS_PER_STEP = 8  # of a list, that one thread embeds before the event loop hears of it
@@ -100,7 +102,7 @@ def load_tokenizer(directory: Path) -> "Tokenizer":
     from tokenizers import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_truncation(MAX_EMBEDDED_TOKENS)
     tokenizer.no_padding()
     return tokenizer
 
@@ -126,7 +128,7 @@ class _LoadedModel:
         self._tokenizer = load_tokenizer(directory)
         self._weights = Weights(directory / WEIGHTS_FILE)
         tensors = self._weights.tensors
-        self._positions: NDArray[np.float32] = tensors[POSITIONS][:MAX_TOKENS] + tensors[TYPES][0]
+        self._positions: NDArray[np.float32] = tensors[POSITIONS][:MAX_EMBEDDED_TOKENS] + tensors[TYPES][0]
         self._session, self._initializers = self._open_session()
         self._weights.release_pages()
 
@@ -150,7 +152,7 @@ class _LoadedModel:
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
-        cut = text[:MAX_CHARS].encode("utf-8", "replace").decode()  # A lone surrogate becomes "?".
+        cut = text[:MAX_TOKENIZED_CHARS].encode("utf-8", "replace").decode()  # A lone surrogate becomes "?".
         tokens = self._tokenizer.encode(cut).ids
         embedded = self._weights.rows(WORDS, tokens) + self._positions[: len(tokens)]
         (result,) = self._session.run(None, {"embedded": embedded[np.newaxis]})

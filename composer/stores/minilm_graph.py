@@ -6,17 +6,12 @@ twice over: `….int8`, transposed and rounded, and `….scale`, a factor for ea
 value are one matrix, side by side.
 """
 
-from pathlib import Path
-
 import onnx
 from onnx import TensorProto, helper
 
-from composer.stores.minilm import JOINED, JOINED_PARTS
-
-GRAPH_FILE = Path(__file__).with_name("minilm.onnx")
+from composer.stores.minilm import GRAPH_FILE, JOINED, JOINED_PARTS, WIDTH
 
 # https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/blob/main/config.json
-WIDTH = 384
 INNER = 4 * WIDTH
 HEADS = 12
 LAYERS = 6

@@ -16,7 +16,7 @@ from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
-from composer.stores.offline_times import SUMMARY, is_within, named_periods, zone_of
+from composer.stores.offline_times import SUMMARY_HEADER, is_within, named_periods, zone_of
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL
@@ -31,7 +31,7 @@ VIEW = ("WORKING", RELATED)
 PINNED = ("FACTS", "LANDMARKS")
 
 QUOTING = f"{OFFLINE}, so I quote what I remember)"
-NOTHING = f"{OFFLINE}) I remember nothing here that fits your message."
+NOTHING_REMEMBERED = f"{OFFLINE}) I remember nothing here that fits your message."
 OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
 OPEN_MORE_ROOMS = (
     "Of rooms, only what this project recalls is read here; /nexus rooms on may open this DM to more that you are in."
@@ -43,14 +43,14 @@ GREETINGS = frozenset(_GREETINGS.split())
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
 MAX_QUOTES = 3
-MAX_QUOTE_CHARS = 300
-MAX_WHOLE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
+MAX_OFFLINE_QUOTE_CHARS = 300
+MAX_WHOLE_QUOTE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
 PINNED_BONUS = 1.25
 SPEAKER_BONUS = 1.3
 MAX_TOLD = 5  # messages of a time that are quoted in order
 MAX_SUMMARY_CHARS = 900  # of the summaries of a time that are quoted, together
 MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
-MIN_SHARE_OF_BEST = 0.5  # of the best quote's score that a further quote must reach
+MIN_SHARE_OF_BEST_LINE = 0.5  # of the best quote's score that a further quote must reach
 
 _HEAD = re.compile(r"\[([A-Z]+)\]\s*$")
 _MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
@@ -80,17 +80,17 @@ class _Entry:
     @property
     def when(self) -> str:
         """The time of the entry as the prompt has it; "" where it has none."""
-        summary = SUMMARY.match(self.text)
+        summary = SUMMARY_HEADER.match(self.text)
         return self.at or (summary["at"] if summary else "")
 
     @property
     def is_summary(self) -> bool:
         """Whether it is a summary, of SUMMARIES or recalled."""
-        return SUMMARY.match(self.text) is not None or self.kind == "summary"
+        return SUMMARY_HEADER.match(self.text) is not None or self.kind == "summary"
 
     def quote_lines(self, max_chars: int) -> str:
         """A quote of the first lines of a summary, under its time."""
-        summary = SUMMARY.match(self.text)
+        summary = SUMMARY_HEADER.match(self.text)
         told = self.text[summary.end() :] if summary else self.text
         head = f"- ({self.mark or self.section.lower()}) {summary['kind'] if summary else self.kind}, {self.when}:"
         lines, left = [head], max_chars - len(head)
@@ -98,13 +98,15 @@ class _Entry:
             shown = " ".join(line.split())
             if left < len(shown) and len(lines) > 1:
                 break
-            lines.append(f"  {shorten(shown, max(left, MAX_QUOTE_CHARS))}")
+            lines.append(f"  {shorten(shown, max(left, MAX_OFFLINE_QUOTE_CHARS))}")
             left -= len(shown)
         return "\n".join(lines)
 
     def quote(self, text: str) -> str:
         """A quote of `text` from this entry, with its source mark, speaker and date."""
-        shown = text if len(text) <= MAX_QUOTE_CHARS else text[: MAX_QUOTE_CHARS - 1].rstrip() + "\u2026"
+        shown = (
+            text if len(text) <= MAX_OFFLINE_QUOTE_CHARS else text[: MAX_OFFLINE_QUOTE_CHARS - 1].rstrip() + "\u2026"
+        )
         mark = f"({self.mark}) " if self.mark else ""
         who = f"{self.speaker} ({self.at})" if self.speaker and self.at else self.speaker or self.at
         if not mark and not who:
@@ -171,7 +173,7 @@ def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
 
 def _quotable_parts(entry: _Entry) -> Iterator[str]:
     """The parts of an entry that can be quoted: all of it if it is short, else its sentences; never a question."""
-    parts = [entry.text] if len(entry.text) <= MAX_WHOLE_CHARS else sentences(entry.text)
+    parts = [entry.text] if len(entry.text) <= MAX_WHOLE_QUOTE_CHARS else sentences(entry.text)
     for part in parts:
         bare = _ADDRESS.sub(" ", part).strip().rstrip(" \"')\u201d")
         if bare and not bare.endswith("\uff1f") and not is_question(bare):
@@ -222,7 +224,7 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
         spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
         scored.append((matched * pinned * spoken, position, candidate))
     scored.sort(key=lambda entry: entry[:2], reverse=True)
-    return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST * scored[0][0]][:MAX_QUOTES]
+    return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]][:MAX_QUOTES]
 
 
 def _on_closed_rooms(messages: Sequence[ChatMessage]) -> str:
@@ -244,7 +246,7 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
     found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
     if not found:
-        return [NOTHING + _on_closed_rooms(messages)]
+        return [NOTHING_REMEMBERED + _on_closed_rooms(messages)]
     return [QUOTING, *(f"\n{quote}" for quote in found)]
 
 

@@ -10,7 +10,7 @@ from composer.ports.models import ChatMessage
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
 
-SUMMARY: Final = re.compile(r"(?P<kind>week|day|session|thread), (?P<at>\d{4}-\d\d-\d\d[\d: to-]{0,30}): ")
+SUMMARY_HEADER: Final = re.compile(r"(?P<kind>week|day|session|thread), (?P<at>\d{4}-\d\d-\d\d[\d: to-]{0,30}): ")
 _TODAY: Final = re.compile(r"^Today is \w+, \d{4}-\d\d-\d\d in (?P<zone>[\w/+-]{1,60}); times are UTC\b", re.MULTILINE)
 _DAY: Final = "%Y-%m-%d"
 _MINUTE: Final = "%Y-%m-%d %H:%M"

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 5.0
-MAX_ATTEMPTS = 3
+MODEL_CONNECT_SECONDS = 5.0
+MAX_REQUEST_ATTEMPTS = 3
 INITIAL_BACKOFF_SECONDS = 0.5  # doubles with each attempt
-NO_KEY = "none"  # Local servers need no key, but without one the SDK looks into the environment.
+PLACEHOLDER_KEY = "none"  # Local servers need no key, but without one the SDK looks into the environment.
 
 _IDENTIFIER = re.compile(r"[\w.\-\[\]]{1,60}")
 _UNKNOWN_MODEL = re.compile(
@@ -30,9 +30,9 @@ _TOO_LONG = re.compile(r"context_length_exceeded|context (length|window|size)|ma
 
 
 NOT_SET_UP: Final = "The model that answers here is not set up as it should be: tell whoever runs Nexus."
-TOO_LONG: Final = "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
-UNREACHABLE: Final = "The model that answers here can't be reached now: try again in a while."
-_FOR_ASKERS: Final = ((PromptTooLong, TOO_LONG), (Misconfigured, NOT_SET_UP))
+PROMPT_TOO_LONG: Final = "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
+MODEL_UNREACHABLE: Final = "The model that answers here can't be reached now: try again in a while."
+_FOR_ASKERS: Final = ((PromptTooLong, PROMPT_TOO_LONG), (Misconfigured, NOT_SET_UP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ApiSubject:
         """An error whose sentence says what happened, as far as that helps who asks (`told`, where that is said another
         way). Only the one for the operator names the server, says what is set wrong, and has the `advice`."""
         operator = " ".join(part for part in (f"The model API at {self.host} {happened}", advice) if part)
-        general = next((said for of, said in _FOR_ASKERS if issubclass(kind, of)), UNREACHABLE if advice else "")
+        general = next((said for of, said in _FOR_ASKERS if issubclass(kind, of)), MODEL_UNREACHABLE if advice else "")
         return kind(told or general or f"The model API {happened}", operator=operator)
 
 
@@ -63,7 +63,7 @@ class OpenAIConnection:
         if not key.isascii() or not key.isprintable():
             raise Misconfigured("NEXUS_OPENAI_API_KEY holds a character that no key has; copy it again.")
         self.timeout = timeout
-        self._base_url, self._key = base_url.strip(), key or NO_KEY
+        self._base_url, self._key = base_url.strip(), key or PLACEHOLDER_KEY
         self._client: AsyncOpenAI | None = None
 
     @property
@@ -75,7 +75,7 @@ class OpenAIConnection:
 
             for name in ("openai", "httpx2", "httpcore2"):  # Their debug logs contain prompts.
                 logging.getLogger(name).setLevel(logging.WARNING)
-            limits = httpx2.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout))
+            limits = httpx2.Timeout(self.timeout, connect=min(MODEL_CONNECT_SECONDS, self.timeout))
             client = AsyncOpenAI(base_url=self._base_url, api_key=self._key, timeout=limits, max_retries=0)
             # Read by the SDK from OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY and
             # OPENAI_CUSTOM_HEADERS; only our settings may count. The last has no public switch.
@@ -92,7 +92,7 @@ class OpenAIConnection:
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay  # noqa: PLC0415
 
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(MAX_ATTEMPTS) | stop_before_delay(seconds),
+            stop=stop_after_attempt(MAX_REQUEST_ATTEMPTS) | stop_before_delay(seconds),
             wait=_retry_delay,
             retry=retry_if_exception(_is_transient),
             reraise=True,

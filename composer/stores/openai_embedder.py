@@ -11,7 +11,7 @@ from composer.model import Usage
 from composer.ports.models import EmbeddingResult, Vectors
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection
 
-BATCH_SIZE = 128  # texts of one request; the API accepts at most 2,048
+EMBEDDING_BATCH = 128  # texts of one request; the API accepts at most 2,048
 MAX_TEXT_BYTES = 8000  # of a text to embed: no byte-level tokenizer makes more than 8,191 tokens of it
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
@@ -43,7 +43,7 @@ class OpenAIEmbedder:
     @property
     def batch_size(self) -> int:
         """The most texts that one request may have."""
-        return BATCH_SIZE
+        return EMBEDDING_BATCH
 
     async def load(self) -> None:
         """Find out the width, by embedding one word, unless it is known. Raises as `embed`."""
@@ -58,8 +58,8 @@ class OpenAIEmbedder:
         """
         await self.load()
         parts = [np.empty((0, self.width), dtype=np.float32)]
-        for start in range(0, len(texts), BATCH_SIZE):
-            parts.append((await self.request(texts[start : start + BATCH_SIZE])).vectors)
+        for start in range(0, len(texts), EMBEDDING_BATCH):
+            parts.append((await self.request(texts[start : start + EMBEDDING_BATCH])).vectors)
         return np.concatenate(parts)
 
     async def close(self) -> None:

@@ -14,10 +14,10 @@ from composer.errors import BadInput
 from composer.stores.schema import apply
 from sql.loader import migrations, queries, upgrade
 
-CHUNK_BYTES: Final = 1 << 20
 MAX_HEADER_BYTES: Final = 1 << 26  # between two tables' rows: all other statements of the dump
 _HEADER = re.compile(rb"^COPY (?:public\.)?(\w+) \(([^()\n]*)\) FROM stdin;\n", re.MULTILINE)
 _COLUMN = re.compile(r'"?([a-z_][a-z0-9_]*)"?')
+BACKUP_CHUNK_BYTES: Final = 1 << 20  # that are read of a table at once
 _END: Final = b"\n\\.\n"  # of a table's rows
 LEDGER: Final = "schema_migrations"  # written by the migrations, but for those before the baseline
 # Everything that the migrations created. Extensions remain: only a superuser could create them again.
@@ -87,7 +87,7 @@ class DumpReader:
             yield piece[first:]
 
     async def _fill(self) -> bool:
-        chunk = await self._stream.read(CHUNK_BYTES)
+        chunk = await self._stream.read(BACKUP_CHUNK_BYTES)
         self._buffer += chunk
         return bool(chunk)
 

@@ -24,15 +24,15 @@ from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports.working_cache import Appended
 from composer.server_urls import ServerUrl
 
-MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
+MAX_CACHED_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
 MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
 DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
 SCANNED: Final = 1_000  # keys at once
-ERASED: Final = "erased"  # in place of a version
+ERASED_STATE: Final = "erased"  # in place of a version
 ERASED_SECONDS: Final = 120  # without a cache after an erasure: whoever read the log before it has written by then
-TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
+CACHE_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
 # KEYS: list, version. ARGV: version before, version after, maximum length, seconds to live, then messages.
@@ -82,8 +82,8 @@ class RedisWorkingCache:
         try:
             self._redis = redis.Redis.from_url(
                 url,
-                socket_timeout=TIMEOUT_SECONDS,
-                socket_connect_timeout=TIMEOUT_SECONDS,
+                socket_timeout=CACHE_SECONDS,
+                socket_connect_timeout=CACHE_SECONDS,
                 retry=Retry(NoBackoff(), 1),
                 driver_info=None,  # the library would read its own version for each connection, and tell the server
                 decode_responses=True,
@@ -120,7 +120,7 @@ class RedisWorkingCache:
             conversation.id,
             conversation.version,
             TTL_SECONDS,
-            *(_encode(message) for message in messages[-MAX_MESSAGES:]),
+            *(_encode(message) for message in messages[-MAX_CACHED_MESSAGES:]),
         )
 
     async def append(self, appended: Sequence[Appended]) -> None:
@@ -129,10 +129,10 @@ class RedisWorkingCache:
         await self.erase([])
         pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
         for growth in appended:
-            messages = sorted(growth.messages, key=lambda m: (m.at, m.seq))[-MAX_MESSAGES:]
+            messages = sorted(growth.messages, key=lambda m: (m.at, m.seq))[-MAX_CACHED_MESSAGES:]
             keys = _keys(growth.conversation_id)
             pipeline.eval(
-                APPEND, 2, *keys, growth.before, growth.after, MAX_MESSAGES, TTL_SECONDS, *map(_encode, messages)
+                APPEND, 2, *keys, growth.before, growth.after, MAX_CACHED_MESSAGES, TTL_SECONDS, *map(_encode, messages)
             )
         await self._run(pipeline.execute())
 
@@ -173,7 +173,7 @@ class RedisWorkingCache:
             for conversation in waiting:
                 entries, version = _keys(conversation)
                 pipeline.delete(entries)
-                pipeline.set(version, ERASED, ex=ERASED_SECONDS)
+                pipeline.set(version, ERASED_STATE, ex=ERASED_SECONDS)
             await self._run(pipeline.execute())
             self._to_erase.difference_update(waiting)
 

@@ -14,7 +14,7 @@ from typing import Final
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_size, view_tokens
-from composer.prompt.rendering import RULES
+from composer.prompt.rendering import PROMPT_RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.prompt.token_estimate import MAX_FACTOR
 from composer.repositories.compactions import Compaction
@@ -25,10 +25,10 @@ from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 MIN_MESSAGES_BETWEEN: Final = 10  # from one compaction of a view to the next
 MIN_COVERED: Final = 2  # messages that are worth a summary
 RECALL_SHARE: Final = 0.25  # of the budget, kept free for recall
-QUESTION_SHARE: Final = 0.1  # and for the message to answer
-REMAINING_SHARE: Final = 1 - RECALL_SHARE - QUESTION_SHARE
-SUMMARY_SHARE: Final = 0.125  # of the budget, that the summary may take
-MAX_SUMMARY_TOKENS: Final = 4_000
+RESERVED_QUESTION_SHARE: Final = 0.1  # and for the message to answer
+REMAINING_SHARE: Final = 1 - RECALL_SHARE - RESERVED_QUESTION_SHARE
+COMPACTION_SHARE: Final = 0.125  # of the budget, that the summary may take
+MAX_COMPACTION_TOKENS: Final = 4_000
 LINE_OVERHEAD_BYTES: Final = 120  # around a message in the prompt; an upper estimate
 MIN_VIEW_DIVISOR: Final = 6  # the view keeps at least this fraction of the budget
 
@@ -101,10 +101,10 @@ def plan_compaction(
     frame = frame_tokens(agent, own, tokenizer)
     recall = min(recall_tokens, int(budget * RECALL_SHARE))
     previous = 0 if view.compaction is None else view.compaction.tokens
-    before = frame + recall + int(budget * QUESTION_SHARE) + previous + sum(costs)
+    before = frame + recall + int(budget * RESERVED_QUESTION_SHARE) + previous + sum(costs)
     if before <= budget and not requested:
         return None
-    summary = min(int(budget * SUMMARY_SHARE), MAX_SUMMARY_TOKENS)
+    summary = min(int(budget * COMPACTION_SHARE), MAX_COMPACTION_TOKENS)
     available = int(budget * COMPACT_TO / MAX_PROMPT_SHARE) - frame - recall // 2 - summary
     limit = MIN_MESSAGES_BETWEEN if requested and before <= budget else len(costs)
     newest = _newest_that_fit(costs, max(available, budget // MIN_VIEW_DIVISOR), limit)
@@ -141,7 +141,7 @@ def _upper_bound(view: View, items: Sequence[Item], agent: Agent, factor: float)
     """An upper bound of the tokens of a view and items, without counting: no token has less than a byte."""
     texts = [message.text for message in view.messages] + [item.text for item in items] + [agent.persona]
     texts += [a.text for message in view.messages for a in message.attachments]
-    size = sum(len(text.encode("utf-8", "replace")) + LINE_OVERHEAD_BYTES for text in texts) + len(RULES)
+    size = sum(len(text.encode("utf-8", "replace")) + LINE_OVERHEAD_BYTES for text in texts) + len(PROMPT_RULES)
     return factor * size + (0 if view.compaction is None else view.compaction.tokens)
 
 

@@ -20,7 +20,7 @@ from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.terms import sentences, stem, terms
 
 MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
-MAX_SENTENCE_CHARS: Final = 400
+MAX_SUMMARY_SENTENCE_CHARS: Final = 400
 DUPLICATE_COSINE: Final = 0.82  # from which two sentences say the same
 MIN_TERMS: Final = 3  # of a sentence that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
@@ -67,7 +67,7 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
         after_quiet = number - last_input_of.get(source.author, -100) > QUIET_INPUTS
         texts = sentences(source.text)
         for nth, sentence in enumerate(texts):
-            words = " ".join(sentence.split())[:MAX_SENTENCE_CHARS]
+            words = " ".join(sentence.split())[:MAX_SUMMARY_SENTENCE_CHARS]
             own = frozenset(terms(words))
             if own not in found and _has_content(words, own):
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)

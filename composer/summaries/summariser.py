@@ -31,11 +31,11 @@ from composer.text.work import COUNTED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
-PROMPT_VERSION: Final = "summary.v1"
+SUMMARY_PROMPT_VERSION: Final = "summary.v1"
 MODEL_TIMEOUT_SECONDS: Final = 60.0  # for one part, hidden reasoning included
 WORDS_PER_TOKEN: Final = 0.7
 PART_SHARE: Final = 0.5  # of a model's window, that one part of a long text may take
-MIN_PART_TOKENS: Final = 500
+MIN_SUMMARY_PART_TOKENS: Final = 500
 MIN_REPLY_TOKENS: Final = 16
 MIN_PROMPTED_WORDS: Final = 10
 
@@ -119,7 +119,7 @@ class Summariser:
             attributed_line(source.author, source.text, f" ({source.at.astimezone(zone):%Y-%m-%d %H:%M})")
             for source in inputs
         ]
-        max_tokens = max(int(agent.window * PART_SHARE), MIN_PART_TOKENS)
+        max_tokens = max(int(agent.window * PART_SHARE), MIN_SUMMARY_PART_TOKENS)
         parts = await off_loop(sum(map(len, lines)) // COUNTED_PER_READ, partial(_parts, lines, max_tokens, tokenizer))
         part_budget = max(budget // len(parts), 1)
         writer = replace(agent, reply_tokens=max(part_budget, MIN_REPLY_TOKENS))
@@ -139,7 +139,7 @@ class Summariser:
 
 def summary_prompt(budget: int) -> str:
     """The instruction to write a summary of `budget` tokens."""
-    return template(PROMPT_VERSION).format(words=max(int(budget * WORDS_PER_TOKEN), MIN_PROMPTED_WORDS))
+    return template(SUMMARY_PROMPT_VERSION).format(words=max(int(budget * WORDS_PER_TOKEN), MIN_PROMPTED_WORDS))
 
 
 def _parts(lines: Sequence[str], max_tokens: int, tokenizer: Tokenizer) -> list[str]:

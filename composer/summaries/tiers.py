@@ -17,6 +17,7 @@ import structlog
 from composer.errors import Refused
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Message, Visibility, derived_id
+from composer.ports.clock import EARLIEST
 from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
@@ -34,11 +35,10 @@ QUARTER: Final = timedelta(minutes=15)  # what one due mark covers
 THREAD_STEP: Final = 50  # messages after which an open thread is summarised again
 THREAD_QUIET_PERIOD: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
 MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
-SUMMARY_SHARE: Final = 0.1  # of the tokens of its sources
+TIER_SHARE: Final = 0.1  # of the tokens of its sources
 MIN_SUMMARY_TOKENS: Final = 80
 MAX_SUMMARY_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 500}
-MAX_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
-EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
+MAX_SUMMARY_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 OnProgress = Callable[[int, int], None]  # (summaries done, failed) since the last report
@@ -167,12 +167,12 @@ class SummaryTiers:
     async def _update_with_retries(
         self, tenant: uuid.UUID, span: Span, quarters: list[datetime], now: datetime, agent: Agent | None
     ) -> None:
-        for attempt in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_SUMMARY_ATTEMPTS):
             try:
                 await self._update_span(tenant, span, quarters, now, agent)
                 return
             except _SourcesChanged:
-                if attempt == MAX_ATTEMPTS - 1:
+                if attempt == MAX_SUMMARY_ATTEMPTS - 1:
                     raise
 
     async def _update_span(
@@ -213,7 +213,7 @@ class SummaryTiers:
         tokens = await off_loop(
             chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
         )
-        budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
+        budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
         account = UsageAccount(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
         written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
         return NewSummary(

@@ -6,7 +6,7 @@ from typing import Final
 from composer.text.cleaning import shorten
 from composer.text.terms import terms
 
-MAX_WHOLE_CHARS: Final = 2_000  # a text that is not longer is shown whole: as much of it as is embedded
+MAX_UNCUT_CHARS: Final = 2_000  # a text that is not longer is shown whole: as much of it as is embedded
 EXCERPT_CHARS: Final = 1_600
 PIECE_CHARS: Final = 400  # by which the best part is looked for
 MAX_HEADING_CHARS: Final = 200
@@ -15,7 +15,7 @@ MAX_HEADING_CHARS: Final = 200
 def excerpt(text: str, wanted: Collection[str]) -> str:
     """A text, or of a long one its first line and the part that has most of the `wanted` index terms: about
     EXCERPT_CHARS characters, with an ellipsis where something is left out. Where none is found, its beginning."""
-    if len(text) <= MAX_WHOLE_CHARS:
+    if len(text) <= MAX_UNCUT_CHARS:
         return text
     pieces, sought = list(_pieces(text)), set(wanted)
     best, most = 0, 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from composer.text import forgetting_elsewhere as elsewhere
 
-MAX_CHARS: Final = 2_000  # of a message in which a request is looked for
+MAX_WISH_CHARS: Final = 2_000  # of a message in which a request is looked for
 FEW_WORDS: Final = 2  # besides the request: more, and the message may speak of itself
 
 
@@ -63,7 +63,7 @@ _WORD: Final = re.compile(r"@?[^\W_]+(?:'[^\W_]+)?")
 
 def asked_to_forget(text: str) -> Forgetting | None:
     """What a message asks to forget; None if it asks for nothing of that."""
-    said = text[:MAX_CHARS].casefold().replace("\u2019", "'")
+    said = text[:MAX_WISH_CHARS].casefold().replace("\u2019", "'")
     if _ALL.search(said) or elsewhere.EVERYTHING.search(said):
         return Forgetting.EVERYTHING
     if _BEFORE.search(said) or elsewhere.BEFORE.search(said):

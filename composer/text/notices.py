@@ -7,6 +7,7 @@ import re
 import uuid
 from typing import Final
 
+SHORT_ID_CHARS: Final = 8  # of an id in a list
 SHOWN_ID_CHARS: Final = 12  # of the id of what was stored
 _UNDO: Final = "To undo it: /nexus forget item "
 _CANCEL: Final = "To cancel: /nexus remind cancel "

@@ -11,7 +11,7 @@ from typing import Final
 
 from composer.text import reminding_elsewhere
 
-MAX_CHARS: Final = 20_000  # of a message in which a request is looked for
+MAX_REQUEST_CHARS: Final = 20_000  # of a message in which a request is looked for
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _REMEMBER: Final = frozenset(["remember", "memorize", "memorise"])
 _NOT_ASKED: Final = frozenset(["what", "when", "where", "who", "whom", "whose", "which", "why", "how", "if", "whether"])
@@ -58,7 +58,7 @@ _SET_REMINDER: Final = re.compile(
 
 def asks_for_reminder(text: str) -> bool:
     """Whether a message asks to be reminded of something; not one that asks what was said ("remind me what …")."""
-    return _reminded(text) is not None or _SET_REMINDER.search(text[:MAX_CHARS]) is not None
+    return _reminded(text) is not None or _SET_REMINDER.search(text[:MAX_REQUEST_CHARS]) is not None
 
 
 def reminds_all(text: str) -> bool:
@@ -68,15 +68,15 @@ def reminds_all(text: str) -> bool:
 
 def _reminded(text: str) -> str | None:
     """Who is to be reminded, as the message says ("me" in any language); None if it asks for nothing of that."""
-    found = _REMIND.search(text[:MAX_CHARS])
+    found = _REMIND.search(text[:MAX_REQUEST_CHARS])
     if found is not None:
         return found["whom"].casefold()
-    return reminding_elsewhere.reminded(text[:MAX_CHARS])
+    return reminding_elsewhere.reminded(text[:MAX_REQUEST_CHARS])
 
 
 def asks_to_store(text: str) -> bool:
     """Whether a message asks to remember, note or set something; not one that only asks what is remembered."""
-    text = text[:MAX_CHARS]
+    text = text[:MAX_REQUEST_CHARS]
     patterns = (_VERB, _DONT_FORGET, _ELSEWHERE)
     return any(pattern.search(text) for pattern in patterns) or _asks_to_remember(text)
 

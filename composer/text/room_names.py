@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import Final
 
-MAX_QUESTION_CHARS: Final = 2_000  # of a question; a room is named in a sentence
+MAX_CHARS_WITH_ROOM_NAMES: Final = 2_000  # of a question; a room is named in a sentence
 
 _BEFORE: Final = r"(?:\b(?:in|from|of|at|on)\s{1,4})?(?:\bthe\s{1,4})?"
 _KIND: Final = r"(?:room|channel)"
@@ -47,7 +47,7 @@ def rooms_named(question: str, names: Collection[str]) -> tuple[frozenset[str], 
         found.update(own)
         return " "
 
-    rest = question[:MAX_QUESTION_CHARS]
+    rest = question[:MAX_CHARS_WITH_ROOM_NAMES]
     for form in _FORMS if known else ():
         rest = form.sub(without, rest)
-    return frozenset(found), rest + question[MAX_QUESTION_CHARS:] if found else question
+    return frozenset(found), rest + question[MAX_CHARS_WITH_ROOM_NAMES:] if found else question

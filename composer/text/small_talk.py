@@ -12,11 +12,11 @@ FORGET: Final = (
     "To have me forget something of yours for good: /nexus forget WORDS. It shows first what it would erase."
 )
 REMIND: Final = "To be reminded of something: /nexus remind me tomorrow 9:00 call the printer."
-REMEMBER: Final = "To have me remember something: /nexus remember the printer is on the second floor."
+REMEMBER_HINT: Final = "To have me remember something: /nexus remember the printer is on the second floor."
 HELP: Final = "I answer from what was said where you may read it. For all that I can do: /nexus help."
 SUM_UP: Final = "To be told what was said in a room: /nexus catch-up there. In a DM: /nexus recall WORDS."
 
-MAX_CHARS: Final = 200  # of a message that may be small talk
+MAX_SMALL_TALK_CHARS: Final = 200  # of a message that may be small talk
 _LETTERS = re.compile(r"[^\W\d_]+")
 _THANKS: Final = frozenset(["thanks", "thank", "thx", "cheers"])
 _WITH_THANKS: Final = _THANKS.union(
@@ -57,7 +57,7 @@ _SUM_UP = re.compile(
 def small_talk(text: str, own_name: Collection[str]) -> str | None:
     """The answer to a message that is small talk or asks for a command; None to any other. `own_name`: the words of the
     agent's name, in lower case, which say nothing here."""
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_SMALL_TALK_CHARS:
         return None
     words = [word for word in _LETTERS.findall(text.casefold()) if word not in own_name]
     if not words:
@@ -76,4 +76,4 @@ def small_talk(text: str, own_name: Collection[str]) -> str | None:
     for command, sentence in ((_REMIND, REMIND), (_HELP, HELP), (_SUM_UP, SUM_UP)):
         if command.fullmatch(said):
             return sentence
-    return REMEMBER if _REMEMBER.fullmatch(said) and (not asks or "you" in words[:2]) else None
+    return REMEMBER_HINT if _REMEMBER.fullmatch(said) and (not asks or "you" in words[:2]) else None

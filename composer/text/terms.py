@@ -12,9 +12,9 @@ from composer.text.cleaning import normalised
 
 MAX_TERM_CHARS: Final = 64
 MAX_TERMS: Final = 2000  # of one text, where nothing else is said
-MAX_TEXT_CHARS: Final = 120_000  # the rest of a longer text is ignored
+MAX_INDEXED_CHARS: Final = 120_000  # the rest of a longer text is ignored
 MAX_QUERY_TERMS: Final = 32
-MAX_NAME_CHARS: Final = 80  # of a name in a mention
+MAX_TERM_NAME_CHARS: Final = 80  # of a name in a mention
 
 _STOP = """
 a about after again all also am an and any are aren as at be because been before being both but by can could couldn
@@ -77,7 +77,7 @@ def _term_of_word(word: str) -> Iterator[str]:
 
 
 def _all_terms(text: str) -> Iterator[str]:
-    plain = _CONTRACTION.sub("", _THOUSANDS.sub("", folded(text[:MAX_TEXT_CHARS])))
+    plain = _CONTRACTION.sub("", _THOUSANDS.sub("", folded(text[:MAX_INDEXED_CHARS])))
     for compound in _COMPOUND.finditer(plain):
         whole = compound.group()
         parts = _PART.findall(whole)
@@ -107,19 +107,19 @@ def query_terms(text: str, names: Collection[str]) -> list[str]:
     Mentions and the `names` of participants are left out: a name finds greetings, not evidence.
     """
     name_terms = {term for name in set(names) for term in terms(name)}
-    wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT_CHARS]))) - name_terms
+    wanted = set(terms(_MENTION.sub(" ", text[:MAX_INDEXED_CHARS]))) - name_terms
     return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
 
 
 def with_plain_mentions(text: str, names: Collection[str]) -> str:
     """A question in which each mention (`@name`) of somebody of these `names` is their name, as if it was typed. A name
     is compared without regard to case, whole, and up to MAX_NAME_CHARS."""
-    wanted = [name.casefold()[:MAX_NAME_CHARS] for name in names if name.strip()]
+    wanted = [name.casefold()[:MAX_TERM_NAME_CHARS] for name in names if name.strip()]
     if not wanted:
         return text
 
     def plain(match: re.Match[str]) -> str:
-        after = text[match.end() : match.end() + MAX_NAME_CHARS + 1].casefold()
+        after = text[match.end() : match.end() + MAX_TERM_NAME_CHARS + 1].casefold()
         named = any(after.startswith(name) and not after[len(name) : len(name) + 1].isalnum() for name in wanted)
         return "" if named else match[0]
 

@@ -11,12 +11,12 @@ from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.turn.explanation import explain_stored
 
-CITED: Final = re.compile(r"\bs[1-9]\d{0,2}\b")
+CITED_MARK: Final = re.compile(r"\bs[1-9]\d{0,2}\b")
 
 
 def cites(text: str) -> bool:
     """Whether a text has source marks."""
-    return CITED.search(text) is not None
+    return CITED_MARK.search(text) is not None
 
 
 async def cited_messages(
@@ -27,7 +27,7 @@ async def cited_messages(
     Marks of sources that may not be read there any more are left out, those of sources without a message, and those of
     messages whose place may not be named there (`visibility.may_be_named`).
     """
-    cited = set(CITED.findall(text))
+    cited = set(CITED_MARK.findall(text))
     if prompt is None or question.user_id is None:
         return {}
     access = await tx.conversations.access_context(turn.conversation_id, question.user_id, question.trust)

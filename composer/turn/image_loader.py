@@ -17,7 +17,7 @@ from composer.prompt.sections import Prompt
 logger = structlog.get_logger()
 
 ATTEMPTS: Final = 2  # per image
-RETRY_SECONDS: Final = 0.5
+IMAGE_RETRY_SECONDS: Final = 0.5
 
 
 class ImageLoader:
@@ -38,7 +38,7 @@ class ImageLoader:
         source, reason = self._sources.get(turn.adapter), "images from this platform are not supported"
         for attempt in range(ATTEMPTS if source is not None else 0):
             if attempt:
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(IMAGE_RETRY_SECONDS)
             try:
                 assert source is not None
                 content = await source.fetch(turn, image.message, image.attachment, images.MAX_IMAGE_BYTES)

@@ -34,7 +34,7 @@ class Participants:
         return cls(people, agents, window.candidates > 0)
 
 
-NOBODY: Final = Participants(frozenset(), frozenset(), busy=False)  # of a conversation that was not read yet
+NO_PARTICIPANTS: Final = Participants(frozenset(), frozenset(), busy=False)  # of a conversation that was not read yet
 
 
 def text_to_embed(question: Message, participants: Participants) -> str:

@@ -32,7 +32,7 @@ from composer.summaries.compaction import CompactionPlan, View, compaction_item,
 from composer.text.dates.periods import asked_periods
 from composer.turn.context import context_section
 from composer.turn.question import (
-    NOBODY,
+    NO_PARTICIPANTS,
     Participants,
     asked_text,
     mentioned_users,
@@ -267,7 +267,7 @@ class Reader:
         repeated.
         """
         question, conversation = request.message, request.conversation_id
-        remembered = self._participants.get(conversation, NOBODY)
+        remembered = self._participants.get(conversation, NO_PARTICIPANTS)
         while True:
             text = text_to_embed(question, remembered)
             with timed(timings, "embed"):

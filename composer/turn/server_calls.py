@@ -23,8 +23,8 @@ from composer.turn.sources import derived_ids, message_and_memory_texts
 from composer.visibility import AccessContext
 
 NOT_SENT: Final = "Nothing was sent: since the question was asked, "
-ERASED: Final = f"{NOT_SENT}it or something that the prompt shows was erased or edited."
-NOT_STORED: Final = f"{NOT_SENT}its author has opted out of being stored, or this room stores nothing any more."
+NOT_SENT_ERASED: Final = f"{NOT_SENT}it or something that the prompt shows was erased or edited."
+NOT_SENT_UNSTORED: Final = f"{NOT_SENT}its author has opted out of being stored, or this room stores nothing any more."
 NOT_HERE: Final = f"{NOT_SENT}it has changed who reads this conversation, and the server may not be asked in it now."
 NOT_READ: Final = f"{NOT_SENT}something that the prompt shows may not be read here any more."
 
@@ -54,15 +54,15 @@ class ServerCalls:
         question = self._question
         assert question.user_id is not None
         if await tx.turns.get(self._turn.id) is None or await tx.messages.get(question.id) is None:
-            raise Refused(ERASED)
+            raise Refused(NOT_SENT_ERASED)
         policy, opted_out = await tx.messages.recording_of(question.id)
         if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:
-            raise Refused(NOT_STORED)
+            raise Refused(NOT_SENT_UNSTORED)
         access = await tx.conversations.access_context(self._turn.conversation_id, question.user_id, question.trust)
         if access is None or not visibility.may_participate(access) or not used_in(access):
             raise Refused(NOT_HERE)
         if await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt)):
-            raise Refused(ERASED)
+            raise Refused(NOT_SENT_ERASED)
         if not await _may_read(tx, access, [item for section in prompt.sections for item in section.sources]):
             raise Refused(NOT_READ)
 

@@ -15,8 +15,8 @@ from composer.ports.models import ToolCall
 from composer.text.cleaning import clean_text
 
 MAX_CALLS: Final = 4  # in one step; further ones are left out
-MAX_ARGUMENT_CHARS: Final = 4_000  # of one call; longer ones are left out
-MAX_NAME_CHARS: Final = 64
+MAX_TOOL_ARGUMENT_CHARS: Final = 4_000  # of one call; longer ones are left out
+MAX_TOOL_NAME_CHARS: Final = 64
 MAX_ID_CHARS: Final = 64
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
@@ -25,19 +25,19 @@ def kept_calls(calls: Sequence[ToolCall], taken: Collection[str]) -> Iterator[To
     """The first four calls. `taken` are the ids of earlier ones."""
     ids = set(taken)
     for call in calls[:MAX_CALLS]:
-        name = _NOT_IN_NAMES.sub("_", call.name[:MAX_NAME_CHARS])
+        name = _NOT_IN_NAMES.sub("_", call.name[:MAX_TOOL_NAME_CHARS])
         id, number = call.id[:MAX_ID_CHARS], len(ids)
         while not id or id in ids:
             id, number = f"call_{number}", number + 1
         ids.add(id)
-        is_object = len(call.arguments) <= MAX_ARGUMENT_CHARS and _object(call.arguments) is not None
+        is_object = len(call.arguments) <= MAX_TOOL_ARGUMENT_CHARS and _object(call.arguments) is not None
         yield replace(call, id=id, name=name, arguments=call.arguments if is_object else "{}")
 
 
 def arguments_of(text: str) -> Mapping[str, object]:
     """The arguments of a call as the model wrote them. Raises BadInput."""
-    if len(text) > MAX_ARGUMENT_CHARS:
-        raise BadInput(f"The arguments are too long; the limit is {MAX_ARGUMENT_CHARS:,} characters.")
+    if len(text) > MAX_TOOL_ARGUMENT_CHARS:
+        raise BadInput(f"The arguments are too long; the limit is {MAX_TOOL_ARGUMENT_CHARS:,} characters.")
     given = _object(text or "{}")
     if given is None:
         raise BadInput("The arguments must be a JSON object.")

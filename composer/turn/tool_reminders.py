@@ -12,7 +12,6 @@ from typing import Final
 from composer import visibility
 from composer.errors import BadInput, Refused
 from composer.memory.reminding import (
-    ID_CHARS,
     NewReminder,
     check_reminder,
     store_reminder,
@@ -26,6 +25,7 @@ from composer.repositories.reminders import Reminder
 from composer.rights import Act
 from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
+from composer.text.notices import SHORT_ID_CHARS
 from composer.text.requests import asks_for_reminder, reminds_all
 from composer.turn.tool_writes import judged_access, quote_of
 
@@ -96,4 +96,4 @@ class ToolReminders:
 
 
 def _cancel(reminder: Reminder) -> str:
-    return f"To cancel: /nexus remind cancel {reminder.id.hex[:ID_CHARS]}"
+    return f"To cancel: /nexus remind cancel {reminder.id.hex[:SHORT_ID_CHARS]}"

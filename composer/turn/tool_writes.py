@@ -29,7 +29,7 @@ from composer.text.requests import asks_to_store, denied_outside
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 MAX_WRITES: Final = 3  # in one turn
-MAX_SHOWN_CHARS: Final = 200  # of what was written, in the notice
+MAX_WRITE_SHOWN_CHARS: Final = 200  # of what was written, in the notice
 _KEY: Final = re.compile(r"[\w.\-]{1,200}")
 _PART: Final = re.compile(r"[^\W_]+")
 _ONLY_QUOTES: Final = (
@@ -155,7 +155,7 @@ class ToolWriter:
             author=self._question.author,
             messages=(self._question.external_id,),
         )
-        return ToolWrite(item, f"{shorten(said, MAX_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
+        return ToolWrite(item, f"{shorten(said, MAX_WRITE_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
 
 
 def _wordless_notice(id: uuid.UUID) -> str:

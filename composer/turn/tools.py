@@ -22,13 +22,13 @@ from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, Tokenizer, To
 from composer.prompt.borders import said_here
 from composer.prompt.lines import recall_line
 from composer.prompt.sections import (
-    ANSWERED,
-    FAILED,
-    FOUND,
-    NOTHING,
+    CALL_ANSWERED,
+    CALL_FAILED,
+    CALL_FOUND,
+    CALL_FOUND_NOTHING,
+    CALL_REFUSED,
+    CALL_STORED,
     RECALL,
-    REFUSED,
-    STORED,
     TOOLS,
     Section,
     UsedTool,
@@ -50,7 +50,7 @@ MIN_RESULT_TOKENS: Final = 50  # for one result of a server; with less room it i
 WINDOW_SHARE: Final = 0.95  # of the window that prompt, tools and answer may fill: our counts are estimates
 MAY_HAVE_STORED: Final = "I may have stored something for you just before. To see what is yours: /nexus share"
 MAY_HAVE_SET: Final = "I may have set a reminder for you just before. To see yours: /nexus remind list"
-CUT: Final = "\n[cut: there is no room for the rest]"
+CUT_PAGE: Final = "\n[cut: there is no room for the rest]"
 LAST_STEP: Final = "You can call nothing more: answer now."
 _MARK: Final = re.compile(r"s?([1-9]\d{0,3})", re.ASCII)
 
@@ -199,7 +199,7 @@ class ToolSession:
                 result = await self._run_one(call.name, written.arguments)
             except BaseException:  # stopped, or the database is gone
                 if self._outside.calling:  # its arguments have left
-                    self._used.append(UsedTool(call.name, call.arguments, (), FAILED))
+                    self._used.append(UsedTool(call.name, call.arguments, (), CALL_FAILED))
                 raise
             self._used.append(UsedTool(call.name, call.arguments, result.marks, result.outcome))
             self._add(ChatMessage("tool", result.text, call_id=call.id))
@@ -258,7 +258,7 @@ class ToolSession:
                 return await self._ask_server(name, given)
             raise BadInput(f"There is no function of that name; there are {_names(self.offered() or READING)}.")
         except (BadInput, Refused, NotFound) as error:
-            return _Result(str(error), REFUSED)
+            return _Result(str(error), CALL_REFUSED)
 
     async def _ask_server(self, name: str, given: Mapping[str, object]) -> _Result:
         if self._tokens < MIN_RESULT_TOKENS:
@@ -274,7 +274,7 @@ class ToolSession:
         self._has_read = True  # also if it failed: it may have said something
         text = _cut(answer.text, self._tokens - TOKENS_PER_MESSAGE, self._count)
         self._answered_tokens += self._count(text)
-        return _Result(text, FAILED if answer.failed else ANSWERED)
+        return _Result(text, CALL_FAILED if answer.failed else CALL_ANSWERED)
 
     async def _recall(self, query: str, when: str) -> _Result:
         words = " ".join(filter(None, (query[:MAX_QUERY_CHARS], when[:MAX_QUERY_CHARS])))
@@ -311,8 +311,8 @@ class ToolSession:
                 self._items.append(item)
                 self._lines.append(line)
         if not found:
-            return _Result("Nothing was found." if not items else "There is no room left.", NOTHING)
-        return _Result("\n".join(lines), FOUND, tuple(found))
+            return _Result("Nothing was found." if not items else "There is no room left.", CALL_FOUND_NOTHING)
+        return _Result("\n".join(lines), CALL_FOUND, tuple(found))
 
     async def _write(self, writing: Coroutine[None, None, ToolWrite]) -> _Result:
         if self._has_read or not self._writer.allowed:
@@ -329,12 +329,12 @@ class ToolSession:
             self.tell([MAY_HAVE_STORED], [MAY_HAVE_STORED])
             raise
         if written.item.id in {item.id for item in self._items}:
-            return _Result("It is stored already.", REFUSED)
+            return _Result("It is stored already.", CALL_REFUSED)
         self._items.append(written.item)
         mark = f"s{len(self._items)}"
         self._lines.append(recall_line(written.item, len(self._items), self._here))
         self.tell([written.notice], [written.wordless_notice])
-        return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", STORED, (mark,))
+        return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", CALL_STORED, (mark,))
 
     async def _remind(self, when: str, text: str) -> _Result:
         if self._has_read:
@@ -347,7 +347,7 @@ class ToolSession:
             self.tell([MAY_HAVE_SET], [MAY_HAVE_SET])
             raise
         self.tell([notice], [wordless])
-        return _Result("It is set. The person is told when, and how to cancel it.", STORED)
+        return _Result("It is set. The person is told when, and how to cancel it.", CALL_STORED)
 
 
 def _defined(count: Callable[[str], int], tools: Sequence[Tool]) -> int:
@@ -372,11 +372,11 @@ def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
     counted = count(text)
     if counted <= tokens:
         return text
-    tokens -= count(CUT)
+    tokens -= count(CUT_PAGE)
     while counted > tokens and text:
         text = text[: int(len(text) * tokens / counted * 0.98)]
         counted = count(text)
-    return f"{text}{CUT}"
+    return f"{text}{CUT_PAGE}"
 
 
 def _names(tools: Sequence[Tool]) -> str:

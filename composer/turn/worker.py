@@ -20,7 +20,7 @@ from composer.turn.respond import Responder
 
 logger = structlog.get_logger()
 
-RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
+TURN_RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
 MAX_RETRY_SECONDS: Final = 15.0
 
 
@@ -142,7 +142,7 @@ class TurnWorker:
 
         The concurrency limit counts running attempts only: while one platform or conversation waits, others continue.
         """
-        pause, reported, attempts = RETRY_SECONDS, False, 0
+        pause, reported, attempts = TURN_RETRY_SECONDS, False, 0
         while True:
             attempts += 1
             try:

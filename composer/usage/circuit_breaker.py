@@ -6,7 +6,7 @@ from typing import Final
 
 from composer.ports.clock import Clock
 
-MAX_FAILURES: Final = 3  # in a row, then the model is skipped
+FAILURES_THAT_OPEN: Final = 3  # in a row, then the model is skipped
 PAUSE: Final = timedelta(minutes=1)  # how long it is skipped
 
 
@@ -36,5 +36,5 @@ class CircuitBreaker:
         """Count a failure; after MAX_FAILURES in a row the model is skipped for PAUSE."""
         record = self._records.setdefault(model, _Record())
         record.failures += 1
-        if record.failures >= MAX_FAILURES:
+        if record.failures >= FAILURES_THAT_OPEN:
             record.open_until = self._clock.now() + PAUSE

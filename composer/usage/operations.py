@@ -26,7 +26,7 @@ from composer.usage.plans import Plan, QuotaState, states
 
 logger = structlog.get_logger()
 
-FLUSH_SECONDS: Final = 1.0
+METER_FLUSH_SECONDS: Final = 1.0
 TOTALS_TTL: Final = timedelta(seconds=1)  # for which the totals of a tenant with quotas are not read again
 MAX_REQUESTS: Final = 10_000  # with an idempotency key, that wait to be stored; more are counted without looking at it
 
@@ -208,7 +208,7 @@ class OperationMeter:
     async def _flush_later(self) -> None:
         while self._waiting and not self._closing.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(FLUSH_SECONDS):
+                async with asyncio.timeout(METER_FLUSH_SECONDS):
                     await self._closing.wait()
             await self.settle()
         self._task = None

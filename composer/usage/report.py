@@ -7,7 +7,7 @@ from typing import Final
 
 from composer.model import ConversationKind
 from composer.repositories.operations import Total
-from composer.repositories.usage import NOBODY, Dimension, Figures, UsageRow
+from composer.repositories.usage import NO_ONE_ID, Dimension, Figures, UsageRow
 from composer.text.counts import counted
 from composer.text.names import speaker_label, title_label
 from composer.usage.prices import Prices
@@ -92,7 +92,7 @@ def _name(row: UsageRow, by: Dimension) -> tuple[str, bool]:
         case Dimension.AGENT:
             return (f"@{row.key}", False) if row.key else (NO_AGENT, True)
         case Dimension.PERSON:
-            known = row.key != str(NOBODY) and row.name is not None
+            known = row.key != str(NO_ONE_ID) and row.name is not None
             return (speaker_label(row.name or ""), False) if known else (NO_PERSON, True)
         case Dimension.ROOM if row.place is None:
             return NO_CONVERSATION, True

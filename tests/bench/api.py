@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.server import open_port
@@ -27,7 +27,7 @@ from composer.entries.access import access_for_reading, access_for_writing
 from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.entries.search import EntryQuestion, EntryReader
-from composer.model import EVERY_VENDOR
+from composer.model import CONSOLE, EVERY_VENDOR
 from composer.repositories.entries import EntryFilter
 from composer.stores.configured import configured_embedder
 from tests.bench.cpu import Cpu
@@ -238,7 +238,7 @@ async def _write(app: App, who: EntryReader, name: str, contents: Sequence[tuple
 async def stored_person(app: App, name: str, size: int, note: Note, vendor: str | None = None) -> Person:
     """Somebody with so many entries, and the key of theirs or of a tool of theirs."""
     note(f"storing {size:,} entries")
-    here = app.directory.workspace(PLATFORM, "api")
+    here = app.directory.workspace(CONSOLE, "api")
     hello = incoming(here, place_of("general", None, None), name, "hello", START, id=f"of {name}", name=name)
     await app.receive(here, [hello], answer=False)
     async with app.database.transaction(here.tenant_id) as tx:

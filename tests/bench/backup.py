@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 import asyncpg
 
 from bot.importers.history import import_history
-from bot.script.places import PLATFORM
 from composer.app import App
+from composer.model import CONSOLE
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, settled, stores
 
@@ -34,7 +34,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
         async with stores(home) as servers, opened(home, servers, "backup", embedder=HashEmbedder()) as app:
             note(f"storing {count:,} messages")
             await import_history(app, history(IMPORTED, Vocabulary(), "backup"), lambda _: None)
-            await app.indexer.catch_up(app.directory.workspace(PLATFORM, "backup").tenant_id)
+            await app.indexer.catch_up(app.directory.workspace(CONSOLE, "backup").tenant_id)
             database = await _multiplied(app, count // IMPORTED - 1)
             await settled(app)
             note("the backup")

@@ -17,7 +17,7 @@ import httpx2
 import numpy as np
 from pydantic import SecretStr
 
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.server import open_port
@@ -28,7 +28,7 @@ from composer.entries import entries
 from composer.entries.access import access_for_writing
 from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
-from composer.model import EVERY_VENDOR
+from composer.model import CONSOLE, EVERY_VENDOR
 from composer.server_urls import ServerUrl
 from composer.stores.tokens import tokenizer_for
 from tests.bench.cpu import Cpu
@@ -188,7 +188,7 @@ def _common(a: str, b: str) -> str:
 
 async def _person(app: App, size: int) -> tuple[str, list[str]]:
     """A person with entries: the text of their key, and what the entries say."""
-    here = app.directory.workspace(PLATFORM, "gateway")
+    here = app.directory.workspace(CONSOLE, "gateway")
     hello = incoming(here, place_of("general", None, None), "alice", "hello", START, id="hello", name="alice")
     await app.receive(here, [hello], answer=False)
     async with app.database.transaction(here.tenant_id) as tx:

@@ -6,8 +6,8 @@ from typing import Final
 
 from bot.importers.history import import_history
 from bot.script.events import Line
-from bot.script.places import PLATFORM
 from composer.app import App
+from composer.model import CONSOLE
 from composer.stores.minilm import MiniLM
 from tests.bench.report import Report
 from tests.bench.world import HashEmbedder, Vocabulary, data_folder, history, opened, stores
@@ -42,7 +42,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
 
 
 async def _bulk(app: App, lines: list[Line]) -> dict[str, float]:
-    tenant = app.directory.workspace(PLATFORM, "bulk").tenant_id
+    tenant = app.directory.workspace(CONSOLE, "bulk").tenant_id
     steps: dict[str, Callable[[], Awaitable[object]]] = {
         "store (log)": lambda: import_history(app, lines, lambda _: None),
         "the same again (nothing new)": lambda: import_history(app, lines, lambda _: None),
@@ -53,7 +53,7 @@ async def _bulk(app: App, lines: list[Line]) -> dict[str, float]:
 
 
 async def _embedded(app: App, lines: list[Line]) -> float:
-    tenant = app.directory.workspace(PLATFORM, "embedded").tenant_id
+    tenant = app.directory.workspace(CONSOLE, "embedded").tenant_id
     await import_history(app, lines, lambda _: None)
     await app.indexer.catch_up(tenant, embed=False)
     return len(lines) / await _seconds(lambda: app.indexer.catch_up(tenant))

@@ -8,9 +8,9 @@ from typing import Final
 import psutil
 
 from bot.script.events import MessageEvent
-from bot.script.places import PLATFORM, incoming
+from bot.script.places import incoming
 from composer.app import App
-from composer.model import Incoming
+from composer.model import CONSOLE, Incoming
 from composer.stores.minilm import MiniLM
 from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
@@ -33,7 +33,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
 
 
 async def _taken_in(app: App, count: int) -> Report:
-    workspace = app.directory.workspace(PLATFORM, NAME)
+    workspace = app.directory.workspace(CONSOLE, NAME)
     events = [line.event for line in history(count + BATCH, Vocabulary(), NAME)]
     messages = [_incoming(workspace, event) for event in events if isinstance(event, MessageEvent)]
     process, cpu = psutil.Process(), Cpu(app.settings.database_url or "")

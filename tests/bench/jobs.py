@@ -12,8 +12,8 @@ import psutil
 
 from bot.console import schedule
 from bot.importers.history import import_history
-from bot.script.places import PLATFORM
 from composer.app import App
+from composer.model import CONSOLE
 from composer.stores.statements import PostgresStatements
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, stores
@@ -35,7 +35,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
             note(f"importing {count:,} messages")
             lines = history(count, Vocabulary(), "jobs", rooms, DAYS)
             await import_history(app, lines, lambda _: None)
-            await app.indexer.catch_up(app.directory.workspace(PLATFORM, "jobs").tenant_id)
+            await app.indexer.catch_up(app.directory.workspace(CONSOLE, "jobs").tenant_id)
             end = max(line.event.at or START for line in lines).astimezone(UTC) + timedelta(days=8)
             del lines
             places = await _places(app)

@@ -11,8 +11,8 @@ import psutil
 import bot.console.cli.service  # noqa: F401  (what the real program has loaded counts)
 from bot.console.conversations import question
 from bot.importers.history import import_history
-from bot.script.places import PLATFORM
 from composer.app import open_app
+from composer.model import CONSOLE
 from composer.settings import Settings
 from tests.bench.report import Report
 from tests.bench.start import ready
@@ -54,7 +54,7 @@ async def _import(home: Path, count: int) -> None:
     lines = history(count, Vocabulary(), WORKSPACE)
     async with open_app(Settings(home=home), index=False) as app:
         await import_history(app, lines, lambda _: None)
-        await app.indexer.catch_up(app.directory.workspace(PLATFORM, WORKSPACE).tenant_id)
+        await app.indexer.catch_up(app.directory.workspace(CONSOLE, WORKSPACE).tenant_id)
         _say(f"after importing and embedding {count:,} messages")
 
 
@@ -62,7 +62,7 @@ async def _compose(home: Path) -> None:
     _say("all modules imported")
     async with open_app(Settings(home=home), index=False) as app:
         _say("open, embedder loaded")
-        here = app.directory.workspace(PLATFORM, WORKSPACE)
+        here = app.directory.workspace(CONSOLE, WORKSPACE)
         for number in range(COMPOSITIONS):
             name = (BUSY, *PLAIN)[number % 20]
             text = f"what was it that we said about number {number}, and who was going to look at it?"

@@ -13,8 +13,9 @@ from typing import Any, Final
 import asyncpg
 
 from bot.commands.table import run_command
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App
+from composer.model import CONSOLE
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, data_folder, opened, stores
 
@@ -70,13 +71,13 @@ async def _fill(app: App, count: int) -> None:
 
 
 async def _say(app: App) -> None:
-    here = app.directory.workspace(PLATFORM, "own")
+    here = app.directory.workspace(CONSOLE, "own")
     message = incoming(here, place_of("general", None, None), ALICE, "the first one", START, id="m1", name=ALICE)
     await app.receive(here, [message], answer=False)
 
 
 async def _give(app: App, command: str) -> None:
-    here = app.directory.workspace(PLATFORM, "own")
+    here = app.directory.workspace(CONSOLE, "own")
     at = START + timedelta(days=1)
     await run_command(
         app, here, incoming(here, place_of(None, "nexus", None), ALICE, command, at, id=command, name=ALICE)

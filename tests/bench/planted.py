@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from bot.commands.table import run_command
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.layers.semantic import episode_id
 from composer.memory.index import episode_entry, memory_entry
-from composer.model import Message, Visibility, derived_id, room_namespace
+from composer.model import CONSOLE, Message, Visibility, derived_id, room_namespace
 from composer.ports.models import Vectors
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
@@ -160,7 +160,7 @@ def near(random: np.random.Generator, vectors: NDArray[np.float32], cosine: floa
 
 async def plant(app: App, embedder: PlantedEmbedder, size: int, note: Callable[[str], None]) -> Planted:
     """Fill an empty app: rooms, people and projects through the ordinary interfaces, rows by COPY."""
-    workspace = app.directory.workspace(PLATFORM, f"scale{size}")
+    workspace = app.directory.workspace(CONSOLE, f"scale{size}")
     plan = Plan(size)
     note(f"{size:,} rows: making {len(plan.rooms):,} rooms")
     await _make_rooms(app, workspace, plan)

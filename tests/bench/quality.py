@@ -23,9 +23,8 @@ from bot.console.conversations import question
 from bot.console.logs import configure_logs
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM
 from composer.app import App
-from composer.model import ConversationKind, Place
+from composer.model import CONSOLE, ConversationKind, Place
 from composer.prompt.sections import Prompt
 from composer.stores.minilm import MiniLM
 from composer.stores.tokens import tokenizer_for
@@ -125,7 +124,7 @@ async def measure(data: Path) -> Report:
 
 
 async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
-    workspace = app.directory.workspace(PLATFORM, talk.messages[0].workspace)
+    workspace = app.directory.workspace(CONSOLE, talk.messages[0].workspace)
     await import_history(app, [Line("locomo", n, m) for n, m in enumerate(talk.messages, 1)], lambda _: None)
     await app.indexer.catch_up(workspace.tenant_id)
     last, place = talk.messages[-1], Place(ConversationKind.ROOM, ROOM)

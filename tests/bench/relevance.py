@@ -20,9 +20,8 @@ from bot.console.conversations import question
 from bot.console.logs import configure_logs
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM
 from composer.app import App
-from composer.model import ConversationKind, Place
+from composer.model import CONSOLE, ConversationKind, Place
 from composer.stores.minilm import MiniLM
 from tests.bench.irc import read_log
 from tests.bench.quality import ROOM, read_talks, sources
@@ -101,7 +100,7 @@ async def measure(data: Path) -> Report:
 
 
 async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[Labelled]) -> list[Outcome]:
-    workspace = app.directory.workspace(PLATFORM, name.replace(":", "-"))
+    workspace = app.directory.workspace(CONSOLE, name.replace(":", "-"))
     own = [message.model_copy(update={"workspace": workspace.name}) for message in messages]
     await import_history(app, [Line(name, n, m) for n, m in enumerate(own, 1)], lambda _: None)
     await app.indexer.catch_up(workspace.tenant_id)

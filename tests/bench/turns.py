@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from bot.importers.history import import_history
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App
-from composer.model import Agent, Turn, Usage
+from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.stores.minilm import MiniLM
 from composer.turn.delivery import OutgoingAnswer
@@ -122,7 +122,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     figures: dict[str, float] = {}
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, NAME, model=model, embedder=MiniLM()) as app:
-            app.turns.serve(PLATFORM, TimedDelivery(times))
+            app.turns.serve(CONSOLE, TimedDelivery(times))
             office = await _open(app, times, note)
             indexing = asyncio.create_task(app.indexer.run())
             try:
@@ -153,7 +153,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
 
 async def _open(app: App, times: Times, note: Callable[[str], None]) -> Office:
     vocabulary = Vocabulary()
-    workspace = app.directory.workspace(PLATFORM, NAME)
+    workspace = app.directory.workspace(CONSOLE, NAME)
     note(f"storing and indexing {SEEDED:,} messages")
     await import_history(app, history(SEEDED, vocabulary, NAME, rooms=ROOMS + 1), lambda _: None)
     await app.indexer.catch_up(workspace.tenant_id)

@@ -60,7 +60,7 @@ def cases(folder: Path) -> Iterator[Case]:
         ]
         talk = _components(links(path))
         for n, asked in enumerate(said):
-            before = said[max(0, n - disentanglement.MAX_MESSAGES) : n]
+            before = said[max(0, n - disentanglement.MAX_VIEW_MESSAGES) : n]
             name = talk.get(int(asked.external_id))
             own = frozenset(
                 k for k, m in enumerate(before) if name is not None and talk.get(int(m.external_id)) == name
@@ -87,7 +87,7 @@ async def measure(folder: Path) -> Report:
     for case in cases(folder):
         logs.append(case.log)
         started = time.process_time()
-        near = disentanglement.relatedness(case.before[-disentanglement.MAX_MESSAGES :], case.asked)
+        near = disentanglement.relatedness(case.before[-disentanglement.MAX_VIEW_MESSAGES :], case.asked)
         spent += time.process_time() - started
         ranked = {
             "the last ones": list(range(len(near) - 1, -1, -1)),

@@ -17,9 +17,9 @@ import numpy as np
 from bot.commands.table import run_command
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App, open_app
-from composer.model import Place
+from composer.model import CONSOLE, Place
 from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
@@ -165,7 +165,7 @@ def asker(name: str) -> str:
 
 async def build(app: App, size: int, vocabulary: Vocabulary, note: Callable[[str], None]) -> World:
     """Fill an empty app by the ordinary import, then with facts, landmarks, projects and profiles."""
-    workspace = app.directory.workspace(PLATFORM, f"world{size}")
+    workspace = app.directory.workspace(CONSOLE, f"world{size}")
     lines = history(size, vocabulary, workspace.name)
     note(f"storing {size:,} messages")
     await import_history(app, lines, lambda _: None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.commands.confirmations import EXPIRED
+from bot.commands.confirmations import BUTTON_EXPIRED
 from bot.discord import history as discord_history
 from bot.discord.adapter import DiscordAdapter
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
@@ -432,4 +432,4 @@ async def test_a_button_that_an_earlier_process_showed_is_refused_with_a_sentenc
     async with on_discord(settings, server, guild):
         button = shown.components[0]["components"][0]["custom_id"]
         pressed = await server.answer_to(await server.click(shown, button, ada))
-    assert pressed.content == EXPIRED
+    assert pressed.content == BUTTON_EXPIRED

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 import yaml
 
-from bot.commands.confirmations import EXPIRED, USED
-from bot.slack.doctor import SCOPES, inspect
+from bot.commands.confirmations import BUTTON_EXPIRED, USED
+from bot.slack.doctor import SLACK_SCOPES, inspect
 from composer.ingest.rooms import private_rooms
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -549,7 +549,7 @@ async def test_a_button_that_an_earlier_process_showed_is_refused_with_a_sentenc
         told = len(slack.ephemerals(office.alice))
         await slack.click(general, office.alice, shown["ts"], shown["blocks"][-1]["elements"][0]["action_id"])
         await slack.wait_for(lambda: len(slack.ephemerals(office.alice)) > told)
-        assert slack.ephemerals(office.alice)[-1]["text"] == EXPIRED
+        assert slack.ephemerals(office.alice)[-1]["text"] == BUTTON_EXPIRED
 
 
 async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
@@ -616,9 +616,9 @@ async def test_only_requests_signed_by_slack_are_accepted(office: Office) -> Non
 
 async def test_the_manifest_requests_what_is_used_and_doctor_reports_what_is_missing(office: Office) -> None:
     manifest = yaml.safe_load((ROOT / "docs" / "slack-manifest.yaml").read_text())
-    assert set(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
+    assert set(manifest["oauth_config"]["scopes"]["bot"]) == SLACK_SCOPES
     token = office.slack.world.tokens[office.team.bot_token]
-    token.scopes = set(SCOPES)
+    token.scopes = set(SLACK_SCOPES)
     office.slack.world.subscribed = set(manifest["settings"]["event_subscriptions"]["bot_events"])
     found = await inspect(office.settings, office.slack.base_url)
     assert [ok for ok, _ in found] == [True, True]

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from bot.console.doctor import run_doctor
-from bot.delivery.retraction import MAX_FAILURES
+from bot.delivery.retraction import MAX_RETRACTION_FAILURES
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.files import SlackFiles
 from composer.settings import Settings
@@ -178,7 +178,7 @@ async def test_a_file_that_cannot_be_deleted_holds_up_no_other(settings: Setting
         here = harness.workspace()
         deleted: list[str] = []
         ((user,),) = await rows(settings, "SELECT id FROM users")
-        failing = [f"F{number}" for number in range(MAX_FAILURES)]
+        failing = [f"F{number}" for number in range(MAX_RETRACTION_FAILURES)]
 
         async def call(method: str, file: str) -> None:
             if file in failing:
@@ -200,4 +200,4 @@ async def test_a_file_that_cannot_be_deleted_holds_up_no_other(settings: Setting
             with pytest.raises(OutcomeUnknown):
                 await files.delete_due()
         assert deleted == ["F9"]
-        assert len(await rows(settings, "SELECT FROM posted_files")) == MAX_FAILURES
+        assert len(await rows(settings, "SELECT FROM posted_files")) == MAX_RETRACTION_FAILURES

@@ -228,7 +228,7 @@ async def test_of_whom_discord_does_not_tell_is_a_guest_in_their_dm(
         )
         await until(lambda: _answered(given))
         with monkeypatch.context() as patch:
-            patch.setattr("bot.discord.guilds.LOOKUP_SECONDS", 0.0)
+            patch.setattr("bot.discord.guilds.GUILD_LOOKUP_SECONDS", 0.0)
             assert not await sees(here, server, bob)
         assert await sees(here, server, bob)
 

@@ -14,7 +14,7 @@ import pytest
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from bot.web.limits import PREFIX
+from bot.web.limits import LIMIT_KEY_PREFIX
 from composer.credentials.issuing import MAX_KEYS
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_chat_routes import events_of
@@ -294,5 +294,5 @@ async def test_wrong_keys_are_counted_by_their_address_and_leave_nothing_behind(
     said = json.dumps(logs)
     assert not any(text in said for text in digits)
     async with Redis.from_url(str.__str__(harness.app.redis_url), decode_responses=True) as redis:
-        callers = {key async for key in redis.scan_iter(f"{PREFIX}*")}
+        callers = {key async for key in redis.scan_iter(f"{LIMIT_KEY_PREFIX}*")}
     assert len(callers) <= 4, "a window or two of the address, and of her key"

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.sessions import ERASED, ApiSessions, EventKind, TurnEvent
+from bot.web.sessions import QUESTION_ERASED, ApiSessions, EventKind, TurnEvent
 from composer.app import open_app
 from composer.errors import BadInput, Conflict, NotFound
 from composer.memory.forget import RETRACTED
@@ -181,7 +181,7 @@ async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_mode
     for _ in range(pieces):
         asked.listener.events.put_nowait(TurnEvent(EventKind.CHUNK, "zqword"))
     events = [event async for event in sessions.served.follow(asked, valid)]
-    assert (events[-1].kind, events[-1].text) == (EventKind.FAILED, ERASED)
+    assert (events[-1].kind, events[-1].text) == (EventKind.FAILED, QUESTION_ERASED)
     assert len(events) < pieces
     model.gate.set()
 

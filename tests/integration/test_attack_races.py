@@ -210,7 +210,7 @@ async def test_a_message_in_a_room_of_an_import_that_is_being_undone_stays(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, place, run = harness.workspace(), place_of("general", None, None), ImportRun(uuid.uuid4(), "export.zip")
-    monkeypatch.setattr("composer.ingest.imports.BATCH_SIZE", 1)
+    monkeypatch.setattr("composer.ingest.imports.UNDO_BATCH", 1)
     old = incoming(at, place, "alice", "zqold", harness.clock.tick(), id="old")
     await harness.app.receive(at, [old], answer=False, run=run)
     database, append, undoing = harness.app.database, Messages.append, list[asyncio.Task[None]]()

@@ -21,7 +21,7 @@ from composer.errors import BadInput, Misconfigured, NotFound, Refused, Unavaila
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditKeyRing
-from composer.stores.backup import DUMP, INSTALLATION_TABLES, MANIFEST, DatabaseBackup, _failed
+from composer.stores.backup import BACKUP_MANIFEST, DUMP, INSTALLATION_TABLES, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
 from tests.integration.test_credentials import new_key, redeem, resolve, signed_in
 from tests.support.databases import EMPTY_TENANTS, database_url, run_sql, service_url
@@ -186,7 +186,7 @@ async def test_a_backup_that_somebody_else_wrote_needs_trust(
     for written in signatures:
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(forged, "w") as new:
             new.writestr(DUMP, old.read(DUMP))
-            new.writestr(MANIFEST, json.dumps(written))
+            new.writestr(BACKUP_MANIFEST, json.dumps(written))
         with pytest.raises(Refused, match="anybody may have written it"):
             await DatabaseBackup(empty_url, own).restore(forged)
         assert await content(empty_url) == {}
@@ -313,7 +313,7 @@ async def test_a_backup_from_a_newer_nexus_is_refused(harness: AppHarness, empty
     manifest = await harness.app.backup.write(path, START)
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(newer, "w") as new:
         new.writestr(DUMP, old.read(DUMP))
-        new.writestr(MANIFEST, json.dumps(asdict(manifest) | {"schema": 9_999}))
+        new.writestr(BACKUP_MANIFEST, json.dumps(asdict(manifest) | {"schema": 9_999}))
     with pytest.raises(Misconfigured, match="from a newer Nexus"):
         await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(newer, trust=True)
     assert await content(empty_url) == {}

@@ -11,7 +11,7 @@ from bot.console import schedule
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Agent, Usage
-from composer.people.catch_up import MAX_CHARS, REST
+from composer.people.catch_up import MAX_CATCH_UP_CHARS, REST
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from tests.support.harness import AppHarness, open_harness
@@ -90,7 +90,7 @@ async def test_what_is_older_than_a_week_stands_with_its_date(harness: AppHarnes
 async def test_of_more_than_are_read_the_first_is_called_that_of_the_latest(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("composer.people.catch_up.MAX_MESSAGES", 2)
+    monkeypatch.setattr("composer.people.catch_up.MAX_MISSED_MESSAGES", 2)
     for number in range(3):
         await harness.say("bob", f"crane {number}", **GENERAL, id=f"crane{number}")
     text = await caught_up(harness, since="2 hours")
@@ -148,7 +148,7 @@ async def test_it_fits_one_message_with_what_is_to_the_person_first(harness: App
     for _ in range(15):
         await harness.say("carol", f"@alice you must sign the contract {'now ' * 50}", **GENERAL)
     text = await caught_up(harness)
-    assert len(text) <= MAX_CHARS
+    assert len(text) <= MAX_CATCH_UP_CHARS
     assert text.splitlines()[1].startswith("To you (and 1")
     assert text.index("sign the contract") < text.index("2026-05-15:")
     assert "2026-05-05" not in text.splitlines()[-3]

@@ -211,7 +211,7 @@ async def test_a_script_ends_when_its_answer_is_delayed_for_long(
 async def test_the_terminal_prints_no_more_of_an_answer_once_what_it_is_made_from_is_forgotten(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forgotten: bool
 ) -> None:
-    monkeypatch.setattr("bot.console.terminal_delivery.LOOK_SECONDS", 0)
+    monkeypatch.setattr("bot.console.terminal_delivery.TERMINAL_LOOK_SECONDS", 0)
     model, answer = Model(), "The code of the vault, as was said in here, is zqlynx."
     model.gate, model.says = asyncio.Event(), [answer]
     settings = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})

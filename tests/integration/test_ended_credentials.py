@@ -95,7 +95,7 @@ async def test_a_key_that_ends_before_its_request_is_whole_reads_nothing(
 async def test_a_key_that_ends_before_its_request_is_whole_asks_no_model(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(gateway, "STREAM_LOOK_SECONDS", 0.0)
     async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
         headers = bearer(await key_of(stage.harness, "alice", "claude")) | {"Content-Type": "application/json"}
         body = json.dumps(ROUTES["POST", "/v1/chat/completions"]).encode()

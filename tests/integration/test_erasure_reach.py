@@ -7,10 +7,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import forget
+from composer.model import CONSOLE
 from composer.settings import AgentSettings, Settings
 from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
@@ -47,7 +48,7 @@ async def retractions(harness: AppHarness) -> list[str]:
     """The ids of the posts that are to be retracted."""
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         return sorted(
-            part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10, harness.clock.now())
+            part.external_id for part in await tx.deliveries.pending_retractions(CONSOLE, 10, harness.clock.now())
         )
 
 

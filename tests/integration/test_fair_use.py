@@ -80,7 +80,7 @@ async def test_what_is_counted_is_gone_after_two_minutes(harness: AppHarness, ca
         await admitted(fair_use, caller, 5, admin=True)
         await admitted(fair_use, caller, 5)
     async with Redis.from_url(str.__str__(url), decode_responses=True) as redis:
-        found = [key async for key in redis.scan_iter(f"{limits.PREFIX}*{caller}*")]
+        found = [key async for key in redis.scan_iter(f"{limits.LIMIT_KEY_PREFIX}*{caller}*")]
         assert found
         assert all([0 < await redis.ttl(key) <= 120 for key in found])
 
@@ -103,7 +103,7 @@ async def test_a_limit_of_one_is_one_without_redis_too() -> None:
 
 
 async def test_a_redis_that_accepts_and_never_answers_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "LIMIT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as mute, capture_logs() as logs:
         async with counting(ServerUrl(f"redis://127.0.0.1:{mute.getsockname()[1]}/0"), 10) as fair_use:
             assert await admitted(fair_use, "key:a", 30) == 5

@@ -228,7 +228,7 @@ async def test_of_a_long_text_the_part_with_the_words_is_shown(harness: AppHarne
 async def test_words_are_found_in_every_page_of_what_one_owns(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "PAGE_SIZE", 3)
+    monkeypatch.setattr(erasure, "ERASURE_PAGE", 3)
     for n in range(9):
         await harness.say("alice", f"zebra {n}", **ROOM)
         await harness.command("alice", f"/nexus remember zebra note {n}", **ROOM)
@@ -330,7 +330,7 @@ async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Set
 async def test_forgetting_by_words_goes_through_every_page(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "PAGE_SIZE", 2)
+    monkeypatch.setattr(erasure, "ERASURE_PAGE", 2)
     for n in range(5):
         await harness.say("alice", f"{SECRET} number {n}", **ROOM)
     await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from bot.console import schedule
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED, forget
-from composer.model import Turn, derived_id
+from composer.model import CONSOLE, Turn, derived_id
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.settings import AgentSettings, Settings
 from composer.turn.delivery import OutgoingAnswer
@@ -155,9 +155,9 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
         assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"
     async with harness.app.database.transaction(tenant, snapshot=True) as tx:
         assert [
-            part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10, harness.clock.now())
+            part.external_id for part in await tx.deliveries.pending_retractions(CONSOLE, 10, harness.clock.now())
         ] == ["p0"]
-        own, another = f"{PLATFORM}:{harness.workspace().name}", f"{PLATFORM}:another"
+        own, another = f"{CONSOLE}:{harness.workspace().name}", f"{CONSOLE}:another"
         assert len(await tx.deliveries.pending_retractions(own, 10, harness.clock.now())) == 1
         assert not await tx.deliveries.pending_retractions(another, 10, harness.clock.now()), (
             "its token can't edit here"

@@ -8,10 +8,9 @@ import pytest
 
 from bot.delivery.retraction import Retraction
 from bot.delivery.streaming import StreamingDelivery
-from bot.script.places import PLATFORM
 from composer.memory import forget as forgetting
 from composer.memory.forget import RETRACTED
-from composer.model import Turn
+from composer.model import CONSOLE, Turn
 from composer.repositories.deliveries import Destination
 from composer.settings import Settings
 from tests.integration.test_opened_while_answering import Screen
@@ -60,7 +59,7 @@ async def test_an_answer_that_is_posted_while_its_source_is_being_forgotten_is_r
     await harness.say("alice", "the vault is zqorchid", id="said", **ROOM)
     monkeypatch.setattr(forgetting, "_replace_replies", take_time)
     screen = Slow()
-    harness.app.turns.serve(PLATFORM, WholeAnswers(harness.app, screen, no_links))
+    harness.app.turns.serve(CONSOLE, WholeAnswers(harness.app, screen, no_links))
     asked = asyncio.create_task(harness.say("bob", "@nexus what is the vault?", **ROOM))
     await posted.wait()
     await until(recorded_or_waiting)
@@ -68,7 +67,7 @@ async def test_an_answer_that_is_posted_while_its_source_is_being_forgotten_is_r
     await asked
     await asyncio.gather(*erasing)
     assert "zqorchid" in screen.shown[0]
-    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    await Retraction(harness.app, CONSOLE, screen).catch_up()
     assert screen.shown[-1] == RETRACTED
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.web.routes.query import TAKEN
+from bot.web.routes.query import MADE_OF_TAKEN
 from composer.entries import teams
 from tests.integration.test_chat_routes import events_of
 from tests.support.api import bearer, key_of
@@ -63,7 +63,7 @@ async def test_no_answer_is_given_from_an_entry_that_was_taken_away_meanwhile(
         assert "zqorchid" in str(said)
         return
     assert "zqorchid" not in str(said)
-    assert TAKEN in answer.text
+    assert MADE_OF_TAKEN in answer.text
 
 
 @pytest.mark.parametrize("corrected", [True, False])
@@ -100,7 +100,7 @@ async def test_no_answer_is_given_from_what_was_shared_with_a_team_until_then(
         assert (await client.delete(f"/v1/entries/{entry.id}/team", headers=bearer(bob))).status_code == 200
 
     answer = await asked_while(client, model, alice, unshare, stream=False)
-    assert (answer.status_code, answer.json()["detail"]) == (409, TAKEN)
+    assert (answer.status_code, answer.json()["detail"]) == (409, MADE_OF_TAKEN)
 
 
 async def test_a_stream_from_what_was_forgotten_ends_before_its_model_does(
@@ -114,4 +114,4 @@ async def test_a_stream_from_what_was_forgotten_ends_before_its_model_does(
     await client.post(f"/v1/entries/{entry.id}/forget", headers=bearer(own))
     heard = events_of((await asking).text)
     model.gate.set()
-    assert heard[-2][1]["text"] == TAKEN
+    assert heard[-2][1]["text"] == MADE_OF_TAKEN

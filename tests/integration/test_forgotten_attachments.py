@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.script.places import PLATFORM, incoming
+from bot.script.places import incoming
 from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
-from composer.model import Attachment, ConversationKind, Message, Place, Turn
+from composer.model import CONSOLE, Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import tables_with_secret
 from tests.support.discord.harness import Model
@@ -38,7 +38,7 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"}
     )
     async with open_harness(with_images, model=model) as harness:
-        harness.app.drafter.images.register_source(PLATFORM, ImageSource())
+        harness.app.drafter.images.register_source(CONSOLE, ImageSource())
         yield harness
 
 

@@ -231,7 +231,7 @@ async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkey
         await has_ended(noted)
 
     monkeypatch.setattr(relay, "_has_ended", watched)
-    monkeypatch.setattr(relay, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(relay, "STREAM_LOOK_SECONDS", 0.05)
     client = await stage.client(headers=OFF)
     stage.upstream.script.append(Hang(("Hello",)))
     stream = await client.chat.completions.create(model=MODEL, messages=HI, stream=True)

@@ -387,7 +387,7 @@ async def test_a_long_head_that_goes_on_and_on_is_refused_before_its_end(url: st
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("path", ["/v1/things", "/nothing"])
 async def test_a_long_body_is_refused(url: str, path: str, declared: bool) -> None:
-    body = b"x" * (bodies.MAX_BYTES + 1)
+    body = b"x" * (bodies.MAX_REQUEST_BODY_BYTES + 1)
     if declared:
         request = posting(body, path=path)
     else:

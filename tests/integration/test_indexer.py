@@ -62,7 +62,7 @@ async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings
 async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenants(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(indexer, "INDEXER_RETRY_SECONDS", 0.01)
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 
@@ -181,7 +181,7 @@ async def all_indexed(harness: AppHarness) -> bool:
 async def test_messages_that_another_process_holds_are_indexed_when_it_lets_go(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(indexer, "INDEXER_RETRY_SECONDS", 0.01)
     rounds: list[int] = []
 
     async def counted(*arguments: Any) -> int:
@@ -210,7 +210,7 @@ async def test_messages_that_another_process_holds_are_indexed_though_others_bes
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Where a round found any that were free, it took the others for none until the next message came.
-    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(indexer, "INDEXER_RETRY_SECONDS", 0.01)
     async with open_harness(settings, embedder=HashedWords()) as harness:
         workspace, place, tenant = harness.workspace(), place_of("general", None, None), harness.workspace().tenant_id
         messages = [
@@ -260,7 +260,7 @@ async def test_what_was_answered_is_erased_although_indexing_fails(
 
 
 async def test_a_tenant_whose_rounds_fail_waits_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer, "RETRY_SECONDS", 1_000.0)
+    monkeypatch.setattr(indexer, "INDEXER_RETRY_SECONDS", 1_000.0)
     monkeypatch.setattr(indexer, "MAX_BACKOFF_SECONDS", 1_000.0)
     good, bad = uuid.uuid4(), uuid.uuid4()
     tried: list[uuid.UUID] = []

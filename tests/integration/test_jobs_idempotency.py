@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from bot.console import schedule
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import open_app
 from composer.memory.extraction import CLAIM_DURATION, BatchRules, ExtractionWorker
-from composer.model import derived_id
+from composer.model import CONSOLE, derived_id
 from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories import table_statistics
@@ -181,8 +181,8 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
             async with open_app(
                 settings, clock=clock, model=ScriptedModel(), embedder=HashedWords(), index=False
             ) as app:
-                delivery, tenant = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
-                app.turns.serve(PLATFORM, delivery)
+                delivery, tenant = RecordedDelivery(), app.directory.workspace(CONSOLE, "acme").tenant_id
+                app.turns.serve(CONSOLE, delivery)
                 numbers = iter(range(10_000))
                 extractions_worker = ExtractionWorker(
                     app.database,

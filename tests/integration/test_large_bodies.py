@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from bot.web.bodies import MAX_NAMES
+from bot.web.bodies import MAX_JSON_NAMES
 from bot.web.mcp.tools import KindFilter, TagFilter
 from bot.web.routes.query import QueryRequest
 from bot.web.shapes.entry_document import EntryDocument
@@ -56,7 +56,7 @@ async def test_an_object_of_very_many_names_is_refused(
     harness: AppHarness, client: httpx2.AsyncClient, path: str
 ) -> None:
     key = await key_of(harness, "alice")
-    for number, status in ((MAX_NAMES, 422), (MAX_NAMES + 1, 400)):
+    for number, status in ((MAX_JSON_NAMES, 422), (MAX_JSON_NAMES + 1, 400)):
         body = {f"n{n}": 1 for n in range(number)}
         answer = await client.post(path, json=body, headers=bearer(key))
         assert answer.status_code == status, answer.text

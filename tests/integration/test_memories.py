@@ -10,10 +10,11 @@ import asyncpg
 import pytest
 
 from bot.console.operations import set_admin
-from bot.script.places import PLATFORM, incoming
+from bot.script.places import incoming
 from composer.errors import BadInput, Refused
-from composer.layers.retrieval_settings import SETTINGS
+from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS
 from composer.memory.forget import forget
+from composer.model import CONSOLE
 from composer.repositories.memories import Memories, SupersededMemory
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
@@ -215,7 +216,7 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
 
     assert any("copper" in text for text in await texts())
     shown = (await harness.command("root", "/nexus settings", **ROOM)).text
-    assert all(f"{key} = " in shown and SETTINGS[key].help in shown for key in SETTINGS)
+    assert all(f"{key} = " in shown and RETRIEVAL_SETTINGS[key].help in shown for key in RETRIEVAL_SETTINGS)
     hides, erases = (line for line in shown.split("\n") if "_days = " in line)
     assert "nothing is erased" in hides
     assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases messages older")
@@ -236,7 +237,7 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
     for wrong in ("top_k many", "top_k -1", "top_k 101", "strategy newest", "colour 1", "top_k 1 2", "top_k ²"):
         with pytest.raises(BadInput):
             await harness.command("root", f"/nexus settings {wrong}", **ROOM)
-    elsewhere = harness.app.directory.workspace(PLATFORM, "globex")
+    elsewhere = harness.app.directory.workspace(CONSOLE, "globex")
     async with harness.app.database.transaction(elsewhere.tenant_id) as tx:
         assert await tx.settings.all() == {}
 

@@ -802,7 +802,7 @@ async def test_what_is_no_document_of_an_app_is_refused(site: Site, wrong: str) 
 
 
 async def test_a_site_that_does_not_answer_in_time_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.web.oauth.documents.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("bot.web.oauth.documents.DOCUMENT_SECONDS", 0.2)
     asked = asyncio.Event()
 
     async def never(host: str, port: int) -> list[str]:

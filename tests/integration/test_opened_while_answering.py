@@ -6,11 +6,10 @@ import pytest
 
 from bot.delivery.streaming import EMPTY_PART, StreamingDelivery
 from bot.script.changes import change_message
-from bot.script.places import PLATFORM
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
-from composer.model import Turn
+from composer.model import CONSOLE, Turn
 from composer.repositories.deliveries import Destination
 from composer.settings import AgentSettings, Settings
 from composer.turn.answers import ROOM_OPENED
@@ -60,10 +59,10 @@ class OpensWhileStreaming(RecordedDelivery):
 async def test_an_answer_from_a_rooms_private_time_is_not_delivered_after_its_opening(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch, platform: type[AwayOnce] | type[OpensWhileStreaming]
 ) -> None:
-    monkeypatch.setattr("composer.turn.worker.RETRY_SECONDS", 0)
+    monkeypatch.setattr("composer.turn.worker.TURN_RETRY_SECONDS", 0)
     await harness.say("bob", "the code of the vault is zqlynx", private=True, **CAVE)
     delivery = platform(harness)
-    harness.app.turns.serve(PLATFORM, delivery)
+    harness.app.turns.serve(CONSOLE, delivery)
     await harness.say("bob", "@nexus what is the code of the vault?", **CAVE)
     assert [reply.text for reply in delivery.replies] == [ROOM_OPENED]
     await harness.say("bob", "@nexus what is the code of the vault?", **CAVE)
@@ -129,7 +128,7 @@ async def test_what_is_shown_of_an_answer_while_it_is_written_is_hidden_once_its
                     gate.set()
 
         await harness.say("ada", "the code of the vault is zqlynx", private=True, id="said", **CAVE)
-        harness.app.turns.serve(PLATFORM, Showing(harness.app, screen, no_links))
+        harness.app.turns.serve(CONSOLE, Showing(harness.app, screen, no_links))
         await harness.say("bob", "@nexus what is the code of the vault?", private=True, id="asked", **CAVE)
     assert any("zqlynx" in text for text in screen.shown) is (how == "none")
     assert (EMPTY_PART in screen.shown) is (how != "none")
@@ -139,11 +138,11 @@ async def test_what_is_shown_of_an_answer_while_it_is_written_is_hidden_once_its
 async def test_a_reminder_that_waits_for_its_delivery_is_not_posted_after_the_opening(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("composer.turn.worker.RETRY_SECONDS", 0)
+    monkeypatch.setattr("composer.turn.worker.TURN_RETRY_SECONDS", 0)
     await harness.say("bob", "hello", private=True, **CAVE)
     await harness.command("bob", "/nexus remind here in 20 minutes the code is zqlynx", **CAVE)
     delivery = AwayOnce(harness)
-    harness.app.turns.serve(PLATFORM, delivery)
+    harness.app.turns.serve(CONSOLE, delivery)
     harness.clock.tick(3600)
     assert await harness.app.due_posts.post_due() == 1
     await harness.app.turns.settle()

@@ -20,7 +20,7 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.openid import OpenIdProvider
 from composer.credentials.issuing import delete_credentials
-from composer.credentials.openid import ANOTHERS, NO_GUESTS, NOT_CONNECTED, OpenIdAccount
+from composer.credentials.openid import ANOTHERS, NO_LOGINS_FOR_GUESTS, NOT_CONNECTED, OpenIdAccount
 from composer.credentials.resolver import Resolver
 from composer.errors import Misconfigured
 from composer.model import Trust
@@ -370,7 +370,7 @@ async def test_guests_and_people_of_another_tenant_connect_nothing(
     await go_and_return(eve, await leave_to_connect(eve))
     monkeypatch.setattr("composer.repositories.people.People.trust", guest)
     refused = await eve.press("/login/account/confirm")
-    assert (refused.status_code, NO_GUESTS.split(",")[0] in refused.text) == (403, True)
+    assert (refused.status_code, NO_LOGINS_FOR_GUESTS.split(",")[0] in refused.text) == (403, True)
 
 
 async def test_only_verified_addresses_in_the_allowed_domains_are_admitted(

@@ -18,7 +18,7 @@ from bot.web.metrics import Metrics
 from composer.errors import Unavailable
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation, OperationTotals
-from composer.repositories.usage import NOBODY
+from composer.repositories.usage import NO_ONE_ID
 from composer.settings import AgentSettings, Settings
 from composer.usage.operations import Actor
 from tests.support.api import bearer, key_of, person
@@ -267,7 +267,7 @@ async def test_who_is_erased_is_named_by_no_total_and_the_figures_stay(
     await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     assert await counted(harness) == {("api", "writes"): 1, ("api", "reads"): 2}
     assert await counted(harness, user=found.id) == {}
-    assert await counted(harness, user=NOBODY) == {("api", "writes"): 1, ("api", "reads"): 2}
+    assert await counted(harness, user=NO_ONE_ID) == {("api", "writes"): 1, ("api", "reads"): 2}
 
 
 async def test_an_erasure_and_the_writes_of_its_person_never_wait_for_each_other(

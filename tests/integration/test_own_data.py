@@ -69,7 +69,7 @@ async def test_the_schema_in_the_docs_is_the_one_that_exports_have() -> None:
 async def test_an_export_of_many_pages_has_every_message_once_and_in_order(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_data, "PAGE_SIZE", 2)
+    monkeypatch.setattr(own_data, "OWN_DATA_PAGE", 2)
     said = [f'number {n} says "messages": []' for n in range(7)]
     for text in said:
         await harness.say("alice", text, **ROOM)

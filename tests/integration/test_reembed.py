@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.memory.index import embedding_text
-from composer.memory.reembed import BATCH_SIZE, identity_of, reembed
+from composer.memory.reembed import REEMBEDDING_BATCH, identity_of, reembed
 from composer.ports.models import Vectors
 from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
@@ -170,7 +170,7 @@ async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings)
             raise Unavailable("The embedder does not answer.")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH_SIZE + 5):
+        for number in range(REEMBEDDING_BATCH + 5):
             await harness.say("alice", f"number {number} is here", room="general")
         before = await stored_in_order(settings)
         with pytest.raises(Unavailable, match="does not answer"):
@@ -182,7 +182,7 @@ async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings)
             EmbedderIdentity("hashed-words", 384),
             EmbedderIdentity("wide", 1536),
         )
-        assert (status.prepared, status.items, status.running) == (BATCH_SIZE, BATCH_SIZE + 5, False)
+        assert (status.prepared, status.items, status.running) == (REEMBEDDING_BATCH, REEMBEDDING_BATCH + 5, False)
         again = Wide()
         await reembed_all(settings, again)
         assert len(again.asked) == 5, "finished vectors are not made again"
@@ -203,13 +203,13 @@ async def test_vectors_prepared_for_another_embedder_are_dropped(settings: Setti
             raise Unavailable("gone")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH_SIZE + 1):
+        for number in range(REEMBEDDING_BATCH + 1):
             await harness.say("alice", f"number {number} is here", room="general")
     with pytest.raises(Unavailable):
         await reembed_all(settings, Wide(1536, broken))
     narrow = Wide(8)
     await reembed_all(settings, narrow)
-    assert len(narrow.asked) == BATCH_SIZE + 1
+    assert len(narrow.asked) == REEMBEDDING_BATCH + 1
     await assert_vectors_of(settings, Wide(8))
 
 
@@ -246,7 +246,7 @@ async def test_a_finished_and_a_concurrent_run_are_reported(settings: Settings) 
 
 async def test_a_killed_run_continues(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH_SIZE + 3):
+        for number in range(REEMBEDDING_BATCH + 3):
             await harness.say("alice", f"number {number} is here", room="general")
     async with ModelServer(width=8) as server:
         environment = os.environ | {
@@ -263,23 +263,23 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
 
         first = await run("--json")
         assert first.stdout is not None
-        while json.loads(await first.stdout.readline())["prepared"] < BATCH_SIZE:
+        while json.loads(await first.stdout.readline())["prepared"] < REEMBEDDING_BATCH:
             pass
         first.send_signal(signal.SIGKILL)
         await first.communicate()
         status = await run("--status", "--json")
         progress = json.loads((await status.communicate())[0])
-        assert progress["items"] == BATCH_SIZE + 3
+        assert progress["items"] == REEMBEDDING_BATCH + 3
         asked = len(server.requests)
         second = await run()
         out, _ = await second.communicate()
         assert second.returncode == 0
         embedder = OpenAIEmbedder(server.url, "", "other")
         if progress["next"] is not None:  # it may have been finished already when it was killed
-            assert progress["prepared"] >= BATCH_SIZE
-            assert f"All {BATCH_SIZE + 3} items now have vectors of other (8 dimensions)." in out.decode()
+            assert progress["prepared"] >= REEMBEDDING_BATCH
+            assert f"All {REEMBEDDING_BATCH + 3} items now have vectors of other (8 dimensions)." in out.decode()
             made = [text for request in server.requests[asked:] for text in request.body["input"]]
-            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - progress["prepared"]
+            assert len([text for text in made if text != "width"]) == REEMBEDDING_BATCH + 3 - progress["prepared"]
         await assert_vectors_of(settings, embedder)
         await embedder.close()
         connection = await asyncpg.connect(settings.database_url)

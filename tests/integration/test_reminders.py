@@ -8,11 +8,10 @@ import asyncpg
 import pytest
 
 from bot.console import schedule
-from bot.script.places import PLATFORM
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
-from composer.memory.reminding import MAX_OPEN, MAX_TEXT_CHARS
-from composer.model import Message
+from composer.memory.reminding import MAX_OPEN, MAX_REMINDER_CHARS
+from composer.model import CONSOLE, Message
 from composer.repositories.reminders import Reminder, Reminders
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings, TenantSettings
@@ -119,7 +118,7 @@ async def test_a_reminder_is_one_line_of_a_person_and_never_the_agents_words(
 async def test_what_is_posted_in_another_workspace_is_left_to_its_process(harness: AppHarness) -> None:
     """Each Slack workspace has a process of its own: only that one's token can post there."""
     turns, known = harness.app.turns, ["another"]
-    turns.serve(PLATFORM, harness.delivery, lambda: known[0] if known else None)
+    turns.serve(CONSOLE, harness.delivery, lambda: known[0] if known else None)
     await harness.command("alice", "/nexus remind here in 20 minutes open the vault", **GENERAL)
     await harness.command("alice", "/nexus digest daily", **GENERAL)
     assert await posted(harness, 30 * 60) == []
@@ -408,7 +407,7 @@ async def test_the_list_names_no_private_room_that_somebody_has_left(harness: Ap
         ("in 20 minutes", "I don't see what to remind of"),
         ("2026-05-01 9:00 stretch", "is over"),
         ("2036-05-01 9:00 stretch", "more than two years away"),
-        (f"in 20 minutes {'a' * (MAX_TEXT_CHARS + 1)}", "the limit is 1,000"),
+        (f"in 20 minutes {'a' * (MAX_REMINDER_CHARS + 1)}", "the limit is 1,000"),
         ("2026-02-30 9:00 stretch", r"^There is no such day or hour\. Write when"),
         ("2026-02-30", r"^There is no such day or hour\. "),
         ("tomorrow at 25:00 stretch", r"^There is no such day or hour\. "),

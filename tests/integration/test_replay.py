@@ -79,7 +79,7 @@ async def test_a_cleared_prompt_is_said_to_be_erased_or_edited(harness: AppHarne
     turn = await answered(harness, "@nexus where does the heron nest?", **ROOM)
     await harness.change("nest", "the heron nests elsewhere")
     found = await replay_turn(harness.app, turn)
-    assert found.result == replaying.NOT_STORED
+    assert found.result == replaying.SOURCE_NOT_STORED
     assert "1 of the messages in it were edited" in found.note
     await harness.change("nest", None)
     assert "erased since, or it has expired" in (await replay_turn(harness.app, turn)).note

@@ -6,11 +6,10 @@ from datetime import timedelta
 import pytest
 
 from bot.delivery.retraction import MAX_LOOKED_FOR, MAX_REFUSED, MIN_WAIT, Retraction
-from bot.script.places import PLATFORM
 from composer.errors import Refused, Unavailable
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
-from composer.model import ConversationKind
+from composer.model import CONSOLE, ConversationKind
 from composer.repositories.deliveries import Destination
 from tests.integration.test_opened_while_answering import Screen
 from tests.support.harness import AppHarness
@@ -42,7 +41,7 @@ async def queue(
 ) -> None:
     await harness.say("alice", "hello", room=room, **({} if thread is None else {"thread": thread}))
     kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
-    to = Destination(PLATFORM, harness.workspace().name, kind, room, thread, False, "m1", "alice")
+    to = Destination(CONSOLE, harness.workspace().name, kind, room, thread, False, "m1", "alice")
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         for post in posts:
             await tx.deliveries.queue_retraction(uuid.uuid4(), to, post, part)
@@ -51,7 +50,7 @@ async def queue(
 async def left(harness: AppHarness, after: timedelta = MAX_REFUSED * 3) -> int:
     """How many are due after a time."""
     async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-        return len(await tx.deliveries.pending_retractions(PLATFORM, 100, harness.clock.now() + after))
+        return len(await tx.deliveries.pending_retractions(CONSOLE, 100, harness.clock.now() + after))
 
 
 async def refused(harness: AppHarness) -> list[int]:
@@ -61,7 +60,7 @@ async def refused(harness: AppHarness) -> list[int]:
 
 async def test_what_is_refused_is_tried_again_ever_later_and_given_up_in_the_end(harness: AppHarness) -> None:
     screen = Moody(p1=Refused("The channel is archived."))
-    retraction = Retraction(harness.app, PLATFORM, screen)
+    retraction = Retraction(harness.app, CONSOLE, screen)
     await queue(harness, "p1", "p2")
     await retraction.catch_up()
     assert screen.replaced == ["p2"]
@@ -77,7 +76,7 @@ async def test_what_is_refused_is_tried_again_ever_later_and_given_up_in_the_end
 
 async def test_what_is_refused_is_tried_at_once_when_the_platform_may_take_it(harness: AppHarness) -> None:
     screen = Moody(p1=Refused("The channel is archived."))
-    retraction = Retraction(harness.app, PLATFORM, screen)
+    retraction = Retraction(harness.app, CONSOLE, screen)
     await queue(harness, "p1")
     await retraction.catch_up()
     screen.errors.clear()
@@ -91,16 +90,16 @@ async def test_what_is_refused_is_tried_at_once_when_the_platform_may_take_it(ha
 async def test_what_is_refused_is_tried_at_once_by_a_process_that_starts(harness: AppHarness) -> None:
     screen = Moody(p1=Refused("The channel is archived."))
     await queue(harness, "p1")
-    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    await Retraction(harness.app, CONSOLE, screen).catch_up()
     screen.errors.clear()
-    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    await Retraction(harness.app, CONSOLE, screen).catch_up()
     assert (screen.replaced, await left(harness)) == (["p1"], 0)
 
 
 @pytest.mark.parametrize("error", [Unavailable("Slack does not close a stream."), ValueError("no id")])
 async def test_a_post_that_always_fails_holds_up_no_other(harness: AppHarness, error: Exception) -> None:
     screen = Moody(p1=error)
-    retraction = Retraction(harness.app, PLATFORM, screen)
+    retraction = Retraction(harness.app, CONSOLE, screen)
     await queue(harness, "p1", "p2", "p3")
     for _ in range(2):
         try:
@@ -123,7 +122,7 @@ async def test_what_is_posted_elsewhere_is_retracted_though_a_room_or_thread_was
         await queue(harness, each, thread=each)
     await erase_room(harness.app.database, harness.workspace(), "general", thread, harness.clock.now())
     screen = Moody()
-    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    await Retraction(harness.app, CONSOLE, screen).catch_up()
     assert sorted(screen.replaced) == replaced
 
 
@@ -133,12 +132,12 @@ async def test_a_file_that_is_refused_is_due_at_once_for_a_process_that_starts(h
     async with harness.app.database.transaction(here.tenant_id) as tx:
         alice = await tx.people.find_user(here.platform, here.name, "alice")
         assert alice is not None
-        await tx.posted_files.record(PLATFORM, here.name, "f1", alice.id, now)
+        await tx.posted_files.record(CONSOLE, here.name, "f1", alice.id, now)
         await tx.posted_files.withdraw([alice.id])
-        await tx.posted_files.postpone(PLATFORM, here.name, "f1", now + timedelta(days=1), now)
-    await Retraction(harness.app, PLATFORM, Moody()).catch_up()
+        await tx.posted_files.postpone(CONSOLE, here.name, "f1", now + timedelta(days=1), now)
+    await Retraction(harness.app, CONSOLE, Moody()).catch_up()
     async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
-        assert [file.external_id for file in await tx.posted_files.due(PLATFORM, here.name, now, 9)] == ["f1"]
+        assert [file.external_id for file in await tx.posted_files.due(CONSOLE, here.name, now, 9)] == ["f1"]
 
 
 async def test_files_are_deleted_although_a_post_can_not_be_retracted(harness: AppHarness) -> None:
@@ -149,7 +148,7 @@ async def test_files_are_deleted_although_a_post_can_not_be_retracted(harness: A
 
     await queue(harness, "p1")
     with pytest.raises(Unavailable):
-        await Retraction(harness.app, PLATFORM, Moody(p1=Unavailable("It is down.")), delete_files).catch_up()
+        await Retraction(harness.app, CONSOLE, Moody(p1=Unavailable("It is down.")), delete_files).catch_up()
     assert deleted == ["all"]
 
 
@@ -158,16 +157,16 @@ async def test_a_platform_that_is_down_is_not_asked_for_every_post(harness: AppH
     screen = Moody(**dict.fromkeys(posts, Unavailable("It is down.")))
     await queue(harness, *posts)
     with pytest.raises(Unavailable):
-        await Retraction(harness.app, PLATFORM, screen).catch_up()
+        await Retraction(harness.app, CONSOLE, screen).catch_up()
     assert await left(harness) == 9
     screen.errors.clear()
-    await Retraction(harness.app, PLATFORM, screen).catch_up()
+    await Retraction(harness.app, CONSOLE, screen).catch_up()
     assert sorted(screen.replaced) == posts
 
 
 async def test_a_part_that_may_be_posted_is_looked_for_for_a_while(harness: AppHarness) -> None:
     screen = Moody()
-    retraction = Retraction(harness.app, PLATFORM, screen)
+    retraction = Retraction(harness.app, CONSOLE, screen)
     await queue(harness, "", part=1)
     await retraction.catch_up()
     assert (await left(harness), await refused(harness)) == (1, [])

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bot.script.changes import change_message
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.memory.index import embed_next, index_next
-from composer.model import Attachment, Message, Trust, Turn, Usage, Visibility, derived_id
+from composer.model import CONSOLE, Attachment, Message, Trust, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
 from composer.repositories.turns import Answer, Delivered, Turns, just_queued
@@ -62,7 +62,7 @@ async def two_processes(settings: Settings) -> AsyncIterator[list[PostgresProces
 
 async def adopt(database: PostgresDatabase, process: int, *adapters: str) -> int:
     async with database.transaction(TENANT) as tx:
-        return await tx.turns.adopt(process, adapters or (PLATFORM,))
+        return await tx.turns.adopt(process, adapters or (CONSOLE,))
 
 
 async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiver) -> None:
@@ -258,14 +258,14 @@ async def test_of_two_adopting_processes_each_turn_goes_to_one(receiver: Receive
 async def test_a_process_adopts_only_turns_that_its_adapters_can_deliver(receiver: Receiver) -> None:
     await queued(receiver, "one")
     assert await adopt(receiver.database, PROCESS + 1, "discord", "slack") == 0
-    assert await adopt(receiver.database, PROCESS + 1, "discord", PLATFORM) == 1
+    assert await adopt(receiver.database, PROCESS + 1, "discord", CONSOLE) == 1
 
 
 async def test_a_process_of_one_workspace_adopts_no_turns_of_another(receiver: Receiver) -> None:
     """Each Slack workspace has a process of its own, whose token the others don't have."""
     await queued(receiver, "one")
-    assert await adopt(receiver.database, PROCESS + 1, f"{PLATFORM}:another") == 0
-    assert await adopt(receiver.database, PROCESS + 1, f"{PLATFORM}:{HERE.name}") == 1
+    assert await adopt(receiver.database, PROCESS + 1, f"{CONSOLE}:another") == 0
+    assert await adopt(receiver.database, PROCESS + 1, f"{CONSOLE}:{HERE.name}") == 1
 
 
 async def test_a_process_number_of_sixty_two_bits_is_recognised_as_live(receiver: Receiver, settings: Settings) -> None:

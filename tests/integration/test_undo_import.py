@@ -270,7 +270,7 @@ async def test_a_member_by_the_import_alone_is_none_after_it(harness: AppHarness
 async def test_an_interrupted_undo_goes_on_and_twice_is_one_sentence(
     harness: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "BATCH_SIZE", 2)
+    monkeypatch.setattr(runs, "UNDO_BATCH", 2)
     run = await load(harness, history(tmp_path, *OLD))
 
     def interrupt(_: int) -> None:
@@ -313,7 +313,7 @@ async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppH
 async def test_an_answer_is_counted_once_however_many_batches_reach_it(
     harness: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "BATCH_SIZE", 40)
+    monkeypatch.setattr(runs, "UNDO_BATCH", 40)
     things = ("crane", "ship", "gull", "quay", "rope")
     lines = (f"The {SECRET} number {n} sleeps under the {things[n % 5]}." for n in range(120))
     run = await load(harness, history(tmp_path, *(said(f"o{n}", "bob", text, n) for n, text in enumerate(lines))))

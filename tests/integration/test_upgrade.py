@@ -12,8 +12,9 @@ import asyncpg
 import pytest
 
 from bot.commands.idempotency import begin_command
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.errors import Misconfigured
+from composer.model import CONSOLE
 from composer.settings import Settings
 from composer.stores import schema
 from composer.stores.audit_keys import AuditKeyRing
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.integration
 
 ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
 DROPPED: Final[frozenset[str]] = frozenset()  # the tables that the upgrade drops
-HERE = Workspace(tenant_id("acme"), "acme", PLATFORM, "acme")
+HERE = Workspace(tenant_id("acme"), "acme", CONSOLE, "acme")
 GENERAL, RANDOM = room_id(HERE, "general"), room_id(HERE, "random")
 COMMAND = incoming(HERE, place_of("general", None, None), "alice", "/nexus help", START, id="c1")
 

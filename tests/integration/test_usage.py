@@ -21,7 +21,7 @@ from bot.script.places import incoming
 from composer.errors import BadInput, BudgetUsedUp
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
-from composer.repositories.usage import NOBODY, Dimension
+from composer.repositories.usage import NO_ONE_ID, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.tokens import tokenizer_for
@@ -428,7 +428,7 @@ async def test_erasing_some_days_of_a_person_blanks_these_days(office: Paid) -> 
     harness.clock.tick(24 * 3_600)
     await harness.ask("alice", "@nexus hello?", **ROOM)
     await harness.command("alice", "/nexus forget everything --until 2026-05-04 --yes", **ROOM)
-    days = await office.rows(f"SELECT day, user_id = '{NOBODY}' FROM model_usage ORDER BY day")
+    days = await office.rows(f"SELECT day, user_id = '{NO_ONE_ID}' FROM model_usage ORDER BY day")
     assert days == [(date(2026, 5, 4), True), (date(2026, 5, 5), False)]
 
 

@@ -12,11 +12,11 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
 from composer.ingest import voice_notes
-from composer.model import Attachment, Message, Place, Turn
-from composer.repositories.voice_notes import MAX_TRIES
+from composer.model import CONSOLE, Attachment, Message, Place, Turn
+from composer.repositories.voice_notes import MAX_TRANSCRIPTION_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.turn.delivery import OutgoingAnswer
 from composer.usage.transcription import TranscriptionMeter
@@ -253,7 +253,7 @@ async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next
 ) -> None:
     office.server.spoken.append(SPOKEN)
     await interrupted(office, monkeypatch)
-    assert await adopted(office, f"{PLATFORM}:another") == 0, "a process of another workspace can't load it"
+    assert await adopted(office, f"{CONSOLE}:another") == 0, "a process of another workspace can't load it"
     assert await adopted(office) == 1
     assert "heron" in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
@@ -261,7 +261,7 @@ async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next
 
 
 async def test_what_was_interrupted_each_time_is_given_up(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
-    await interrupted(office, monkeypatch, tries=MAX_TRIES)
+    await interrupted(office, monkeypatch, tries=MAX_TRANSCRIPTION_TRIES)
     assert await adopted(office) == 0
     assert not office.transcribed
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]

@@ -5,8 +5,9 @@ import pytest
 from bot.console import operations
 from bot.console.conversations import question
 from bot.console.workspaces import naming_workspaces
-from bot.script.places import PLATFORM, place_of
+from bot.script.places import place_of
 from composer.errors import NotFound
+from composer.model import CONSOLE
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
@@ -17,18 +18,18 @@ async def test_whoever_left_out_the_workspace_is_told_which_there_are(harness: A
     await harness.say("alice", "hello", room="general", workspace="aviary")
     for user in ("alice", "nobody"):
         with pytest.raises(NotFound, match=r"Nothing is stored in the workspace default; .* -w: aviary, zoo\.$"):
-            async with naming_workspaces(harness.app, PLATFORM, "default"):
+            async with naming_workspaces(harness.app, CONSOLE, "default"):
                 await operations.set_admin(harness.app, "default", user, True)
-    where = harness.app.directory.workspace(PLATFORM, "default"), place_of(None, "nexus", None)
+    where = harness.app.directory.workspace(CONSOLE, "default"), place_of(None, "nexus", None)
     with pytest.raises(NotFound, match=r"There is no user 'alice' in the workspace default.*-w: aviary, zoo"):
-        async with naming_workspaces(harness.app, PLATFORM, "default"):
+        async with naming_workspaces(harness.app, CONSOLE, "default"):
             await question(harness.app, *where, "alice", "well?", harness.clock.now(), top_k=None, id="q")
 
 
 async def test_nothing_is_added_where_the_workspace_is_in_use_or_is_the_only_one(harness: AppHarness) -> None:
     for _ in range(2):
         with pytest.raises(NotFound, match=r"^There is no user 'nobody' in the workspace zoo\.$"):
-            async with naming_workspaces(harness.app, PLATFORM, "zoo"):
+            async with naming_workspaces(harness.app, CONSOLE, "zoo"):
                 await operations.set_admin(harness.app, "zoo", "nobody", True)
         await harness.say("alice", "hello", room="general", workspace="zoo")
     with pytest.raises(NotFound, match=r"workspace T1\.$"):  # workspaces of other platforms are none of this one's

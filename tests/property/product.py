@@ -27,13 +27,14 @@ from bot.importers.history import import_history
 from bot.importers.history_privacy import unsaid_rooms
 from bot.script.changes import change_message
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM, incoming
+from bot.script.places import incoming
 from composer.app import open_app
 from composer.composition import LoadableEmbedder
 from composer.errors import NexusError, NotFound
 from composer.ingest.members import begin_connection, confirm_members, end_connection
 from composer.ingest.rooms import record_membership
 from composer.model import (
+    CONSOLE,
     GLOBAL_NAMESPACE,
     Agent,
     Attachment,
@@ -403,7 +404,7 @@ class Product:
     async def _(self, event: Admin, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant)
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
-            if await tx.people.find_user(PLATFORM, here.name, event.user) is None:
+            if await tx.people.find_user(CONSOLE, here.name, event.user) is None:
                 raise NexusError("nobody of that name")
             await tx.people.set_admin(user_id(here, event.user), event.admin)
 

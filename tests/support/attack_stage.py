@@ -17,10 +17,10 @@ from bot.console.operations import set_admin
 from bot.console.play import Player, ScriptClock
 from bot.importers.history import import_history, read_history
 from bot.script.events import Line
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App, open_app
 from composer.errors import NexusError
-from composer.model import Agent, Usage
+from composer.model import CONSOLE, Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, RetrievalSettings, Settings, TenantSettings
 from tests.support.attack_cases import (
@@ -150,7 +150,7 @@ class _Play:
         event = {key: self._filled(value) for key, value in step.event.items()}
         event["workspace"] = self._workspace(event.get("workspace", ""))
         self._stage.model.seen.clear()
-        tenant = self._app.directory.workspace(PLATFORM, event["workspace"]).tenant_id
+        tenant = self._app.directory.workspace(CONSOLE, event["workspace"]).tenant_id
         self._stage.model.answer = step.answer
         self._stage.model.speakers = frozenset(agent.id for agent in self._app.directory.agents(tenant))
         outcome = await self._happens(event, number)
@@ -203,7 +203,7 @@ class _Play:
 
     async def _suggest(self, typed: Suggest) -> list[str]:
         place = place_of(typed.room, typed.dm, typed.session, typed.thread, None, typed.agent)
-        workspace = self._app.directory.workspace(PLATFORM, typed.workspace)
+        workspace = self._app.directory.workspace(CONSOLE, typed.workspace)
         command, text = parse(typed.text)
         typing = command.typing(text)
         if typing is None:
@@ -215,13 +215,13 @@ class _Play:
 
     async def _compose(self, asked: Compose) -> list[str]:
         place = place_of(asked.room, asked.dm, asked.session, asked.thread, None, asked.agent)
-        workspace, now = self._app.directory.workspace(PLATFORM, asked.workspace), self._stage.clock.now()
+        workspace, now = self._app.directory.workspace(CONSOLE, asked.workspace), self._stage.clock.now()
         unstored, _ = await question(self._app, workspace, place, asked.user, asked.text, now, top_k=None, id="asked")
         composed = await self._app.composer.compose(unstored)
         return [str(message.content) for message in composed.prompt.role_messages]
 
     async def _chatter(self, talk: Chatter) -> None:
-        workspace = self._app.directory.workspace(PLATFORM, talk.workspace)
+        workspace = self._app.directory.workspace(CONSOLE, talk.workspace)
         place, at = place_of(talk.room, talk.dm, talk.session), self._stage.clock.now()
         times = [at + timedelta(seconds=n / 10) for n in range(talk.count)]
         batch = [incoming(workspace, place, talk.user, "nothing new", time) for time in times]
@@ -235,7 +235,7 @@ class _Play:
         path.write_text("\n".join(placed) + "\n", encoding="utf-8")
         read = read_history(path, given.format, given.workspace, given.room)
         done = await import_history(self._app, read, lambda _: None)
-        await self._app.indexer.catch_up(self._app.directory.workspace(PLATFORM, given.workspace).tenant_id)
+        await self._app.indexer.catch_up(self._app.directory.workspace(CONSOLE, given.workspace).tenant_id)
         return str(done)
 
     def _placed(self, line: dict[str, Any]) -> dict[str, Any]:

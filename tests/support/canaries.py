@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.commands.table import run_command
-from bot.script.places import PLATFORM, external, incoming, place_of
-from composer.model import Agent, Attachment, Incoming, Place, Visibility
+from bot.script.places import external, incoming, place_of
+from composer.model import CONSOLE, Agent, Attachment, Incoming, Place, Visibility
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
@@ -273,7 +273,7 @@ async def _enter(sender: MessageSender, spot: Spot) -> None:
 
 async def _make_admin(harness: AppHarness) -> None:
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        found = await tx.people.find_user(PLATFORM, harness.name, ADMIN)
+        found = await tx.people.find_user(CONSOLE, harness.name, ADMIN)
         assert found is not None
         await tx.people.set_admin(found.id, True)
 
@@ -305,7 +305,7 @@ async def _write_widely(sender: MessageSender, spot: Spot, reach: str) -> None:
 async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
     here = harness.workspace(spot.workspace)
     async with harness.app.database.transaction(here.tenant_id) as tx:
-        author = await tx.people.find_user(PLATFORM, here.name, external(spot.author))
+        author = await tx.people.find_user(CONSOLE, here.name, external(spot.author))
         assert author is not None
         agents = {agent.slug: agent.id for agent in harness.app.directory.agents(here.tenant_id)}
         told = place(spot.where)

@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App, open_app
-from composer.model import Agent, Turn, Usage
+from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.messages import Messages
 from composer.repositories.recall import Recall
@@ -155,7 +155,7 @@ def plant(step: str) -> None:
 
 async def receive(app: App, step: str) -> None:
     """Receive one message in a workspace of the step's own, and wait until it is answered and indexed."""
-    here = app.directory.workspace(PLATFORM, step)
+    here = app.directory.workspace(CONSOLE, step)
     said = incoming(here, place_of("general", None, None), "alice", SAID, ManualClock().now(), id=step)
     await app.receive(here, [said])
     await app.turns.settle()
@@ -165,7 +165,7 @@ async def receive(app: App, step: str) -> None:
 async def main(home: Path, shown: Path, step: str) -> None:
     plant(step)
     async with open_app(Settings(home=home), clock=ManualClock(), model=Model(step), index=False) as app:
-        app.turns.serve(PLATFORM, FileDelivery(shown, step))
+        app.turns.serve(CONSOLE, FileDelivery(shown, step))
         if step != "none":
             await receive(app, step)
             raise AssertionError(f"the step {step} was never reached")

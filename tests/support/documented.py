@@ -17,14 +17,14 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from bot.web.edge import HEADERS
+from bot.web.edge import API_HEADERS
 from bot.web.event_stream import EVENT_STREAM
 
 OF_ANY_REQUEST: Final = frozenset({400, 405, 408, 413, 421, 431, 500, 503})
 # Of any answer: of the server, and of the layer that every request passes.
 COMMON_HEADERS: Final = frozenset(
     {"content-type", "content-length", "date", "connection", "strict-transport-security"}
-    | {name.lower() for name in HEADERS}
+    | {name.lower() for name in API_HEADERS}
 )
 JSON: Final = re.compile(r"application/(.+\+)?json")
 _COMPONENTS: Final = "components"

@@ -12,11 +12,11 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.changes import change_message
-from bot.script.places import PLATFORM, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App, open_app
 from composer.ingest.receive import Received
 from composer.ingest.rooms import record_membership
-from composer.model import Place, Turn
+from composer.model import CONSOLE, Place, Turn
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
 from composer.turn.delivery import OutgoingAnswer
@@ -84,7 +84,7 @@ class AppHarness:
     name: str = "acme"  # of the workspace that is used unless a test names another one
 
     def workspace(self, name: str | None = None) -> Workspace:
-        return self.app.directory.workspace(PLATFORM, name or self.name)
+        return self.app.directory.workspace(CONSOLE, name or self.name)
 
     async def say(
         self, user: str, text: str, *, id: str | None = None, workspace: str | None = None, **place: Any
@@ -160,5 +160,5 @@ async def open_harness(settings: Settings, **options: Any) -> AsyncIterator[AppH
     clock = options.pop("clock", None) or ManualClock()
     async with open_app(settings, clock=clock, index=False, **options) as app:
         delivery = RecordedDelivery()
-        app.turns.serve(PLATFORM, delivery)
+        app.turns.serve(CONSOLE, delivery)
         yield AppHarness(app, delivery, clock)

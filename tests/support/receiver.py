@@ -9,11 +9,10 @@ from typing import Any, cast
 
 import asyncpg
 
-from bot.script.places import PLATFORM
 from composer.ingest.receive import Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
-from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust
+from composer.model import CONSOLE, Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings import Settings
@@ -27,7 +26,7 @@ from tests.support.databases import service_url
 from tests.support.harness import START, ManualClock
 
 TENANT = tenant_id("acme")
-HERE = Workspace(TENANT, "acme", PLATFORM, "acme")
+HERE = Workspace(TENANT, "acme", CONSOLE, "acme")
 AGENTS = tuple(Agent(agent_id(TENANT, slug), slug, slug.title(), "", "", 128_000) for slug in ("nexus", "scout"))
 GENERAL = Place(ConversationKind.ROOM, "general")
 BOARD = Place(ConversationKind.ROOM, "board", private=True)
@@ -38,7 +37,7 @@ PROCESS = 7
 def said(
     id: str, text: str = "hello", *, user: str = "alice", place: Place = GENERAL, minute: float = 0, **more: Any
 ) -> Incoming:
-    return Incoming(PLATFORM, HERE.name, place, user, user.title(), id, text, START + timedelta(minutes=minute), **more)
+    return Incoming(CONSOLE, HERE.name, place, user, user.title(), id, text, START + timedelta(minutes=minute), **more)
 
 
 @dataclass

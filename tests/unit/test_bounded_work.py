@@ -83,7 +83,7 @@ ONE_SENTENCE = ("composer.memory.patterns._PATTERNS", "composer.memory.patterns.
 
 def given_to(name: str, text: str) -> str:
     """The part of a text that a pattern is given."""
-    return " ".join(text.split())[: patterns.MAX_SENTENCE_CHARS] if name.startswith(ONE_SENTENCE) else text
+    return " ".join(text.split())[: patterns.MAX_PATTERN_SENTENCE_CHARS] if name.startswith(ONE_SENTENCE) else text
 
 
 def compiled_patterns() -> dict[str, re.Pattern[str]]:
@@ -147,7 +147,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "named_periods": lambda text: named_days.named_periods(text, AT),
     "asked_periods": lambda text: periods.asked_periods(text, AT),
     "is_question": is_question,
-    "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_CHARS], ["Nexus"]),
+    "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_RELEVANT_CHARS], ["Nexus"]),
     "asks_only_for_a_time": lambda text: relevance.asks_only_for_a_time(text, ["Nexus"]),
     "named_deadline": deadlines.named_deadline,
     "is_worth_storing": lambda text: rules.is_worth_storing("preference", text[:1000]),

@@ -10,7 +10,7 @@ from composer.model import Usage
 from composer.ports.models import WorkKind
 from composer.repositories.usage import Amount, Spent
 from composer.usage.budgets import Budget, BudgetPeriod, first_exceeded, states
-from composer.usage.circuit_breaker import MAX_FAILURES, PAUSE, CircuitBreaker
+from composer.usage.circuit_breaker import FAILURES_THAT_OPEN, PAUSE, CircuitBreaker
 from composer.usage.prices import Price, Prices
 from tests.support.harness import ManualClock
 
@@ -90,7 +90,7 @@ def test_periods_begin_at_midnight_and_on_the_first() -> None:
 def test_a_model_that_keeps_failing_is_skipped_for_a_while_and_again_at_once_when_it_still_fails() -> None:
     clock = ManualClock()
     breaker = CircuitBreaker(clock)
-    for _ in range(MAX_FAILURES - 1):
+    for _ in range(FAILURES_THAT_OPEN - 1):
         breaker.record_failure("m")
     assert not breaker.is_open("m")
     breaker.record_failure("m")

@@ -4,13 +4,13 @@ words."""
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.text.excerpts import EXCERPT_CHARS, MAX_HEADING_CHARS, MAX_WHOLE_CHARS, excerpt
+from composer.text.excerpts import EXCERPT_CHARS, MAX_HEADING_CHARS, MAX_UNCUT_CHARS, excerpt
 
 FILLER = " ".join(f"filler{n}" for n in range(2_000))
 
 
 def test_a_short_text_is_shown_whole() -> None:
-    text = "x" * MAX_WHOLE_CHARS
+    text = "x" * MAX_UNCUT_CHARS
     assert excerpt(text, ["y"]) == text
 
 
@@ -28,9 +28,9 @@ def test_without_a_term_the_beginning_is_shown() -> None:
     assert shown == excerpt(f"Begin here {FILLER}", [])
 
 
-@given(st.text(min_size=MAX_WHOLE_CHARS - 50, max_size=6_000), st.lists(st.text(max_size=5), max_size=5))
+@given(st.text(min_size=MAX_UNCUT_CHARS - 50, max_size=6_000), st.lists(st.text(max_size=5), max_size=5))
 def test_an_excerpt_is_bounded_and_made_of_the_text(text: str, wanted: list[str]) -> None:
     shown = excerpt(text, wanted)
-    assert len(shown) <= max(MAX_WHOLE_CHARS, EXCERPT_CHARS + MAX_HEADING_CHARS + 10)
+    assert len(shown) <= max(MAX_UNCUT_CHARS, EXCERPT_CHARS + MAX_HEADING_CHARS + 10)
     body = shown.removesuffix(" …").rpartition("\n… ")[2]
     assert body in text

@@ -21,7 +21,7 @@ from composer.errors import BadInput
 from composer.ingest.validation import validate_message
 from composer.layers.retrieval_settings import parse_value, with_overrides
 from composer.layers.semantic import Retrieval
-from composer.memory.remember import MAX_DEPTH, InexactNumber
+from composer.memory.remember import MAX_VALUE_DEPTH, InexactNumber
 from composer.memory.remember import parse_value as parse_fact_value
 from composer.model import ConversationKind, Incoming, Place
 from composer.moments import day_of, moment, moment_of, moment_of_seconds
@@ -150,8 +150,8 @@ def test_a_number_that_an_older_version_stored_is_cut_to_the_limit() -> None:
 
 
 def test_a_facts_value_has_a_limited_depth() -> None:
-    assert json.loads(fact_value("[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH))
-    for levels in (MAX_DEPTH + 1, 300, 900, 100_000):
+    assert json.loads(fact_value("[" * MAX_VALUE_DEPTH + "1" + "]" * MAX_VALUE_DEPTH))
+    for levels in (MAX_VALUE_DEPTH + 1, 300, 900, 100_000):
         for text in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
             with pytest.raises(BadInput, match="in 20 levels; this one has more"):
                 fact_value(text)

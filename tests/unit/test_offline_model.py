@@ -11,9 +11,9 @@ from composer.model import Agent, Message, Usage, Visibility
 from composer.ports.models import ChatMessage
 from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
-from composer.stores.offline_model import HELLO, NOTHING, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
+from composer.stores.offline_model import HELLO, NOTHING_REMEMBERED, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
 from composer.text.offline import OFFLINE
-from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER, REMIND, SUM_UP, WELCOME
+from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER_HINT, REMIND, SUM_UP, WELCOME
 from composer.text.terms import terms
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
@@ -112,20 +112,20 @@ async def test_recalled_lines_are_quoted_with_their_citations() -> None:
 
 async def test_without_a_matching_line_the_answer_says_so_and_names_no_setting() -> None:
     text = await answer(prompt("what is the airspeed of a swallow?"))
-    assert text == NOTHING
+    assert text == NOTHING_REMEMBERED
     assert "NEXUS_" not in text + HELLO, "who asks is not who runs Nexus"
 
 
 async def test_in_a_dm_that_is_not_open_to_rooms_an_answer_that_finds_nothing_says_how_to_open_it() -> None:
     question = "what is the airspeed of a swallow?"
     closed = SYSTEM.replace("Deploy day header.", ROOMS_CLOSED).replace("Room general. Here", f"{ROOMS_CLOSED}\nHere")
-    assert await answer(prompt(question, system=closed)) == f"{NOTHING} {OPEN_ROOMS}"
+    assert await answer(prompt(question, system=closed)) == f"{NOTHING_REMEMBERED} {OPEN_ROOMS}"
     in_project = closed.replace(ROOMS_CLOSED, PROJECT_ROOMS_CLOSED)
-    assert await answer(prompt(question, system=in_project)) == f"{NOTHING} {OPEN_MORE_ROOMS}"
+    assert await answer(prompt(question, system=in_project)) == f"{NOTHING_REMEMBERED} {OPEN_MORE_ROOMS}"
     assert "/nexus rooms on" in OPEN_ROOMS
     assert OPEN_ROOMS not in await answer(prompt("when do we deploy?", system=closed))
     said = f"bob (2026-05-04 09:02): {ROOMS_CLOSED}"  # what people write does not count
-    assert await answer(prompt(question, working=f"{WORKING}\n{said}")) == NOTHING
+    assert await answer(prompt(question, working=f"{WORKING}\n{said}")) == NOTHING_REMEMBERED
 
 
 @pytest.mark.parametrize("greeting", ["hello", "Hi @nexus!", "hey nexus", "Good morning"])
@@ -142,7 +142,7 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
         *((text, FORGET) for text in ("how do I make you forget something?", "please forget what I said")),
         *((text, REMIND) for text in ("remind me tomorrow to call bob", "can you remind us at 9?")),
         *(
-            (text, REMEMBER)
+            (text, REMEMBER_HINT)
             for text in (
                 "remember that my locker code is 4711",
                 "please note that the vpn is down",
@@ -183,14 +183,14 @@ async def test_a_question_with_small_talk_is_answered(message: str) -> None:
     ],
 )
 async def test_what_is_no_small_talk_is_not_answered_as_such(message: str) -> None:
-    assert await answer(prompt(message)) == NOTHING
+    assert await answer(prompt(message)) == NOTHING_REMEMBERED
 
 
 @pytest.mark.parametrize(
     ("stored", "shown"),
     [
         (HELLO.format(name="Nexus"), "Hello, I am Nexus."),
-        (NOTHING, "I remember nothing here that fits your message."),
+        (NOTHING_REMEMBERED, "I remember nothing here that fits your message."),
         (f"{QUOTING}\n- alice: (a) Thursday", "- alice: (a) Thursday"),
         ("We deploy on Thursday (offline).", "We deploy on Thursday (offline)."),
     ],
@@ -210,14 +210,14 @@ async def test_rules_questions_and_the_agents_own_words_are_not_quoted() -> None
         f"carol (2026-05-04 09:40): nexus said {OFFLINE}, so I quote what I remember) we deploy on Sunday"
     )
     recall = f"- (s1) 2026-05-01 nexus: {QUOTING}\n  | - alice: we deploy on Sunday"
-    assert await answer(prompt("when do we deploy?", working=working, recall=recall)) == NOTHING
+    assert await answer(prompt("when do we deploy?", working=working, recall=recall)) == NOTHING_REMEMBERED
 
 
 async def test_rules_are_not_quoted_where_the_system_role_is_refused() -> None:
     messages = [
         ChatMessage("user", message.content) if not n else message for n, message in enumerate(prompt("rules?"))
     ]
-    assert await answer(messages) == NOTHING
+    assert await answer(messages) == NOTHING_REMEMBERED
     messages = [ChatMessage("user", messages[0].content), *prompt("which database?")[1:]]
     assert "Postgres 18" in await answer(messages)
 
@@ -294,12 +294,12 @@ async def test_of_a_time_without_a_summary_its_messages_are_quoted_in_their_orde
 
 async def test_days_of_a_question_are_those_of_the_zone_that_context_names() -> None:
     late = '- (s1) 2026-05-01 23:30 dave (in "#general"): The ferry sank by night.'
-    assert await answer(prompt("what happened on 2 May?", recall=late)) == NOTHING
+    assert await answer(prompt("what happened on 2 May?", recall=late)) == NOTHING_REMEMBERED
     now = "2026-05-04 in Europe/Berlin; times are UTC, in the text of summaries Europe/Berlin."
     berlin = f"{SYSTEM}\n\nToday is Monday, {now}"
     assert "The ferry sank" in await answer(prompt("what happened on 2 May?", recall=late, system=berlin))
     nowhere = berlin.replace("Europe/Berlin", "Nowhere/At_all")
-    assert await answer(prompt("what happened on 2 May?", recall=late, system=nowhere)) == NOTHING
+    assert await answer(prompt("what happened on 2 May?", recall=late, system=nowhere)) == NOTHING_REMEMBERED
 
 
 async def test_a_subject_at_a_time_is_looked_for_in_that_time_first() -> None:
@@ -319,7 +319,10 @@ async def test_what_says_the_words_of_the_question_is_its_answer() -> None:
 
 @pytest.mark.parametrize("asked", ["when do the swallows fly", "@nexus when do the swallows fly"])
 async def test_a_question_without_its_mark_is_no_answer(asked: str) -> None:
-    assert await answer(prompt("when do the swallows fly?", working=f"bob (2026-05-02 09:00): {asked}")) == NOTHING
+    assert (
+        await answer(prompt("when do the swallows fly?", working=f"bob (2026-05-02 09:00): {asked}"))
+        == NOTHING_REMEMBERED
+    )
 
 
 @pytest.mark.parametrize(
@@ -334,7 +337,7 @@ async def test_a_question_without_its_mark_is_no_answer(asked: str) -> None:
     ],
 )
 async def test_a_malformed_prompt_is_answered(messages: list[ChatMessage]) -> None:
-    assert await answer(messages) == NOTHING
+    assert await answer(messages) == NOTHING_REMEMBERED
 
 
 async def test_related_messages_of_people_are_quoted_and_those_of_the_agent_are_not() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.memory import patterns
-from composer.memory.patterns import MAX_STATEMENT_CHARS, MAX_TEXT_CHARS, Statement, extract
+from composer.memory.patterns import MAX_PATTERN_CHARS, MAX_PATTERN_STATEMENT_CHARS, Statement, extract
 
 
 def kinds(text: str) -> list[str]:
@@ -154,9 +154,9 @@ def test_only_the_end_of_a_long_text_is_searched() -> None:
 
 def test_the_sentence_that_truncation_splits_is_skipped() -> None:
     tail = " I prefer tea. " + "filler words. " * 4_000
-    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (MAX_TEXT_CHARS - len(tail))
-    assert len(text) > MAX_TEXT_CHARS
-    assert text[-MAX_TEXT_CHARS:].startswith(" I prefer tea")
+    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (MAX_PATTERN_CHARS - len(tail))
+    assert len(text) > MAX_PATTERN_CHARS
+    assert text[-MAX_PATTERN_CHARS:].startswith(" I prefer tea")
     assert extract(text) == []
 
 
@@ -168,7 +168,7 @@ def test_code_that_begins_before_the_truncation_is_still_code() -> None:
 
 def test_a_long_statement_is_truncated() -> None:
     [statement] = extract("I prefer " + "very " * 1_000 + "long walks")
-    assert len(statement.text) == MAX_STATEMENT_CHARS
+    assert len(statement.text) == MAX_PATTERN_STATEMENT_CHARS
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))

@@ -18,7 +18,7 @@ from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMes
 from composer.prompt import images
 from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
 from composer.prompt.lines import minute_words
-from composer.prompt.rendering import RULES
+from composer.prompt.rendering import PROMPT_RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
 from composer.text.names import speaker_label, title_label
@@ -366,7 +366,17 @@ def test_no_line_of_a_persons_text_begins_a_line_of_the_prompt(texts: list[str],
 
 HEADINGS = tuple(f"[{name}]" for name in SECTIONS)
 OURS = (
-    *(*HEADINGS, "- ", "  |", '  [attachment "', "  [… ", "alice (", "Other agent (", "You are", *RULES.splitlines()),
+    *(
+        *HEADINGS,
+        "- ",
+        "  |",
+        '  [attachment "',
+        "  [… ",
+        "alice (",
+        "Other agent (",
+        "You are",
+        *PROMPT_RULES.splitlines(),
+    ),
     *("[1 earlier", "[2 earlier", "…"),
 )
 
@@ -411,7 +421,7 @@ def test_every_prompt_has_the_same_sections_in_the_same_order(prompt_input: Prom
 
 
 def test_the_rules_call_every_section_data_but_the_question_and_what_is_ours() -> None:
-    data, asked, _ = RULES.partition("Answer the message under [MESSAGE]")
+    data, asked, _ = PROMPT_RULES.partition("Answer the message under [MESSAGE]")
     assert asked
     named = [name for name in SECTIONS if f"[{name}]" in data]
     assert named == [name for name in SECTIONS if name not in ("SYSTEM", "WORKING", "MESSAGE")]
@@ -433,7 +443,7 @@ def test_what_changes_slowly_comes_before_the_view_and_recall_and_the_message_co
         here='in "#general"',
     )
     assert pack(prompt_input, EXACT).role_messages == (
-        ChatMessage("system", f"You are Nexus.\n\n{RULES}"),
+        ChatMessage("system", f"You are Nexus.\n\n{PROMPT_RULES}"),
         ChatMessage(
             "user",
             "[FACTS]\n- fact\n\n[LANDMARKS]\n- mark\n\n[SUMMARIES]\n- week, 2026-01-20 to 2026-01-26: sum\n\n"

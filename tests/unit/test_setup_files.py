@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.discord.doctor import invitation
 from bot.setup import files
 from bot.setup.answers import API_KEY, DISCORD_TOKEN, Answers, stored_answers
-from bot.setup.dialogue import MANIFEST, slack_app_link
+from bot.setup.dialogue import MANIFEST_FILE, slack_app_link
 from composer.errors import BadInput, Misconfigured
 from composer.secrets_file import format_secrets, parse_secrets
 from composer.settings import load_settings
@@ -176,5 +176,5 @@ def test_the_invitation_asks_for_four_permissions_and_two_scopes() -> None:
 def test_the_link_to_slack_brings_the_whole_manifest() -> None:
     asked = parse_qs(urlsplit(slack_app_link()).query)
     assert asked["new_app"] == ["1"]
-    assert yaml.safe_load(asked["manifest_yaml"][0]) == yaml.safe_load(MANIFEST.read_text())
+    assert yaml.safe_load(asked["manifest_yaml"][0]) == yaml.safe_load(MANIFEST_FILE.read_text())
     assert len(slack_app_link()) < 8_000

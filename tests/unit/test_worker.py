@@ -177,7 +177,7 @@ class Asked:
 async def test_only_a_turn_that_begins_at_once_has_the_question_that_was_stored_and_only_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(worker_module, "TURN_RETRY_SECONDS", 0.0)
     responder = Asked()
     worker = worker_of(responder)
     worker.serve("chat", cast(Delivery, SilentDelivery()))

@@ -18,9 +18,9 @@ from bot.console.cli.invocation import (
     run_in_app,
 )
 from bot.console.workspaces import meant_workspaces, naming_workspaces
-from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
 from composer.errors import NotFound
+from composer.settings import DEFAULT_WORKSPACE
 
 cli = typer.Typer(name="audit", help="Show and verify the audit log.", no_args_is_help=True)
 

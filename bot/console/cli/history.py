@@ -21,11 +21,10 @@ from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
 from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms
 from bot.script.events import Line, MessageEvent
-from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import find_import, list_imports, short_id
-from composer.model import ConversationKind, Incoming
+from composer.model import CONSOLE, ConversationKind, Incoming
 from composer.operations.import_estimate import ImportEstimator
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
@@ -163,7 +162,7 @@ def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, 
             task = bar.add_task("", total=len(lines))
             done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed, this.run)
         for name in sorted({line.event.workspace for line in lines}):
-            await _index(app, app.directory.workspace(PLATFORM, name), this.embed)
+            await _index(app, app.directory.workspace(CONSOLE, name), this.embed)
         if this.json_lines:
             counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
             print_json({"run": short_id(this.run.id), **counts})

@@ -17,10 +17,10 @@ from bot.console.cli.optional_values import FIRST_AGENT
 from bot.console.cli.signals import SignalHandling
 from bot.console.hardening import make_private, mask_output
 from bot.console.logs import announcer, configure_logs
-from bot.script.places import PLATFORM, place_of
+from bot.script.places import place_of
 from composer.app import App, open_app
 from composer.errors import BadInput, NexusError
-from composer.model import Place
+from composer.model import CONSOLE, Place
 from composer.settings import Settings, from_environment
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Platform(StrEnum):
     """The platforms whose rooms a command reaches."""
 
-    CONSOLE = PLATFORM
+    CONSOLE = CONSOLE
     DISCORD = "discord"
     SLACK = "slack"
 
@@ -85,7 +85,7 @@ def chosen_place(
     agent: str | None = None,
     *,
     required: bool = False,
-    platform: str = PLATFORM,
+    platform: str = CONSOLE,
 ) -> Place:
     """The place that the options name; without one, a DM with the first agent, unless one is `required`."""
     named = [name for name in (room, dm, session) if name is not None]

@@ -9,7 +9,7 @@ from bot.console.cli.invocation import load_settings, run_in_app
 from composer.app import App
 from composer.errors import Misconfigured
 
-NO_KEY: Final = (
+NO_MCP_KEY: Final = (
     "NEXUS_KEY is not set, and nexus mcp acts with it: nexus keys create --user NAME --vendor TOOL makes one."
 )
 
@@ -24,7 +24,7 @@ def mcp() -> None:
 
     settings = load_settings()
     if settings.key is None:
-        fail(Misconfigured(NO_KEY))
+        fail(Misconfigured(NO_MCP_KEY))
     key = settings.key.get_secret_value()
 
     async def serve(app: App) -> None:

@@ -10,10 +10,10 @@ from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings,
 from bot.console.doctor import Check, as_json, check_receipt, run_doctor
 from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
-from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
+from composer.model import CONSOLE, DISCORD, SLACK
 from composer.operations import upkeep
-from composer.settings import Settings
+from composer.settings import DEFAULT_WORKSPACE, Settings
 
 cli = typer.Typer()
 
@@ -35,7 +35,7 @@ def run(
     from bot.web.metrics import Metrics  # noqa: PLC0415 - as above
 
     settings = load_settings()
-    wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack)) if on}
+    wanted = {name for name, on in ((DISCORD, discord), (SLACK, slack)) if on}
     platforms = set[str]() if jobs and not wanted else read_or_fail(lambda: serving.chosen(settings, wanted))
     with_jobs = jobs or not wanted
     port = serving.opens_port(settings, platforms, requested=web)
@@ -113,7 +113,7 @@ def admin(
     settings = load_settings()
 
     async def grant(app: App) -> None:
-        async with naming_workspaces(app, PLATFORM, workspace, takes_platform=False):
+        async with naming_workspaces(app, CONSOLE, workspace, takes_platform=False):
             name = await operations.set_admin(app, workspace, user, not remove)
         render.show(f"{name} is {'no longer' if remove else 'now'} an admin of {workspace}.")
 

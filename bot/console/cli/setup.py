@@ -19,7 +19,7 @@ from bot.setup import files, weights
 from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError
 from composer.secrets_file import parse_secrets
-from composer.settings import MIN_SECRET_CHARS, PREFIX, Settings, environment
+from composer.settings import MIN_SECRET_CHARS, VARIABLE_PREFIX, Settings, environment
 
 cli = typer.Typer()
 
@@ -72,7 +72,7 @@ def setup(
     known = read_or_fail(lambda: _known(home, secrets))
     _hide(known)
     if offline:
-        kept = {name: value for name, value in known.secrets.items() if name != f"{PREFIX}OPENAI_API_KEY"}
+        kept = {name: value for name, value in known.secrets.items() if name != f"{VARIABLE_PREFIX}OPENAI_API_KEY"}
         known = replace(known, base_url=None, model=None, secrets=kept)
     known = replace(known, base_url=base_url or known.base_url, model=model or known.model)
     if model and not (known.base_url or API_KEY in known.secrets):  # with a key alone it is OpenAI's

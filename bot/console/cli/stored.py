@@ -20,10 +20,10 @@ from bot.console.cli.invocation import (
 )
 from bot.console.files import require_folder, write_private
 from bot.console.workspaces import naming_workspaces
-from bot.script.places import DEFAULT_WORKSPACE
 from composer.app import App
 from composer.errors import BadInput
 from composer.people.replay import SAME
+from composer.settings import DEFAULT_WORKSPACE
 from composer.text.counts import counted, counted_all
 
 cli = typer.Typer()

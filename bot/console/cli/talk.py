@@ -30,10 +30,11 @@ from bot.console.play import Player, ScriptClock
 from bot.console.sample import load_sample
 from bot.console.workspaces import naming_workspaces
 from bot.script.events import read_questions, read_script
-from bot.script.places import DEFAULT_USER, DEFAULT_WORKSPACE, PLATFORM
+from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.settings import Settings
+from composer.model import CONSOLE
+from composer.settings import DEFAULT_WORKSPACE, Settings
 from composer.text.offline import answered_by
 from composer.workspace import Workspace
 
@@ -61,13 +62,13 @@ def chat(
 
     /as, /room, /dm, /session and /quit change who you are and where; every other /… is a Nexus command (see /help).
     """
-    if platform not in (None, PLATFORM):
+    if platform not in (None, CONSOLE):
         fail(BadInput(NO_PLATFORM))
     settings = load_settings(tracebacks=False)
     place = chosen_place(settings, room, dm, session)
 
     async def converse(app: App) -> None:
-        target = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
+        target = app.directory.workspace(CONSOLE, "sample" if sample else workspace)
         if sample:
             await load_sample(app, target)
         typing = sys.stdin.isatty()

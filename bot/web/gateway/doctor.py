@@ -8,7 +8,7 @@ from bot.web.gateway.upstreams import Upstreams
 from bot.web.problems import RequestRefused
 from composer.settings import Settings, Upstream
 
-MAX_SHOWN: Final = 5  # models
+MAX_SHOWN_MODELS: Final = 5  # models
 
 
 async def inspect(settings: Settings, not_asked: str, *, live: bool) -> list[tuple[str, bool | None, str]]:
@@ -71,5 +71,9 @@ def _models(upstream: Upstream) -> str:
     if upstream.models is None:
         return "all of its models"
     names = sorted(upstream.models)
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return f"models {', '.join(names[:MAX_SHOWN])}{more}" if names else "no model: list some in [gateway] of nexus.toml"
+    more = f" and {len(names) - MAX_SHOWN_MODELS} more" if len(names) > MAX_SHOWN_MODELS else ""
+    return (
+        f"models {', '.join(names[:MAX_SHOWN_MODELS])}{more}"
+        if names
+        else "no model: list some in [gateway] of nexus.toml"
+    )

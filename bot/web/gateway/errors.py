@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-PATHS: Final = ("/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/embeddings")
+GATEWAY_PATHS: Final = ("/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/embeddings")
 USED_UP: Final = "insufficient_quota"
 UNKNOWN_MODEL: Final = "model_not_found"
 
@@ -18,7 +18,7 @@ _KINDS: Final[Mapping[int, tuple[str, str | None]]] = {
 
 def is_of_gateway(path: str) -> bool:
     """Whether a path is one of the gateway's."""
-    return any(path == each or path.startswith(f"{each}/") for each in PATHS)
+    return any(path == each or path.startswith(f"{each}/") for each in GATEWAY_PATHS)
 
 
 def error_body(status: int, sentence: str, code: str | None) -> dict[str, Any]:

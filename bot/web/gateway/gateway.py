@@ -11,7 +11,7 @@ import structlog
 from fastapi import Request, Response
 
 from bot.web.credentials import CHALLENGE, credential_check, texts_of
-from bot.web.event_stream import LOOK_SECONDS
+from bot.web.event_stream import STREAM_LOOK_SECONDS
 from bot.web.gateway.caller import GatewayCaller
 from bot.web.gateway.errors import UNKNOWN_MODEL
 from bot.web.gateway.models import ModelLists
@@ -78,7 +78,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         at, begun = self._app.clock.now(), loop.time()
         body = await request.body()
-        if loop.time() - begun >= LOOK_SECONDS and not await _credential_check(self._app, request, caller)():
+        if loop.time() - begun >= STREAM_LOOK_SECONDS and not await _credential_check(self._app, request, caller)():
             raise RequestRefused(401, headers=CHALLENGE)
         try:
             asked = await off_loop(len(body) // COUNTED_PER_READ, lambda: parse_request(api, body))

@@ -13,8 +13,15 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bot.web.credentials import CHALLENGE
-from bot.web.event_stream import EVENT_STREAM, LOOK_SECONDS
-from bot.web.gateway.upstreams import UNREACHABLE, Upstreams, masked, refused_when_away, relayed_headers, sent_on
+from bot.web.event_stream import EVENT_STREAM, STREAM_LOOK_SECONDS
+from bot.web.gateway.upstreams import (
+    UPSTREAM_UNREACHABLE,
+    Upstreams,
+    masked,
+    refused_when_away,
+    relayed_headers,
+    sent_on,
+)
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
 from composer.gateway.answers import UsageFilter
@@ -174,7 +181,7 @@ async def _whole(answer: httpx2.Response) -> bytes:
             if size > MAX_ERROR_BYTES:
                 break
     except httpx2.HTTPError:
-        raise RequestRefused(502, "The model server broke off.", code=UNREACHABLE) from None
+        raise RequestRefused(502, "The model server broke off.", code=UPSTREAM_UNREACHABLE) from None
     return b"".join(pieces)
 
 
@@ -188,5 +195,5 @@ async def _has_ended(is_valid: Callable[[], Awaitable[bool]]) -> None:
     """Return once the credential is not valid any more."""
     valid = True
     while valid:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(STREAM_LOOK_SECONDS)
         valid = await is_valid()

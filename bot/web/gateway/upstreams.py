@@ -16,11 +16,11 @@ from composer.settings import Upstream
 
 logger = structlog.get_logger()
 
-CONNECT_SECONDS: Final = 10.0
+UPSTREAM_CONNECT_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 1_000  # streams are open for minutes
 MAX_IDLE_CONNECTIONS: Final = 50
 MASKED: Final = b"[masked]"
-UNREACHABLE: Final = "upstream_unreachable"
+UPSTREAM_UNREACHABLE: Final = "upstream_unreachable"
 
 # Of a client's request. What says who asks, and what a proxy or a browser adds, stays here.
 REPEATED: Final = "idempotency-key"
@@ -53,7 +53,7 @@ class Upstreams:
                 base_url=url,
                 headers={"Accept-Encoding": "identity", "User-Agent": "nexus"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # one person's would reach the next
-                timeout=httpx2.Timeout(upstream.timeout, connect=min(CONNECT_SECONDS, upstream.timeout)),
+                timeout=httpx2.Timeout(upstream.timeout, connect=min(UPSTREAM_CONNECT_SECONDS, upstream.timeout)),
                 limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
                 follow_redirects=False,  # a key goes nowhere but to the server of the settings
             )
@@ -89,7 +89,7 @@ def refused_when_away(upstream: Upstream) -> Iterator[None]:
         raise RequestRefused(504, sentence, code="upstream_timeout") from None
     except httpx2.HTTPError as error:
         logger.warning("gateway.unreachable", upstream=str(upstream.url), error=type(error).__name__)
-        raise RequestRefused(502, "The model server can't be reached.", code=UNREACHABLE) from None
+        raise RequestRefused(502, "The model server can't be reached.", code=UPSTREAM_UNREACHABLE) from None
 
 
 def relayed_headers(headers: Sequence[tuple[bytes, bytes]], key: str) -> list[tuple[bytes, bytes]]:

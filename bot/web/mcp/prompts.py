@@ -8,8 +8,10 @@ from pydantic import Field
 
 from bot.web.mcp.tools import EntryTools
 
-FOUND: Final = "Use what the memory has on the topic where it helps, and name entries by their titles. As JSON:"
-REMEMBER: Final = (
+RECALL_INSTRUCTION: Final = (
+    "Use what the memory has on the topic where it helps, and name entries by their titles. As JSON:"
+)
+REMEMBER_INSTRUCTION: Final = (
     "Look back over this conversation and find what will still matter in a month: decisions and their reasons, "
     "preferences, facts with a name, how something is done. Search the memory for each first, so that nothing is "
     "written twice. Show me the list, one line each, and write with write_entry only what I confirm, one entry each."
@@ -25,9 +27,9 @@ def add_prompts(server: "MCPServer[Any]", tools: EntryTools) -> None:
         found = await tools.search(topic, context)
         if isinstance(found, CallToolResult):  # it failed, and says why
             return "\n".join(part.text for part in found.content if isinstance(part, TextContent))
-        return f"{FOUND}\n{found}"
+        return f"{RECALL_INSTRUCTION}\n{found}"
 
     @server.prompt(name="remember", title="Keep what came out of this conversation")
     def remember() -> str:
         """Find what is worth keeping in a conversation, and write it after the person has confirmed it."""
-        return REMEMBER
+        return REMEMBER_INSTRUCTION

@@ -25,7 +25,7 @@ from composer.repositories.operations import Operation
 P = ParamSpec("P")
 logger = structlog.get_logger()
 
-JSON: Final = "application/json"
+JSON_TYPE: Final = "application/json"
 MAX_OF_DAY: Final = 100
 
 
@@ -52,11 +52,13 @@ def in_sentences(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str
 def add_resources(server: "MCPServer[Any]", caller: ToolCaller) -> None:
     """Add the resources to a server."""
     memory = MemoryResources(caller)
-    server.resource("nexus://entries/{id}", name="entry", title="An entry", mime_type=JSON)(memory.entry)
+    server.resource("nexus://entries/{id}", name="entry", title="An entry", mime_type=JSON_TYPE)(memory.entry)
     server.resource(
-        "nexus://projects/{project}/landmarks", name="landmarks", title="A project's landmarks", mime_type=JSON
+        "nexus://projects/{project}/landmarks", name="landmarks", title="A project's landmarks", mime_type=JSON_TYPE
     )(memory.landmarks)
-    server.resource("nexus://days/{day}", name="day", title="What was remembered on a day", mime_type=JSON)(memory.day)
+    server.resource("nexus://days/{day}", name="day", title="What was remembered on a day", mime_type=JSON_TYPE)(
+        memory.day
+    )
 
 
 class MemoryResources:

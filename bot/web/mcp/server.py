@@ -20,7 +20,7 @@ from bot.web.mcp.tools import EntryTools
 from bot.web.problems import invalid_sentence
 from composer import __version__
 
-NAME: Final = "nexus"
+SERVER_NAME: Final = "nexus"
 INSTRUCTIONS: Final = (
     "Nexus is the long-term memory of one person and of their teams and projects. Search it before you answer what may "
     "depend on earlier decisions, preferences or facts; write to it what the person will want to know later, one thing "
@@ -97,7 +97,9 @@ class MemoryServer(MCPServer[Any]):
 def memory_server(caller: ToolCaller) -> MemoryServer:
     """A server whose tools act for whoever calls them. Nothing of a call is kept."""
     with _logs_as_they_are():
-        server = MemoryServer(NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False)
+        server = MemoryServer(
+            SERVER_NAME, title="Nexus", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
+        )
     tools = EntryTools(caller)
     for tool, title, annotations in (
         (tools.search, "Search the memory", _READS),

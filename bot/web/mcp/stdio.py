@@ -22,7 +22,7 @@ from composer.credentials.principal import Principal
 from composer.errors import Refused
 
 WRONG_KEY: Final = "The key in NEXUS_KEY opens nothing: it is wrong, has expired or was revoked."
-NO_JSON: Final = "This line is no JSON text in UTF-8."
+NO_JSON_LINE: Final = "This line is no JSON text in UTF-8."
 NO_MESSAGE: Final = "This line is no message of JSON-RPC 2.0, with a text or a whole number as its id, or none."
 _NO_MESSAGE_LINE: Final = "null"  # JSON that is no message
 
@@ -125,6 +125,8 @@ def _answer_to(error: Exception) -> JSONRPCError:
     kinds = {each["type"] for each in error.errors()} if isinstance(error, ValidationError) else set()
     no_json = not kinds or kinds & {"json_invalid", "string_unicode"}
     data = (
-        ErrorData(code=PARSE_ERROR, message=NO_JSON) if no_json else ErrorData(code=INVALID_REQUEST, message=NO_MESSAGE)
+        ErrorData(code=PARSE_ERROR, message=NO_JSON_LINE)
+        if no_json
+        else ErrorData(code=INVALID_REQUEST, message=NO_MESSAGE)
     )
     return JSONRPCError(jsonrpc="2.0", id=None, error=data)

@@ -24,9 +24,9 @@ from bot.web.shapes.forgetting import receipt_values
 from bot.web.shapes.values import Moment
 from composer import visibility
 from composer.entries import entries, listing, teams
-from composer.entries.draft import MAX_KEY_CHARS, MAX_SESSION_CHARS
+from composer.entries.draft import MAX_ENTRY_KEY_CHARS, MAX_SESSION_CHARS
 from composer.entries.projects import named_project
-from composer.entries.search import DEFAULT_LIMIT, MAX_FILTERS, MAX_LIMIT, EntryQuestion, EntryReader
+from composer.entries.search import DEFAULT_FOUND_ENTRIES, MAX_FILTERS, MAX_FOUND_ENTRIES, EntryQuestion, EntryReader
 from composer.errors import BadInput, NexusError, NotFound, where_raised
 from composer.layers import structured
 from composer.memory.forget import RECEIPT_KEY_BYTES
@@ -40,12 +40,12 @@ from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM
 P = ParamSpec("P")
 logger = structlog.get_logger()
 
-MAX_PAGE: Final = 50
-MAX_FACTS: Final = 100
+MAX_TOOL_PAGE: Final = 50
+MAX_TOOL_FACTS: Final = 100
 Project = Annotated[
     str | None, Field(max_length=200, description="A project's id or name. An isolated project is read by naming it.")
 ]
-Page = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many at most.")]
+Page = Annotated[int, Field(ge=1, le=MAX_TOOL_PAGE, description="How many at most.")]
 Cursor = Annotated[str | None, Field(max_length=200, description="`next` of the page before.")]
 Id = Annotated[str, Field(max_length=64, description="The `id` of an entry, from search or a list.")]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
@@ -85,7 +85,9 @@ class EntryTools:
         self,
         query: Annotated[str, Field(description="A question or words, in any language.")],
         context: Context[Any, Any],
-        limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many results at most.")] = DEFAULT_LIMIT,
+        limit: Annotated[
+            int, Field(ge=1, le=MAX_FOUND_ENTRIES, description="How many results at most.")
+        ] = DEFAULT_FOUND_ENTRIES,
         kinds: Annotated[KindFilter | None, Field(description="Only these kinds.")] = None,
         tags: Annotated[TagFilter | None, Field(description="Only with all of these tags.")] = None,
         project: Project = None,
@@ -124,7 +126,9 @@ class EntryTools:
         tags: Tags | None = None,
         key: Annotated[
             str | None,
-            Field(min_length=1, max_length=MAX_KEY_CHARS, description="Writing again with the same key replaces it."),
+            Field(
+                min_length=1, max_length=MAX_ENTRY_KEY_CHARS, description="Writing again with the same key replaces it."
+            ),
         ] = None,
         session: Annotated[str | None, Field(min_length=1, max_length=MAX_SESSION_CHARS)] = None,
         metadata: Metadata | None = None,
@@ -272,8 +276,8 @@ class EntryTools:
                 }
                 for fact in wanted
             ]
-            left = max(0, len(shown) - MAX_FACTS)
-            return text_of({"note": DATA, "facts": shown[:MAX_FACTS], **({"not_shown": left} if left else {})})
+            left = max(0, len(shown) - MAX_TOOL_FACTS)
+            return text_of({"note": DATA, "facts": shown[:MAX_TOOL_FACTS], **({"not_shown": left} if left else {})})
 
     async def _listed(
         self,

@@ -45,7 +45,7 @@ SELF_NAMED: Final = (
 )
 LOOKS_LIKE: Final = "Its name is written with letters that look like others: it may want to be taken for {name}."
 # Kept by a page in front, which opens this one in a window of its own and waits for it.
-HEADERS: Final = {"Cross-Origin-Opener-Policy": "unsafe-none"}
+CONSENT_HEADERS: Final = {"Cross-Origin-Opener-Policy": "unsafe-none"}
 _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -76,7 +76,7 @@ def mistake_page(mistake: Mistake) -> Response:
         pages.link(mistake.back, f"Go back to {host_of(mistake.redirect_uri)}"),
         status=400,
     )
-    answer.headers.update(HEADERS)
+    answer.headers.update(CONSENT_HEADERS)
     return answer
 
 
@@ -122,5 +122,5 @@ def consent_page(
     )
     parts.append(pages.text("You end it with /nexus keys revoke; /nexus keys list shows it."))
     answer = pages.page(f"{in_quotes(client.name)} wants to use the memory of {person}.", *parts)
-    answer.headers.update(HEADERS)
+    answer.headers.update(CONSENT_HEADERS)
     return answer

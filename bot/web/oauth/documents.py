@@ -26,11 +26,11 @@ from composer.text.cleaning import clean_line
 
 logger = structlog.get_logger()
 
-TIMEOUT_SECONDS: Final = 5.0  # for all of it
-MAX_BYTES: Final = 10_000
+DOCUMENT_SECONDS: Final = 5.0  # for all of it
+MAX_DOCUMENT_BYTES: Final = 10_000
 MAX_URL_CHARS: Final = 500
 MAX_REDIRECTS: Final = 20  # addresses that an app may be led back to
-MAX_NAME_CHARS: Final = 80
+MAX_APP_NAME_CHARS: Final = 80
 MAX_DOCUMENTS: Final = 200
 LEAST_SECONDS, MOST_SECONDS = 60.0, 86_400.0  # for which a document is taken as it was, whatever its headers say
 FAILED_SECONDS: Final = 30.0  # for which an address is left alone that gave none
@@ -38,7 +38,7 @@ AT_ONCE: Final = 8
 NO_ADDRESS: Final = (
     "An app's address begins with https and has a path, and no login, fragment or segments of dots; this one is none."
 )
-UNREACHABLE: Final = "What the app says of itself at {host} can't be read: try again later, or tell who makes it."
+APP_UNREACHABLE: Final = "What the app says of itself at {host} can't be read: try again later, or tell who makes it."
 WRONG: Final = "What the app says of itself at {host} is not as it must be: {why}. Tell who makes it."
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _ADDRESS: Final = re.compile(r"https://[!$-.0-;=?-Z_a-z~]+/[!$-;=?-Z_a-z~%]*", re.ASCII)
@@ -95,14 +95,14 @@ class ClientDocuments:
 
     async def _fetched(self, url: str, host: str, port: int) -> _Kept:
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
+            async with asyncio.timeout(DOCUMENT_SECONDS):
                 body, seconds = await self._read(url, host, port)
             return _Kept(read_document(url, host, body), seconds)
         except BadInput as error:
             return _Kept(str(error), FAILED_SECONDS)
         except (OSError, TimeoutError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             logger.info("oauth.document_unread", error=type(error).__name__)
-            return _Kept(UNREACHABLE.format(host=host), FAILED_SECONDS)
+            return _Kept(APP_UNREACHABLE.format(host=host), FAILED_SECONDS)
 
     async def _read(self, url: str, host: str, port: int) -> tuple[bytes, float]:
         addresses = await self._resolve(host, port)
@@ -122,8 +122,8 @@ class ClientDocuments:
             body = bytearray()
             async for piece in answer.aiter_raw():
                 body += piece
-                if len(body) > MAX_BYTES:
-                    raise BadInput(WRONG.format(host=host, why=f"it is longer than {MAX_BYTES:,} bytes"))
+                if len(body) > MAX_DOCUMENT_BYTES:
+                    raise BadInput(WRONG.format(host=host, why=f"it is longer than {MAX_DOCUMENT_BYTES:,} bytes"))
             return bytes(body), _seconds(answer.headers.get("cache-control", ""))
 
     def _client(self) -> httpx2.AsyncClient:
@@ -133,7 +133,7 @@ class ClientDocuments:
         return httpx2.AsyncClient(
             transport=_Shared(self._transport) if self._transport is not None else None,
             verify=verify,
-            timeout=TIMEOUT_SECONDS,
+            timeout=DOCUMENT_SECONDS,
             follow_redirects=False,
             trust_env=False,
         )
@@ -181,7 +181,7 @@ def read_document(url: str, host: str, body: bytes) -> ClientDocument:
     if not usable:
         raise BadInput(WRONG.format(host=host, why="none of its redirect_uris begins with https or leads to localhost"))
     name = said.get("client_name")
-    return ClientDocument(url, clean_line(name if isinstance(name, str) else "", MAX_NAME_CHARS) or host, usable)
+    return ClientDocument(url, clean_line(name if isinstance(name, str) else "", MAX_APP_NAME_CHARS) or host, usable)
 
 
 def _is_redirect(text: str) -> bool:

@@ -26,10 +26,10 @@ from starlette.responses import Response
 
 from bot.web.oauth.clients import NO_SECRET, Client, Clients
 from bot.web.oauth.consent import Mistake
-from bot.web.oauth.metadata import SCOPES, resource_of
+from bot.web.oauth.metadata import OAUTH_SCOPES, resource_of
 from bot.web.oauth.provider import (
-    GRANTS,
     NOT_REGISTERED,
+    OAUTH_GRANTS,
     ConsentProvider,
     RegistrationProvider,
     SdkClient,
@@ -142,8 +142,8 @@ class Handlers:
         basic, said = _basic(request), dict(said)
         if basic is not None:
             said.setdefault("client_id", basic[0])
-        if said.get("grant_type", GRANTS[0]) not in GRANTS:
-            return refusal(400, "unsupported_grant_type", f"There are {' and '.join(GRANTS)}.")
+        if said.get("grant_type", OAUTH_GRANTS[0]) not in OAUTH_GRANTS:
+            return refusal(400, "unsupported_grant_type", f"There are {' and '.join(OAUTH_GRANTS)}.")
         if not is_for_us(said.get("resource"), resource_of(self._public_url)):
             return refusal(400, "invalid_target", f"Tokens are given for {resource_of(self._public_url)} alone.")
         tokens = TokenProvider(self._database, self._clients, self._clock, said.get("redirect_uri"))
@@ -168,7 +168,7 @@ class Handlers:
 
     async def register(self, request: Request) -> Response:
         """Register an app that asks for it."""
-        options = ClientRegistrationOptions(enabled=True, default_scopes=list(SCOPES))
+        options = ClientRegistrationOptions(enabled=True, default_scopes=list(OAUTH_SCOPES))
         registration = RegistrationProvider(self._clients, await request.body(), self._clock.now())
         answer = await RegistrationHandler(_provider(registration), options).handle(request)
         answer.headers.update(NO_STORE)

@@ -17,7 +17,7 @@ CONSENT: Final = "/oauth/consent"
 TOKEN: Final = "/oauth/token"
 REGISTER: Final = "/oauth/register"
 REVOKE: Final = "/oauth/revoke"
-SCOPES: Final = tuple(sorted(APP_PERMISSIONS))
+OAUTH_SCOPES: Final = tuple(sorted(APP_PERMISSIONS))
 AUTH_METHODS: Final = ("none", "client_secret_post", "client_secret_basic")
 
 
@@ -31,7 +31,7 @@ def protected_resource(public_url: str) -> Mapping[str, Any]:
     return {
         "resource": resource_of(public_url),
         "authorization_servers": [public_url],
-        "scopes_supported": SCOPES,
+        "scopes_supported": OAUTH_SCOPES,
         "bearer_methods_supported": ["header"],
         "resource_name": "Nexus",
     }
@@ -45,7 +45,7 @@ def authorization_server(public_url: str) -> Mapping[str, Any]:
         "token_endpoint": f"{public_url}{TOKEN}",
         "registration_endpoint": f"{public_url}{REGISTER}",
         "revocation_endpoint": f"{public_url}{REVOKE}",
-        "scopes_supported": SCOPES,
+        "scopes_supported": OAUTH_SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
@@ -57,7 +57,7 @@ def authorization_server(public_url: str) -> Mapping[str, Any]:
     }
 
 
-def challenge(public_url: str, error: str | None = None, scopes: Collection[str] = SCOPES) -> str:
+def challenge(public_url: str, error: str | None = None, scopes: Collection[str] = OAUTH_SCOPES) -> str:
     """The header WWW-Authenticate (RFC 6750) of an answer of `/mcp` that refuses: it says where to sign in. `error` is
     invalid_token or insufficient_scope; None: no token came."""
     parts = [] if error is None else [f'error="{error}"']

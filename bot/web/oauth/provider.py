@@ -24,8 +24,8 @@ from pydantic import AnyUrl, PrivateAttr
 from pydantic_core import from_json
 
 from bot.web.oauth.clients import NO_SECRET, Client, Clients
-from bot.web.oauth.documents import MAX_NAME_CHARS, MAX_REDIRECTS
-from bot.web.oauth.metadata import AUTH_METHODS, SCOPES, resource_of
+from bot.web.oauth.documents import MAX_APP_NAME_CHARS, MAX_REDIRECTS
+from bot.web.oauth.metadata import AUTH_METHODS, OAUTH_SCOPES, resource_of
 from composer.credentials import connected_apps
 from composer.credentials.connected_apps import AuthorizationRequest, Tokens
 from composer.credentials.keys import digest
@@ -40,7 +40,7 @@ NEVER: Final = math.inf  # for the SDK, which would judge by its own clock what 
 MAX_STATE_CHARS: Final = 4_000
 NOT_REGISTERED: Final = "The app asks to be led back to an address that it has not registered: tell who makes it."
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-GRANTS: Final = ("authorization_code", "refresh_token")
+OAUTH_GRANTS: Final = ("authorization_code", "refresh_token")
 
 
 def is_for_us(asked: str | None, resource: str) -> bool:
@@ -63,10 +63,10 @@ class SdkClient(OAuthClientInformationFull):
 
     def validate_scope(self, requested_scope: str | None) -> list[str] | None:
         """The scopes that are asked for; all of them where none is named."""
-        asked = sorted({*(requested_scope or "").split(" ")} - {""}) or list(SCOPES)
-        unknown = [each for each in asked if each not in SCOPES]
+        asked = sorted({*(requested_scope or "").split(" ")} - {""}) or list(OAUTH_SCOPES)
+        unknown = [each for each in asked if each not in OAUTH_SCOPES]
         if unknown:
-            raise InvalidScopeError(f"There is no such scope; there are {', '.join(SCOPES)}.")
+            raise InvalidScopeError(f"There is no such scope; there are {', '.join(OAUTH_SCOPES)}.")
         return asked
 
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
@@ -214,14 +214,14 @@ class RegistrationProvider:
         method = client_info.token_endpoint_auth_method or NO_SECRET
         if method not in AUTH_METHODS:
             raise RegistrationError("invalid_client_metadata", f"There are the methods {', '.join(AUTH_METHODS)}.")
-        name = clean_line(client_info.client_name or "", MAX_NAME_CHARS) or host_of(registered[0])
+        name = clean_line(client_info.client_name or "", MAX_APP_NAME_CHARS) or host_of(registered[0])
         secret = client_info.client_secret
         stored = RegisteredClient(
             uuid.UUID(client_info.client_id), name, registered, method, None if secret is None else digest(secret)
         )
         await self._clients.registered.register(stored, self._now)
-        client_info.client_name, client_info.scope = name, " ".join(SCOPES)
-        client_info.grant_types = list(GRANTS)
+        client_info.client_name, client_info.scope = name, " ".join(OAUTH_SCOPES)
+        client_info.grant_types = list(OAUTH_GRANTS)
         client_info.response_types = ["code"]
         for each in ("client_uri", "logo_uri", "contacts", "tos_uri", "policy_uri", "jwks_uri", "jwks", "software_id"):
             setattr(client_info, each, None)

@@ -17,7 +17,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
 
 router = Router("/v1/admin", tags=["admin"])
-MAX_LIMIT: Final = 100
+MAX_AUDIT_PAGE: Final = 100
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 422, 429)
 
 
@@ -97,7 +97,7 @@ async def admin_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceU
 async def admin_users(
     _: Admin,
     call: Calling,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MAX_AUDIT_PAGE)] = 50,
     cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
 ) -> UserFiguresList:
     """The workspace's people with figures; who was erased is not among them."""

@@ -35,7 +35,7 @@ from composer.model import TurnState
 from composer.repositories.database import Transaction
 from composer.repositories.sessions import SessionExchange, SessionName
 from composer.sessions.forgetting import forget_session
-from composer.sessions.history import DEFAULT_LIMIT, MAX_LIMIT, list_exchanges, list_sessions
+from composer.sessions.history import DEFAULT_SESSION_MESSAGES, MAX_SESSION_MESSAGES, list_exchanges, list_sessions
 from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said, agent_of
 from composer.sessions.owner import SessionOwner
 from composer.visibility import EntryAccess
@@ -145,7 +145,7 @@ class ForgottenSession(BaseModel):
     text: str
 
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+Limit = Annotated[int, Query(ge=1, le=MAX_SESSION_MESSAGES)]
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "model": ChatAnswer,
@@ -191,7 +191,7 @@ async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response
 
 @router.get("/chat/sessions", summary="List sessions", response_model=ChatSessionList, responses=documented(422))
 async def list_chat_sessions(
-    nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_LIMIT, cursor: str | None = None
+    nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_SESSION_MESSAGES, cursor: str | None = None
 ) -> Response:
     """One's own sessions."""
     owner = await _owner(nexus, principal)
@@ -214,7 +214,7 @@ async def list_episodes(
     agent: str | None = None,
     session: str | None = None,
     cursor: str | None = None,
-    limit: Limit = DEFAULT_LIMIT,
+    limit: Limit = DEFAULT_SESSION_MESSAGES,
 ) -> Response:
     """What one said in one's sessions, and the answers, newest first: in the sessions of one project, with one agent,
     in sessions of one name."""

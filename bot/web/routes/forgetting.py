@@ -24,7 +24,7 @@ from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
 router = Router()
-ERASED: Final[dict[int | str, dict[str, Any]]] = {
+FORGET_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "What was forgotten", "model": ForgetReceipt, "headers": ONCE},
     **documented(400, 401, 403, 404, 409, 422, 503),
 }
@@ -32,7 +32,11 @@ _DECIDED: Final = documented(400, 401, 403, 404, 422)
 
 
 @router.post(
-    "/v1/entries/forget", tags=["entries"], summary="Forget many entries", response_class=Response, responses=ERASED
+    "/v1/entries/forget",
+    tags=["entries"],
+    summary="Forget many entries",
+    response_class=Response,
+    responses=FORGET_RESPONSES,
 )
 async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
@@ -42,7 +46,11 @@ async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
 
 
 @router.post(
-    "/v1/entries/{id}/forget", tags=["entries"], summary="Forget an entry", response_class=Response, responses=ERASED
+    "/v1/entries/{id}/forget",
+    tags=["entries"],
+    summary="Forget an entry",
+    response_class=Response,
+    responses=FORGET_RESPONSES,
 )
 async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """Erase it for good, also from the trash or once it has expired, with what was made from it; answers that used it
@@ -55,7 +63,7 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     tags=["agent"],
     summary="Forget what the tool wrote",
     response_class=Response,
-    responses=ERASED,
+    responses=FORGET_RESPONSES,
 )
 async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Response:
     """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
@@ -69,7 +77,7 @@ async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Respon
     tags=["agent"],
     summary="Forget an entry",
     response_class=Response,
-    responses=ERASED,
+    responses=FORGET_RESPONSES,
 )
 async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
     """Erase for good an entry that the tool itself wrote, while it is shared with nobody."""

@@ -17,7 +17,7 @@ from composer.credentials.principal import KeyPermission
 from composer.errors import Refused
 from composer.gateway.requests import Api
 
-MAX_BYTES: Final = 20 * 2**20  # of a request, which may hold images
+MAX_GATEWAY_REQUEST_BYTES: Final = 20 * 2**20  # of a request, which may hold images
 NOT_FOR_KEY: Final = (
     "This key may not ask models: make a new one, which has the permission gateway (/nexus keys create in a DM)."
 )

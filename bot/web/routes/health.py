@@ -28,7 +28,7 @@ SCRAPE_SECONDS: Final = 5.0  # for what metrics read from the database
 HEALTH: Final = "/health"
 READY: Final = "/ready"
 METRICS: Final = "/metrics"
-PATHS: Final = (HEALTH, READY, METRICS)
+HEALTH_PATHS: Final = (HEALTH, READY, METRICS)
 _READINESS: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["ready", "missing"],

@@ -16,7 +16,7 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import Moment
 from composer.credentials import openid, own_credentials
-from composer.credentials.issuing import MAX_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
+from composer.credentials.issuing import MAX_KEY_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
 from composer.credentials.keys import SECRET_BYTES
 from composer.errors import Conflict
 from composer.repositories.api_keys import KeyEntry
@@ -51,7 +51,7 @@ class NewKeyRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     vendor: Annotated[str, Field(max_length=100)] | None = None
-    name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
+    name: Annotated[str, Field(max_length=MAX_KEY_NAME_CHARS)] = ""
     permissions: Annotated[list[str], Field(min_length=1, max_length=MAX_PERMISSIONS)] | None = None
     expires_at: Moment | None = None
 

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.credentials import cookie_name, is_own_page
 from bot.web.dependencies import Nexus, counted_by_address
-from bot.web.pages import HEADERS, button, link, page
+from bot.web.pages import PAGE_HEADERS, button, link, page
 from bot.web.principal import Bearer
 from bot.web.problems import documented, header
 from bot.web.return_cookie import return_address
@@ -22,19 +22,21 @@ from composer.credentials.principal import Source
 from composer.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
 from composer.errors import NotFound, Refused
 
-PATH: Final = "/login"
+LOGIN_PATH: Final = "/login"
 SIGNED_IN: Final = "/login/done"
 OPENID_PATH: Final = "/login/openid"
 ACCOUNT_PATH: Final = "/login/account"
-MAX_BYTES: Final = 8 * 1024  # of the form: it holds a code
+MAX_LOGIN_FORM_BYTES: Final = 8 * 1024  # of the form: it holds a code
 NO_LINK: Final = "This address signs you in with a link: get one with /nexus login, in a direct message."
-OTHER_PAGE: Final = "This was not sent by the page that the link opens: open the link again, and press its button."
+NOT_FROM_LOGIN_PAGE: Final = (
+    "This was not sent by the page that the link opens: open the link again, and press its button."
+)
 
 router = Router(dependencies=[Depends(counted_by_address)])
 signed_in_routes = Router()
 
 
-@router.get(PATH, include_in_schema=False)
+@router.get(LOGIN_PATH, include_in_schema=False)
 async def show_link(nexus: Nexus, code: str = "") -> Response:
     """A page that says whom the link signs in, with the button. It changes nothing."""
     if not code:
@@ -47,14 +49,14 @@ async def show_link(nexus: Nexus, code: str = "") -> Response:
     except NotFound as error:
         return page(str(error), status=404)
     said = f"This signs this browser in as {person}, for {SESSION_LIFETIME.days} days. Is that you?"
-    return page(said, button(PATH, "Sign in", code=code))
+    return page(said, button(LOGIN_PATH, "Sign in", code=code))
 
 
-@router.post(PATH, include_in_schema=False)
+@router.post(LOGIN_PATH, include_in_schema=False)
 async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] = "") -> Response:
     """Sign the browser in, and lead it to a page without the code."""
     if not is_own_page(request, nexus.app.settings.public_url):
-        return page(OTHER_PAGE, status=403)
+        return page(NOT_FROM_LOGIN_PAGE, status=403)
     app, browser = nexus.app, request.headers.get("user-agent", "")
     try:
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
@@ -75,7 +77,7 @@ def signed_in_with(request: Request, cookie: str, public_url: str | None) -> Res
     """The answer that gives a browser the cookie of its web session, and leads it back to the app that brought it here,
     or to a page without any code."""
     name, secure = cookie_name(public_url)
-    answer = RedirectResponse(return_address(request, public_url) or SIGNED_IN, 303, HEADERS)
+    answer = RedirectResponse(return_address(request, public_url) or SIGNED_IN, 303, PAGE_HEADERS)
     lifetime = int(SESSION_LIFETIME.total_seconds())
     answer.set_cookie(name, cookie, lifetime, path="/", secure=secure, httponly=True, samesite="lax")
     return answer

@@ -18,7 +18,7 @@ from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.limits import address_of
 from bot.web.oauth import metadata
 from bot.web.oauth.clients import Client
-from bot.web.oauth.consent import HEADERS, PARAMETERS, Mistake, consent_page, mistake_page, token_of, vendor_of
+from bot.web.oauth.consent import CONSENT_HEADERS, PARAMETERS, Mistake, consent_page, mistake_page, token_of, vendor_of
 from bot.web.oauth.server import OAuthServer
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
@@ -31,14 +31,14 @@ from composer.credentials.principal import Principal
 from composer.credentials.redirects import leads_to_loopback
 from composer.errors import BadInput, NexusError
 
-MAX_BYTES: Final = 10_000  # of a form, and of what an app says of itself
+MAX_OAUTH_FORM_BYTES: Final = 10_000  # of a form, and of what an app says of itself
 PUBLIC: Final = {"Cache-Control": "public, max-age=3600"}
 SIGN_IN_FIRST: Final = (
     "An app wants to use your memory. Sign in first: get a link with /nexus login, in a direct message, and open it in "
     "this browser. It leads back here."
 )
-TOO_LONG: Final = " Then have the app sign in once more: what it sent is too long to be kept."
-OTHER_PAGE: Final = "This was not sent by our own page: have the app sign in anew, from its beginning."
+STATE_TOO_LONG: Final = " Then have the app sign in once more: what it sent is too long to be kept."
+NOT_FROM_CONSENT_PAGE: Final = "This was not sent by our own page: have the app sign in anew, from its beginning."
 SOMEBODY_ELSE: Final = "This page is shown anew, since it was made for somebody else, or for another request."
 TWICE: Final = "The app names something twice: have it sign in anew, from its beginning."
 
@@ -87,7 +87,7 @@ async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     await request.body()  # it may take a minute, and who is signed in is asked once all of it is here
     principal = await web_session_of(request, nexus.app)  # of a page of ours alone
     if principal is None:
-        return pages.page(OTHER_PAGE, status=403)
+        return pages.page(NOT_FROM_CONSENT_PAGE, status=403)
     sent = await _form(request)
     said = {name: value for name, value in sent.items() if name in PARAMETERS}
     return await _asked(request, nexus, oauth, principal, said, sent)
@@ -183,15 +183,15 @@ def _signed_in_first(request: Request, nexus: WebState) -> Response:
     more = "" if provider is None else pages.link(OPENID_PATH, f"Or sign in with {provider.host}")
     answer = pages.page(SIGN_IN_FIRST, more, status=401)
     if not return_cookie.store(answer, request.url.query, settings.public_url):
-        answer = pages.page(SIGN_IN_FIRST.rpartition(" It leads")[0] + TOO_LONG, more, status=401)
-    answer.headers.update(HEADERS)
+        answer = pages.page(SIGN_IN_FIRST.rpartition(" It leads")[0] + STATE_TOO_LONG, more, status=401)
+    answer.headers.update(CONSENT_HEADERS)
     return answer
 
 
 def _leading_back(address: str, client: Client) -> Response:
     """A page that leads back to an app at once: a form can't be answered by leading to another site."""
     answer = pages.page(f"Going back to {client.name}.", pages.link(address, "Go on"), head=pages.leading_to(address))
-    answer.headers.update(HEADERS)
+    answer.headers.update(CONSENT_HEADERS)
     return answer
 
 

@@ -34,11 +34,11 @@ CONFIRM_PATH: Final = f"{ACCOUNT_PATH}/confirm"
 DISCONNECT_PATH: Final = f"{ACCOUNT_PATH}/disconnect"
 COOKIE_SUFFIX: Final = "-openid"
 WHOSE: Final = "session"  # in the cookie: the web session for which an account is connected
-FOUND: Final = "account"  # and what account that is
+FOUND_FIELD: Final = "account"  # and what account that is
 NOT_SET: Final = "No OpenID provider is set here: sign in with a link (/nexus login, in a direct message)."
 NOT_SET_RIGHT: Final = "Signing in this way is not set up right: tell whoever runs Nexus."
 NOT_SIGNED_IN: Final = "Nobody is signed in here: sign in with a link first (/nexus login, in a direct message)."
-OTHER_PAGE: Final = "This was not sent by our own page: open it again, and press its button."
+NOT_FROM_OPENID_PAGE: Final = "This was not sent by our own page: open it again, and press its button."
 
 router = Router(dependencies=[Depends(counted_by_address)])
 
@@ -84,7 +84,7 @@ async def start(request: Request, flow: Flow) -> Response:
     """Lead the browser to the provider, to sign in."""
     flow.session.clear()
     try:
-        return flow.kept(RedirectResponse(await flow.provider.begin(request), 302, pages.HEADERS))
+        return flow.kept(RedirectResponse(await flow.provider.begin(request), 302, pages.PAGE_HEADERS))
     except NexusError as error:
         return _failed(error)
 
@@ -101,8 +101,8 @@ async def come_back(request: Request, flow: Flow) -> Response:
     except NexusError as error:
         flow.session.clear()
         return flow.kept(_failed(error))
-    flow.session |= {WHOSE: whose, FOUND: [account.issuer, account.subject, account.name]}
-    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.HEADERS))
+    flow.session |= {WHOSE: whose, FOUND_FIELD: [account.issuer, account.subject, account.name]}
+    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS))
 
 
 async def _signed_in(request: Request, flow: _Flow, account: OpenIdAccount) -> Response:
@@ -172,7 +172,7 @@ async def confirm(request: Request, flow: Flow) -> Response:
             await openid.connect(tx, principal, account, app.clock.now())
     except NexusError as error:
         return flow.kept(_failed(error))
-    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.HEADERS))
+    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS))
 
 
 @router.post(DISCONNECT_PATH, include_in_schema=False)
@@ -187,14 +187,14 @@ async def disconnect(request: Request, flow: Flow, id: Annotated[uuid.UUID, Form
             await openid.disconnect_own(tx, principal, access, id)
     except NexusError as error:
         return _failed(error)
-    return RedirectResponse(ACCOUNT_PATH, 303, pages.HEADERS)
+    return RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS)
 
 
 async def _own(request: Request, flow: _Flow) -> Principal:
     """Who is signed in, of the tenant whose people the provider signs in, if our own page asks. Raises
     RequestRefused."""
     if not is_own_page(request, flow.nexus.app.settings.public_url):
-        raise RequestRefused(403, OTHER_PAGE)
+        raise RequestRefused(403, NOT_FROM_OPENID_PAGE)
     principal = await web_session_of(request, flow.nexus.app)
     if principal is None:
         raise RequestRefused(401, NOT_SIGNED_IN)
@@ -205,7 +205,7 @@ async def _own(request: Request, flow: _Flow) -> Principal:
 
 def _found(flow: _Flow, principal: Principal) -> OpenIdAccount | None:
     """The account that this web session set out to connect, and came back with."""
-    found = flow.session.get(FOUND)
+    found = flow.session.get(FOUND_FIELD)
     return None if found is None or flow.session.get(WHOSE) != str(principal.id) else OpenIdAccount(*found)
 
 

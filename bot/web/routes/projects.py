@@ -9,7 +9,7 @@ from bot.web.call import IS_REPLAYED, ONCE, Calling, Event
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
-from bot.web.routes.forgetting import ERASED, receipt_answer
+from bot.web.routes.forgetting import FORGET_RESPONSES, receipt_answer
 from bot.web.shapes.projects import (
     NewProject,
     ProjectMemberList,
@@ -95,7 +95,7 @@ async def rename_project(call: Calling, id: uuid.UUID, sent: ProjectUpdate) -> R
     "/{id}",
     summary="Delete a project",
     response_class=Response,
-    responses={**_DONE, **ERASED},
+    responses={**_DONE, **FORGET_RESPONSES},
 )
 async def delete_project(
     call: Calling,

@@ -33,10 +33,10 @@ from composer.entries.access import access_for_reading
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
 from composer.entries.projects import named_project
 from composer.entries.search import (
-    DEFAULT_LIMIT,
+    DEFAULT_FOUND_ENTRIES,
+    MAX_ANSWER_TOKENS,
     MAX_FILTERS,
-    MAX_LIMIT,
-    MAX_TOKENS,
+    MAX_FOUND_ENTRIES,
     EntryQuestion,
     EntryReader,
     Hit,
@@ -48,7 +48,7 @@ from composer.prompt.sections import Prompt
 from composer.text.marks import marks_in
 
 router = Router("/v1", tags=["query"])
-TAKEN: Final = "What this answer was made from was changed or taken away meanwhile: ask again."
+MADE_OF_TAKEN: Final = "What this answer was made from was changed or taken away meanwhile: ask again."
 
 
 class SearchStrategy(StrEnum):
@@ -69,7 +69,7 @@ class QueryRequest(BaseModel):
 
     question: str
     project: str | None = None
-    limit: Count = DEFAULT_LIMIT
+    limit: Count = DEFAULT_FOUND_ENTRIES
     budget: Count | None = None
     strategy: SearchStrategy | None = None
     kinds: Annotated[list[str], FailFast()] = []
@@ -185,8 +185,10 @@ async def agent_search(
     nexus: Nexus,
     principal: Bearer,
     q: Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or words.")],
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-    budget: Annotated[int | None, Query(ge=0, le=MAX_TOKENS, description="Tokens of all items together.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_FOUND_ENTRIES)] = DEFAULT_FOUND_ENTRIES,
+    budget: Annotated[
+        int | None, Query(ge=0, le=MAX_ANSWER_TOKENS, description="Tokens of all items together.")
+    ] = None,
     strategy: SearchStrategy | None = None,
     kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.", max_length=MAX_FILTERS)] = None,
     tag: Annotated[Words | None, Query(description="All of these tags.")] = None,
@@ -274,10 +276,10 @@ async def _parts(
             yield part
     except CredentialEnded:
         if is_taken:
-            raise Conflict(TAKEN) from None
+            raise Conflict(MADE_OF_TAKEN) from None
         raise
     if not await app.entry_search.still_readable(asked.reader, asked.found):
-        raise Conflict(TAKEN)
+        raise Conflict(MADE_OF_TAKEN)
 
 
 class _Used:

@@ -12,17 +12,17 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.query import SearchStrategy
 from bot.web.shapes.values import Count, Flag
-from composer.entries.search import MAX_TOKENS
+from composer.entries.search import MAX_ANSWER_TOKENS
 from composer.model import PersonalSettings
 from composer.people.own_settings import change_own_settings, own_settings
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
 router = Router("/v1/settings", tags=["settings"])
-MAX_DAYS: Final = 365
+MAX_SETTING_DAYS: Final = 365
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {200: {"headers": ONCE}, **documented(400, 401, 403, 422)}
-Budget = Annotated[Count, Field(ge=0, le=MAX_TOKENS)]
-Days = Annotated[Count, Field(ge=1, le=MAX_DAYS)]
+Budget = Annotated[Count, Field(ge=0, le=MAX_ANSWER_TOKENS)]
+Days = Annotated[Count, Field(ge=1, le=MAX_SETTING_DAYS)]
 
 
 class SettingsResponse(BaseModel):
@@ -47,7 +47,7 @@ class SettingsUpdate(BaseModel):
     recall: Flag = Field(default_factory=bool)  # no default is shown: what is left out is not changed
     strategy: SearchStrategy | None = Field(default_factory=lambda: None)
     budget: Budget = Field(default_factory=int)
-    trash_days: Days = Field(default_factory=lambda: MAX_DAYS)
+    trash_days: Days = Field(default_factory=lambda: MAX_SETTING_DAYS)
     keep_days: Days | None = Field(default_factory=lambda: None)
 
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.shapes.values import Flag, Moment
 from composer.entries.draft import (
-    KINDS,
+    ENTRY_KINDS,
     MAX_CONTENT_BYTES,
-    MAX_KEY_CHARS,
+    MAX_ENTRY_KEY_CHARS,
     MAX_SESSION_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
@@ -63,7 +63,7 @@ class EntryFields(RequestBody):
             str,
             Field(
                 min_length=1,
-                max_length=MAX_KEY_CHARS,
+                max_length=MAX_ENTRY_KEY_CHARS,
                 description="Writing again with the same key replaces what the same writer wrote with it.",
             ),
         ]
@@ -277,4 +277,4 @@ def owners(entries: Sequence[Entry]) -> list[uuid.UUID]:
     return sorted({entry.user_id for entry in entries})
 
 
-assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
+assert set(ENTRY_KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]

@@ -13,8 +13,8 @@ from composer.entries.import_plan import ImportedEntry, Outcome
 from composer.entries.imports import MAX_ENTRIES, Imported, require_few
 from composer.repositories.entries import Entry
 
-FORMAT: Final = "nexus-entries"
-VERSION: Final = 1
+ENTRIES_FORMAT: Final = "nexus-entries"
+ENTRIES_VERSION: Final = 1
 
 
 class ExportedEntry(EntryFields):
@@ -75,7 +75,7 @@ class EntryImportResult(BaseModel):
 
 def document_head(made_at: datetime) -> dict[str, Any]:
     """A document without its entries."""
-    return {"format": FORMAT, "version": VERSION, "made_at": made_at}
+    return {"format": ENTRIES_FORMAT, "version": ENTRIES_VERSION, "made_at": made_at}
 
 
 def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from composer.stores.embedded.service_account import SystemUser
 
 STOP_SECONDS = 30.0
 KILL_SECONDS = 5.0
-POLL_SECONDS = 0.005
+DAEMON_POLL_SECONDS = 0.005
 MAX_LOG_BYTES = 10 << 20  # a longer log is truncated at the next start
 LOG_PREFIX = re.compile(r"^(\S+ \S+ \S+ \[\d+\]|\d+:\w .*? [*#.-]) ")
 # Which line of a log to quote: one that names a cause, else the last error that is not a mere consequence.
@@ -112,7 +112,7 @@ class Daemon:
                     if self.process is not None:
                         self.process.wait()
                     return
-                time.sleep(POLL_SECONDS)
+                time.sleep(DAEMON_POLL_SECONDS)
             self.signal(signal.SIGKILL)
 
     def failure(self) -> Unavailable:
@@ -150,7 +150,7 @@ def _await_exit(pid: bytes, name: str) -> None:
     with suppress(psutil.Error, ValueError):
         process = psutil.Process(int(pid))
         while process.name() == name and process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
+            time.sleep(DAEMON_POLL_SECONDS)
 
 
 @contextmanager

@@ -31,7 +31,15 @@ import psutil
 
 from composer.errors import Misconfigured, Unavailable
 from composer.server_urls import ServerUrl
-from composer.stores.embedded.daemon import POLL_SECONDS, STOP_SECONDS, Daemon, failure_line, open_file, spawn, try_lock
+from composer.stores.embedded.daemon import (
+    DAEMON_POLL_SECONDS,
+    STOP_SECONDS,
+    Daemon,
+    failure_line,
+    open_file,
+    spawn,
+    try_lock,
+)
 from composer.stores.embedded.service_account import SystemUser, binaries, service_account
 
 DATABASE = "nexus"
@@ -180,7 +188,7 @@ class EmbeddedServers:
                 raise Unavailable(f"The start of the servers in {self._home} was cancelled.")
             if time.monotonic() > deadline:
                 raise daemon.failure()
-            time.sleep(POLL_SECONDS)
+            time.sleep(DAEMON_POLL_SECONDS)
 
     def _join(self) -> None:
         if self._member is None:
@@ -326,7 +334,7 @@ def _exclusive(home: Path) -> Iterator[None]:
                 raise Unavailable(
                     f"Another Nexus process is still starting or stopping the servers of {home}: try again."
                 )
-            time.sleep(POLL_SECONDS)
+            time.sleep(DAEMON_POLL_SECONDS)
         yield
 
 

@@ -27,7 +27,7 @@ from composer.text.dates.vocabulary import (
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str], datetime, bool], Period | None]]
 
 MAX_PERIODS: Final = 3  # that one question names
-MAX_QUESTION_CHARS: Final = 2_000  # of a question; a time is named in a sentence
+MAX_CHARS_WITH_PERIODS: Final = 2_000  # of a question; a time is named in a sentence
 NIGHT_ENDS: Final = 5  # the hour until which "tonight" is the night that began the day before
 
 _PART: Final = "morning|afternoon|evening|night"
@@ -72,11 +72,11 @@ def asked_periods(question: str, now: datetime) -> list[Period]:
     June" are one span. In no order, without repeats, without what lies after `now`, and at most MAX_PERIODS. The end is
     not included.
     """
-    words = " ".join(question[:MAX_QUESTION_CHARS].casefold().replace("\u2019", "'").split())
+    words = " ".join(question[:MAX_CHARS_WITH_PERIODS].casefold().replace("\u2019", "'").split())
     ahead = _PAST.search(words) is None and _AHEAD.search(_NO_TENSE.sub(" ", words)) is not None
     found: list[Period] = []
     left = words
-    for pattern, period_of in RULES:
+    for pattern, period_of in PERIOD_RULES:
         matches = list(pattern.finditer(left))
         found += [period for match in matches if (period := _in_utc(period_of, match, now, ahead)) is not None]
         left = pattern.sub(" ; ", left) if matches else left
@@ -281,7 +281,7 @@ def _this_or_last(match: re.Match[str], now: datetime, ahead: bool) -> Period:
 
 _ONLY_YEAR: Final = re.compile(r"\b(?:in|during|of|since) (?P<year>(?:19|20)\d{2})\b(?!-)")
 # "May", "march" and "fall" are ordinary words too: they must stand beside a number, a year, or a word such as "in".
-RULES: Final[tuple[Rule, ...]] = tuple(
+PERIOD_RULES: Final[tuple[Rule, ...]] = tuple(
     (re.compile(pattern), period_of)
     for pattern, period_of in (
         (rf"(?<![\d-]){ISO_DAY}(?![\d-])", _iso_day),

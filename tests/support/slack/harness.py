@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.slack.adapter import SlackAdapter
-from bot.slack.signed_http import PATH
+from bot.slack.signed_http import SLACK_EVENTS_PATH
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.app import App, open_app
@@ -114,7 +114,7 @@ class Office:
         async with self.open(**options) as running, running.serving():
             served = web_app(running.app, Metrics(()), {}, running.adapter.http())
             async with served_at(served) as url:
-                self.slack.use_http(f"{url}{PATH}")
+                self.slack.use_http(f"{url}{SLACK_EVENTS_PATH}")
                 await self.slack.wait_for(lambda: running.adapter.caught_up)
                 yield running
 
@@ -159,7 +159,7 @@ async def office_on(settings: Settings) -> AsyncIterator[Office]:
     """A workspace, and settings for it."""
     with pytest.MonkeyPatch.context() as patch:
         # On a busy machine a name is not looked up in 1.5 s, which makes a guest of its owner.
-        patch.setattr("bot.slack.directory.LOOKUP_SECONDS", PLATFORM_SECONDS)
+        patch.setattr("bot.slack.directory.SLACK_LOOKUP_SECONDS", PLATFORM_SECONDS)
         patch.setattr("bot.slack.commands.ACKNOWLEDGE_SECONDS", PLATFORM_SECONDS)
         async with _office_on(settings) as office:
             yield office
