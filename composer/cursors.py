@@ -21,4 +21,6 @@ def read_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
         at, id = text.split(" ")
         return moment_of(at), uuid.UUID(id)
     except (ValueError, binascii.Error, BadInput):
-        raise BadInput("That cursor is none that a list gave: list from the beginning again.") from None
+        raise BadInput(
+            "This cursor is not valid: send one that this list gave, or none to start at the beginning."
+        ) from None

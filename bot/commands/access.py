@@ -83,8 +83,8 @@ async def find_user(tx: Transaction, call: Call, reference: UserReference) -> Us
 def unknown_user(reference: UserReference) -> NotFound:
     """The error for a user who is not found, with how people are named."""
     return NotFound(
-        f"There is no user '{reference.text}' here. People are known once they have written where I read; name them by "
-        "a mention."
+        f"There is no user '{reference.text}' here. Mention the person instead; I only know people who have written "
+        "where I read."
     )
 
 

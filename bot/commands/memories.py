@@ -74,10 +74,10 @@ async def _on_closed_rooms(call: Call) -> str:
     if access.reads_rooms:
         return ""
     if visibility.effective_project(access) is None:
-        return f" Rooms are not read here; {PREFIX} rooms on opens this DM to those that you are in."
+        return f" I do not search rooms in this DM. To search the rooms that you are in, give {PREFIX} rooms on."
     return (
-        f" Of rooms, only what this project recalls is read here; {PREFIX} rooms on may open this DM to more that you "
-        "are in."
+        f" In this DM I search only the rooms of its project. {PREFIX} rooms on adds those of your rooms that this DM "
+        "may read."
     )
 
 

@@ -104,11 +104,11 @@ async def login(app: App, person: NamedPerson) -> str:
 async def _user(tx: Transaction, at: Workspace, person: NamedPerson) -> User:
     found = await tx.people.find_user(at.platform, at.name, person.name)
     if found is None:
-        where, how = at.platform, "; a user is named by their id on the platform."
+        where, how = at.platform, "Give their id on the platform; a user is stored with the first message."
         if at.platform == CONSOLE:
-            where, how = "the terminal", ": nexus chat --as NAME."
+            where, how = "the terminal", "Create one with nexus chat --as NAME."
         sentence = f"There is no user '{person.name}' in the workspace {at.name} of {where}."
-        raise NotFound(f"{sentence} People are known once they have written there{how}")
+        raise NotFound(f"{sentence} {how}")
     return found
 
 

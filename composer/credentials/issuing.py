@@ -32,7 +32,7 @@ MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
 MAX_KEY_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
 MIN_ID_DIGITS: Final = 8
-ENDED: Final = "What this request was let in by has ended since: it opens nothing any more."
+ENDED: Final = "Your key or sign-in has been revoked or has expired: use another key, or sign in again."
 _LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
 
 
@@ -79,7 +79,7 @@ def lifetime_of(text: str) -> timedelta:
     units = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
     lifetime = timedelta() if found is None else int(found[1]) * units[found[2]]
     if not timedelta() < lifetime <= MAX_LIFETIME:
-        raise BadInput(f"'{shorten(text, 40)}' is no time until a key expires: write 12h, 90d or 4w, at most 10 years.")
+        raise BadInput(f"'{shorten(text, 40)}' is not a duration: write 12h, 90d or 4w, at most 10 years.")
     return lifetime
 
 

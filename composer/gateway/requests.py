@@ -90,7 +90,7 @@ def parse_request(api: Api, body: bytes) -> GatewayRequest:
     request = GatewayRequest(api, text, found)
     model = request.value("model")
     if not is_text(model) or not 1 <= len(model) <= MAX_MODEL_CHARS or not is_storable(model):
-        raise BadInput("`model` is missing or no name: name the model to ask, as GET /v1/models lists them.")
+        raise BadInput("`model` is missing or is not the name of a model: set it to one that GET /v1/models lists.")
     return request
 
 

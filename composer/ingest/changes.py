@@ -59,7 +59,7 @@ async def change_message(
                 return await _delete_unstored(tx, workspace, agents, place, container, external_id, now)
             answered = addressed or place.kind is ConversationKind.DM or bool(find_addressed_agents(text, agents))
             if awaits_message and await tx.messages.may_arrive(id, container, author, answered=answered):
-                raise Unavailable("This message was edited before it arrived.")
+                raise Unavailable("The message of this edit is not stored yet: deliver the edit again.")
             return None
         if text is not None and edited_at is not None:
             await tx.summaries.lock()  # as every edit does; of two at the same time the later one must win

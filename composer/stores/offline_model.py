@@ -32,9 +32,9 @@ PINNED = ("FACTS", "LANDMARKS")
 
 QUOTING = f"{OFFLINE}, so I quote what I remember)"
 NOTHING_REMEMBERED = f"{OFFLINE}) I remember nothing here that fits your message."
-OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
+OPEN_ROOMS = "I do not search rooms in this DM. To search the rooms that you are in, give /nexus rooms on."
 OPEN_MORE_ROOMS = (
-    "Of rooms, only what this project recalls is read here; /nexus rooms on may open this DM to more that you are in."
+    "In this DM I search only the rooms of its project. /nexus rooms on adds those of your rooms that this DM may read."
 )
 HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it)"
 _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"

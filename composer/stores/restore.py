@@ -122,7 +122,7 @@ async def load(
     try:
         await _execute(connection, [index["definition"] for index in indexes])
     except asyncpg.UniqueViolationError as error:
-        raise BadInput("This backup is damaged: two of its rows are one.") from error
+        raise BadInput("This backup is damaged: it has the same row twice.") from error
     try:
         await _execute(
             connection,

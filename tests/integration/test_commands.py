@@ -202,7 +202,7 @@ async def test_why_of_a_message_that_got_no_answer_names_it(harness: AppHarness)
 
 async def test_an_unknown_user_is_answered_with_how_people_are_named(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
-    named = "There is no user 'zed' here. People are known once they have written where I read; name them by a mention."
+    named = "There is no user 'zed' here. Mention the person instead; I only know people who have written where I read."
     with pytest.raises(NotFound, match=re.escape(named)):
         await harness.command("alice", "/nexus project member add apollo zed", **ROOM)
     await set_admin(harness.app, "acme", "alice", True)

@@ -183,9 +183,9 @@ async def test_an_operator_makes_lists_and_ends_keys(harness: AppHarness) -> Non
     for wrong, error in (("00000000", NotFound), ("", BadInput), ("xyz", BadInput)):
         with pytest.raises(error):
             await operator.revoke(harness.app, wrong)
-    with pytest.raises(NotFound, match=r"no user 'nobody'.* once they have written there: nexus chat --as NAME"):
+    with pytest.raises(NotFound, match=r"no user 'nobody'.* Create one with nexus chat --as NAME\."):
         await operator.create(harness.app, NamedPerson("console", "acme", "nobody"), KeyRequest(None), (), ())
-    with pytest.raises(NotFound, match=r"There is no user 'bob'.* by their id on the platform"):
+    with pytest.raises(NotFound, match=r"There is no user 'bob'.* Give their id on the platform"):
         await operator.create(harness.app, NamedPerson("discord", "1", "bob"), KeyRequest(None), (), ())
 
 

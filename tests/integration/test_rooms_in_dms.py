@@ -210,7 +210,7 @@ async def test_a_dm_in_a_project_does_not_say_that_no_room_is_read(harness: AppH
 
     assert ROOMS_CLOSED in await context(dm="sage")
     nothing = "/nexus recall airspeed of a swallow"
-    assert "Rooms are not read here" in (await harness.command("alice", nothing, dm="sage")).text
+    assert "I do not search rooms in this DM" in (await harness.command("alice", nothing, dm="sage")).text
     await tell(harness, "zqcamp", "alice", room="camp")
     await harness.command("alice", "/nexus project create ares", room="camp")
     await harness.command("alice", "/nexus project assign ares --yes", room="camp")
@@ -220,7 +220,7 @@ async def test_a_dm_in_a_project_does_not_say_that_no_room_is_read(harness: AppH
     assert ROOMS_CLOSED not in await context(dm="sage")
     assert PROJECT_ROOMS_CLOSED in await context(dm="sage")
     nothing = "/nexus recall airspeed of a swallow"
-    assert "only what this project recalls is read" in (await harness.command("alice", nothing, dm="sage")).text
+    assert "I search only the rooms of its project" in (await harness.command("alice", nothing, dm="sage")).text
     await open_rooms(harness)
     assert PROJECT_ROOMS_CLOSED not in await context(dm="sage")
 
@@ -306,11 +306,11 @@ async def test_forgetting_in_the_room_reaches_the_answers_in_dms(harness: AppHar
 
 async def test_a_dm_says_that_rooms_can_be_read_there_until_they_are(harness: AppHarness) -> None:
     reply = await harness.ask("alice", QUESTION, **DM)
-    assert "/nexus rooms on opens this DM" in reply.text
+    assert "To search the rooms that you are in, give /nexus rooms on." in reply.text
     prompts = [(await harness.compose("alice", text, **DM)).prompt.sections[1].text for text in (QUESTION, "and now?")]
     assert prompts[0] == prompts[1]
     assert "/nexus rooms on" in prompts[0]
-    assert "/nexus rooms on opens" in (await harness.command("dora", "/nexus recall walrus", **DM)).text
+    assert "give /nexus rooms on" in (await harness.command("dora", "/nexus recall walrus", **DM)).text
     await open_rooms(harness)
     await open_rooms(harness, "dora")
     assert "/nexus rooms" not in (await harness.compose("alice", QUESTION, **DM)).prompt.sections[1].text
