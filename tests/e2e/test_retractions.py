@@ -21,7 +21,7 @@ from composer.model import ConversationKind, Place
 from composer.repositories.deliveries import Deliveries
 from composer.settings import Settings
 from composer.stores.clock import SystemClock
-from tests.e2e.test_slack_faults import CrashingStep, no_connection_left
+from tests.deep.e2e.test_slack_faults import CrashingStep, no_connection_left
 from tests.support.discord.harness import Model, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer

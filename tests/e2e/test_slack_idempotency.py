@@ -12,7 +12,7 @@ from bot.console.doctor import run_doctor
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings
-from tests.e2e.test_slack_faults import CrashingStep
+from tests.deep.e2e.test_slack_faults import CrashingStep
 from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e

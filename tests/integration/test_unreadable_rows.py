@@ -142,16 +142,16 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
 
 # Reads that take a Readable and are not asked above, and where what may not be read is shown to change nothing in them.
 ASKED_ELSEWHERE: Final = {
-    "entries.count": "tests/property/test_entry_interference.py",
-    "entries.find": "tests/property/test_entry_interference.py",
-    "entries.find_by_ids": "tests/property/test_entry_interference.py",
-    "entries.find_by_key": "tests/property/test_entry_interference.py",
-    "entries.find_own": "tests/property/test_entry_interference.py",
-    "entries.find_own_ids": "tests/property/test_entry_interference.py",
-    "entries.get": "tests/property/test_entry_interference.py",
+    "entries.count": "tests/deep/property/test_entry_interference.py",
+    "entries.find": "tests/deep/property/test_entry_interference.py",
+    "entries.find_by_ids": "tests/deep/property/test_entry_interference.py",
+    "entries.find_by_key": "tests/deep/property/test_entry_interference.py",
+    "entries.find_own": "tests/deep/property/test_entry_interference.py",
+    "entries.find_own_ids": "tests/deep/property/test_entry_interference.py",
+    "entries.get": "tests/deep/property/test_entry_interference.py",
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
-    "messages.latest": "tests/property/test_non_interference.py",
-    "turns.last_prompt": "tests/property/test_non_interference.py",
+    "messages.latest": "tests/deep/property/test_non_interference.py",
+    "turns.last_prompt": "tests/deep/property/test_non_interference.py",
 }
 
 

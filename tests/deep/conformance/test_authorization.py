@@ -18,7 +18,7 @@ from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
 from bot.web.server import open_port
 from composer.settings import AgentSettings, Settings
-from tests.conformance.programs import CONFORMANCE_2026, expected_failures, run
+from tests.deep.conformance.programs import CONFORMANCE_2026, expected_failures, run
 from tests.support.api import cookie_of
 from tests.support.browser import Browser
 from tests.support.discord.harness import Model

@@ -17,12 +17,12 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from tests.deep.property.test_entry_interference import MAY_READ, ONE, Bug, no_matter, unchecked
 from tests.property.checks import Broken
 from tests.property.entry_product import Hub, open_clients
 from tests.property.entry_worlds import PROJECTS, VIEWERS, Asker, EntryWorld, listed, make, may_know, too_few, twin_of
 from tests.property.mcp_product import Question, ask, offered, questions, result_of
 from tests.property.product import Product, both
-from tests.property.test_entry_interference import MAY_READ, ONE, Bug, no_matter, unchecked
 from tests.support.planted_bugs import in_sql
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]

@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.waiting import TIMEOUT_SECONDS
 
-INSTALLED: Final = Path(__file__).parents[2] / ".node"
+INSTALLED: Final = Path(__file__).parents[3] / ".node"
 Heard = Callable[[str], Awaitable[None]]
 FAILURES: Final = Path(__file__).with_name("expected_failures.yaml")
 CONFORMANCE_2025: Final = "conformance-2025/dist/index.js"

@@ -11,7 +11,7 @@ import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from tests.conformance.programs import Ran, run
+from tests.deep.conformance.programs import Ran, run
 from tests.support.api import key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
@@ -19,7 +19,7 @@ from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+DOCS: Final = Path(__file__).parents[3] / "docs"
 INSPECTOR: Final = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 

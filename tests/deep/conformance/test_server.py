@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.web.app import web_app
 from bot.web.mcp.server import memory_server
 from bot.web.metrics import Metrics
-from tests.conformance.asking import add_asking
-from tests.conformance.fixtures import add_fixtures
-from tests.conformance.programs import (
+from tests.deep.conformance.asking import add_asking
+from tests.deep.conformance.fixtures import add_fixtures
+from tests.deep.conformance.programs import (
     CONFORMANCE_2025,
     CONFORMANCE_2026,
     FAILURES,

@@ -19,12 +19,12 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from composer.server_urls import ServerUrl
+from tests.deep.property.test_entry_interference import Bug, no_matter, unchecked
+from tests.deep.property.test_mcp_interference import FACT, MARK, OF_NAMESPACES, TOOL, for_everybody
 from tests.property.checks import Broken
 from tests.property.entry_product import Hub, open_clients
 from tests.property.entry_worlds import QUESTION, VIEWERS, Asker, EntryWorld, make, secret_words, too_few, twin_of
 from tests.property.product import WHICH, Product, both
-from tests.property.test_entry_interference import Bug, no_matter, unchecked
-from tests.property.test_mcp_interference import FACT, MARK, OF_NAMESPACES, TOOL, for_everybody
 from tests.support.api import bearer
 from tests.support.gateway import MODEL, UPSTREAM_KEY
 from tests.support.planted_bugs import in_sql

@@ -1,0 +1,3 @@
+"""The fixtures of tests/integration."""
+
+from tests.integration.conftest import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The fixtures of tests/property."""
+
+from tests.property.conftest import *  # noqa: F403

@@ -1,0 +1,29 @@
+"""A few generated worlds on the real product; tests/deep/property plays many, and takes a census of them."""
+
+from collections import Counter
+
+import pytest
+
+from tests.property.campaign import by_night, compare_with_reference, compare_with_twin
+from tests.property.product import Product
+
+pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+
+WORLDS = 42  # one of 41 is large
+PAIRS = 20
+
+
+async def test_a_prompt_shows_what_the_rules_allow_and_nothing_else(products: tuple[Product, Product]) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(WORLDS):
+        await compare_with_reference(products[0], seed, counts)
+    assert counts["items recalled"]
+
+
+async def test_worlds_that_differ_only_in_what_a_viewer_may_not_read_are_indistinguishable_to_them(
+    products: tuple[Product, Product],
+) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(100_000, 100_000 + PAIRS):
+        await compare_with_twin(*products, seed, counts, nights=by_night(seed))
+    assert counts["questions compared"] >= PAIRS
