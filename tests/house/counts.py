@@ -226,5 +226,6 @@ def sizes(checkout: Checkout) -> dict[str, int]:
     for path in (*checkout.files("py", *PRODUCT), *checkout.files("sql", *PRODUCT)):
         parts = path.relative_to(checkout.root).parts
         deep = parts[0] in ("composer", "bot", "sql") and len(parts) > 2
-        found["/".join(parts[:2] if deep else parts[:1])] += path.read_bytes().count(b"\n")
+        name = "/".join(parts[:2] if deep else parts[:1])
+        found["clients" if name == "nexus_client" else name] += path.read_bytes().count(b"\n")
     return dict(sorted(found.items()))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,9 +35,29 @@ class Checkout:
             for path in self.files("py", *PRODUCT)
         ]
 
+    @cached_property
+    def _ignored(self) -> frozenset[Path]:
+        """Files that are made and not kept."""
+        command = [
+            "git",
+            "-C",
+            str(self.root),
+            "ls-files",
+            "--others",
+            "--ignored",
+            "--exclude-standard",
+            "--",
+            *PRODUCT,
+        ]
+        found = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        )  # none where there is no repository
+        return frozenset(self.root / name for name in found.stdout.splitlines())
+
     def files(self, suffix: str, *folders: str) -> list[Path]:
         """The files below some folders, in order."""
-        return sorted(path for folder in folders for path in (self.root / folder).rglob(f"*.{suffix}"))
+        found = (path for folder in folders for path in (self.root / folder).rglob(f"*.{suffix}"))
+        return sorted(path for path in found if path not in self._ignored)
 
     def lines(self, suffix: str, *folders: str) -> int:
         """The lines of all these files."""
@@ -45,7 +66,7 @@ class Checkout:
     def text(self, name: str) -> str:
         """The text of a file; empty where there is none."""
         path = self.root / name
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return path.read_text(encoding="utf-8") if path.is_file() and path not in self._ignored else ""
 
     def glossary(self) -> Iterator[str]:
         """The rows of the glossary in docs/architecture.md."""

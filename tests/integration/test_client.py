@@ -1,10 +1,11 @@
-"""The Python client: one source, a method for each route, and used against a served Nexus."""
+"""The Python client: a method for each route, and used against a served Nexus."""
 
 import asyncio
 import inspect
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,11 +19,12 @@ from bot.web.document import document
 from bot.web.metrics import Metrics
 from nexus_client import AsyncNexus, Conflict, Forbidden, Invalid, Nexus, NotFound, Unauthorized, Unavailable
 from tests.support.api import key_of, person
-from tests.support.client_sync import FOLDER, sync_source
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -34,10 +36,6 @@ def served(harness: AppHarness) -> FastAPI:
 async def url(served: FastAPI) -> AsyncIterator[str]:
     async with served_at(served) as url:
         yield url
-
-
-def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
-    assert (FOLDER / "sync.py").read_text(encoding="utf-8") == sync_source()
 
 
 def test_every_route_of_the_api_has_a_method(served: FastAPI) -> None:
@@ -53,7 +51,7 @@ def test_every_route_of_the_api_has_a_method(served: FastAPI) -> None:
 
 
 def test_every_request_of_the_docs_has_a_route(served: FastAPI) -> None:
-    page = (FOLDER.parent / "docs" / "api.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").replace("\\\n", " ")
     asked = re.findall(r'curl (?:-X (\w+) )?"?\$NEXUS(/v1/[^\s?"]+)', page)
     assert len(asked) > 8
     for method, path in asked:
@@ -174,3 +172,43 @@ async def test_what_goes_on_failing_is_raised_with_its_sentence(
         await client.teams()
     assert len(transport.seen) == 1
     assert issubclass(Conflict, nexus_client.NexusError)
+
+
+class LosesAnswers(httpx2.AsyncBaseTransport):
+    """A network that loses the answer to the first request: Nexus has done it, and its sender doesn't know."""
+
+    def __init__(self) -> None:
+        self.network, self.seen = httpx2.AsyncHTTPTransport(), list[httpx2.Request]()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await self.network.handle_async_request(request)
+        self.seen.append(request)
+        if len(self.seen) == 1:
+            await answer.aread()
+            raise httpx2.ReadError("the connection was reset")
+        return answer
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "POST"])
+async def test_a_change_whose_answer_is_lost_takes_effect_once(harness: AppHarness, url: str, method: str) -> None:
+    """Over the real wire. Without a key the second PATCH finds another version, and the second DELETE nothing."""
+    key = await key_of(harness, "alice")
+    async with AsyncNexus(url, key) as alice:
+        entry = (await alice.write("we deploy on fridays"))["id"]
+        team = await alice.create_team("Ops")
+    async with AsyncNexus(url, key) as alice:
+        losing = LosesAnswers()
+        alice._http = httpx2.AsyncClient(base_url=url, headers=alice._http.headers, transport=losing)
+        if method == "PATCH":
+            assert (await alice.change(entry, version=1, tags=["ops"]))["version"] == 2
+        elif method == "PUT":
+            assert (await alice.share(entry, team))["shared"]["team"] == {"id": team, "name": "Ops"}
+        elif method == "DELETE":
+            await alice.delete_team(team)
+        else:
+            await alice.create_team("Dev")
+    assert [request.method for request in losing.seen] == [method, method]
+    keys = {request.headers["idempotency-key"] for request in losing.seen}
+    assert len(keys) == 1
+    async with AsyncNexus(url, key) as alice:
+        assert len(await alice.teams()) == {"DELETE": 0, "POST": 2}.get(method, 1)

