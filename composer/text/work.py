@@ -14,7 +14,7 @@ CLEANED_PER_READ: Final = 20  # and that are cleaned (composer/text/cleaning.py)
 async def off_loop(chars: int, work: Callable[[], T]) -> T:
     """The result of a pure function over `chars` characters: worked out at once when they are few, else in a thread.
 
-    Threads take turns every 5 ms, unless a single step takes longer (test_bounded_work.py keeps them
+    Threads take turns every 5 ms, unless a single step takes longer (tests/deep/unit/test_bounded_work.py keeps them
     short).
     """
     return work() if chars <= MAX_LOOP_CHARS else await asyncio.to_thread(work)
