@@ -68,9 +68,11 @@ async def _database(probe: Doctor, settings: Settings) -> list[Check]:
     checks = [await _check("database", probe.database())]
     if not checks[-1].ok:
         return checks
-    pending = await probe.pending()
-    detail = f"{counted(len(pending), 'migration')} pending: run nexus migrate, or start Nexus"
-    schema = Check("schema", None, detail) if pending else await _check("schema", probe.schema())
+    schema = await _check("schema", probe.schema())
+    if schema.ok and (pending := await probe.pending()):
+        schema = Check(
+            "schema", None, f"{counted(len(pending), 'migration')} pending: run nexus migrate, or start Nexus"
+        )
     checks.append(schema)
     if not schema.ok:
         return checks

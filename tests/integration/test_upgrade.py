@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from bot.commands.idempotency import begin_command
+from bot.console.doctor import run_doctor
 from bot.script.places import incoming, place_of
 from composer.errors import Misconfigured
 from composer.model import CONSOLE
@@ -129,7 +130,7 @@ async def test_a_failed_upgrade_changes_nothing(servers: Servers, monkeypatch: p
         assert (dump(url), await contents(url)) == (before, rows)
 
 
-async def test_a_database_older_than_0067_is_refused_and_left_alone(servers: Servers) -> None:
+async def test_a_database_older_than_0067_is_refused_and_left_alone(servers: Servers, settings: Settings) -> None:
     async with own_database(servers, "old", "postgres") as url:
         await fill(servers, url)
         await run_sql(url, "DELETE FROM schema_migrations WHERE version > 41")
@@ -138,6 +139,9 @@ async def test_a_database_older_than_0067_is_refused_and_left_alone(servers: Ser
             Misconfigured, match=r"^The database was made by an early Nexus \(migration 0041\), .* first\.$"
         ):
             await apply_migrations(url)
+        checks = {check.name: check for check in await run_doctor(settings.model_copy(update={"database_url": url}))}
+        assert checks["schema"].ok is False
+        assert checks["schema"].detail.startswith("The database was made by an early Nexus (migration 0041)")
         assert dump(url) == before
 
 
