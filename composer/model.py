@@ -84,11 +84,6 @@ class RecordingPolicy(StrEnum):
     MENTIONS = "mentions"
     OFF = "off"
 
-    def stores_more_than(self, other: "RecordingPolicy") -> bool:
-        """Whether more is stored of a room by this policy."""
-        by_amount = (RecordingPolicy.OFF, RecordingPolicy.MENTIONS, RecordingPolicy.ON)
-        return by_amount.index(self) > by_amount.index(other)
-
 
 GLOBAL_NAMESPACE = "global"
 _OWNED = ("profile", "entries", "dm", "session")  # namespaces of one user, whose id stands next

@@ -14,7 +14,6 @@ from composer.errors import Unavailable
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.api_requests import REQUEST_RETENTION
-from composer.repositories.changes import CHANGE_RETENTION
 from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
@@ -121,7 +120,7 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 async def expire(run: JobRun) -> None:
     """Erase expired memories and prompts, unused codes, invitations and login links, keys, tokens and web sessions that
-    have ended, registrations of apps that nobody connected, and old records of commands, of changes, of writes over the
+    have ended, registrations of apps that nobody connected, and old records of commands, of writes over the
     API and of turns of the gateway; and cached views that nobody reads any more, since something in them was erased
     while the cache was away."""
     cached = await _cached_versions(run)
@@ -135,7 +134,6 @@ async def expire(run: JobRun) -> None:
             await tx.connected_apps.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
-            await tx.maintenance.delete_changes_before(run.now - CHANGE_RETENTION)
             await tx.maintenance.delete_api_requests_before(run.now - REQUEST_RETENTION)
             await tx.gateway_turns.delete_before(run.now - TURN_LIFETIME)
             await tx.gateway_exchanges.delete_before(run.now - EXCHANGE_RETENTION)

@@ -528,15 +528,6 @@ CREATE TABLE commands (
 );
 CREATE INDEX commands_unanswered ON commands (tenant_id, adapter) WHERE call IS NOT NULL;
 
--- When what a command may replace (a fact, a setting, a role) was last changed, as of when that was asked for.
--- subject: an id that is derived from what was changed.
-CREATE TABLE changes (
-    tenant_id uuid NOT NULL REFERENCES tenants,
-    subject uuid NOT NULL,
-    asked_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, subject)
-);
-
 -- Reminders (/nexus remind). When one is due, its text is stored as an agent's message with a turn that is answered already.
 -- The row stays, so that forgetting reaches what was posted. namespace: that of the conversation when it was asked for; where
 -- it has another one by then, nothing is posted. repeats: see composer/text/when.py; NULL: once.
@@ -1423,7 +1414,7 @@ GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, ide
 GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage, projects, reembedded, retractions,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
-GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, changes, commands, connections, deliveries,
+GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, commands, connections, deliveries,
     deployment, digests, extraction_batches, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
     job_runs, landmarks, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
     oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,

@@ -19,5 +19,8 @@ BEGIN
 END
 $$;
 
+-- Interrupted commands are not done late any more.
+DROP TABLE changes;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;

@@ -55,7 +55,7 @@ def access_tag_of(call: Call, access: AccessContext, scope: str) -> AccessTag:
 def require_unopened(call: Call, access: AccessContext) -> None:
     """Return if the room of a call was not opened since it was given: what was written in private is not filed among
     what everybody reads. Raises Refused."""
-    if call.opened or access.conversation.namespace != call.conversation.namespace:
+    if access.conversation.namespace != call.conversation.namespace:
         raise Refused(ROOM_OPENED_SINCE)
 
 

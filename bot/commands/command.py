@@ -16,7 +16,6 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.permissions import ActorFacts
 from composer.prompt.explain import ExplainedSection
-from composer.repositories.changes import TooLate
 from composer.repositories.commands import CommandState
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
@@ -27,12 +26,9 @@ from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, message_id
 
 PREFIX: Final = "/nexus"
-FORGOTTEN: Final = "This command was forgotten before it was done, so nothing was done."
+DELETED: Final = "The message that gave this command was deleted before it was done, so nothing was done."
 DONE: Final = "This command was done before, so nothing was done again."
-TAKEN: Final = (
-    "The database was away while I did this command. Another process of mine does it now: wait for its answer."
-)
-OTHER_PROJECT: Final = "the project of this conversation was changed meanwhile"
+TAKEN: Final = "I lost the database while I did this command, so nothing was done. Give the command again."
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the clocks of platforms and ours
 MAX_SHOWN_CHARS: Final = 60  # of words that are refused
@@ -152,7 +148,8 @@ class Command:
     what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
-    are, so nothing that is judged by that may happen at the same time. `forgets`: it may forget other commands.
+    are, so nothing that is judged by that may happen at the same time. `finishes`: it erases, so the next
+    process finishes it when this one dies.
     """
 
     name: str
@@ -166,7 +163,7 @@ class Command:
     cases: tuple[Case, ...] = ()
     gather: "Gather | None" = None
     locks: bool = False
-    forgets: bool = False
+    finishes: bool = False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property
@@ -281,8 +278,7 @@ def _first_word(text: str) -> tuple[str, str]:
 class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
     its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py). `late`: an
-    earlier process was interrupted while it ran, so other commands may have been given since. `opened`: its room was
-    made public since it was given."""
+    earlier process was interrupted while it ran, and this one finishes it."""
 
     app: App
     workspace: Workspace
@@ -297,7 +293,6 @@ class Call:
     preview: bool = False
     recorded: bool = True
     late: bool = False
-    opened: bool = False
 
     @property
     def latest(self) -> datetime | None:
@@ -371,26 +366,18 @@ class Call:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
         Raises as `judge`, NotFound where its room was deleted since it was given, and Refused for a call that only
-        shows, that was forgotten, that is done already or that another process does, or that is late and may not
-        be done any more (composer/repositories/changes.py)."""
+        shows, that is done already or that another process has taken over."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             if self.recorded:
                 await self._hold(tx)
             await self._lock(tx)
-            if not self.command.forgets:
+            if not self.command.finishes:
                 await self._require_standing(tx)
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
-            tx.changes.ask_at(self.now, late=self.late)
-            try:
-                if Act.WRITE_PROJECT in self.acts:  # for those who read it there then
-                    await tx.changes.require_unchanged(("project", self.room), OTHER_PROJECT)
-                yield tx
-            except TooLate as error:
-                undone = f"`{self.incoming.text}` was interrupted by my restart and not done: {error}."
-                raise Refused(f"{undone} If you still want it, give it again.") from error
+            yield tx
             if self.recorded:
                 await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
@@ -401,7 +388,7 @@ class Call:
         places = [id for id in (self.conversation.id, self.conversation.room_id) if id is not None]
         deleted = (await tx.messages.find_known([], [], [given, *places])).deleted
         if deleted.pop(given, None) is not None:
-            raise Refused(FORGOTTEN)
+            raise Refused(DELETED)
         sent_at = self.incoming.sent_at or self.incoming.at
         if any(sent_at <= deleted_at for deleted_at in deleted.values()):
             raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
@@ -416,15 +403,9 @@ class Call:
             await tx.people.hold()
 
     async def _hold(self, tx: Transaction) -> None:
-        """Let nobody forget this call before the transaction ends: who forgets it later finds what it has changed. If
-        it was forgotten before, it changes nothing, unless it forgets something itself. Nor does another process take
-        it over: while the database was down, none could see that this one lives. Nothing is locked before: who forgets
-        others waits for each of them, and nobody that it waits for may wait for a record."""
-        if self.command.forgets:
-            await tx.commands.lock()
+        """Let no other process take this call over before the transaction ends: while the database was down, none could
+        see that this one lives."""
         match await tx.commands.hold(command_id(self.workspace, self.incoming), self.app.locks.number):
-            case CommandState.DISCARDED if not self.command.forgets:
-                raise Refused(FORGOTTEN)
             case CommandState.DONE:
                 raise Refused(DONE)
             case CommandState.TAKEN:

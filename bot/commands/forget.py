@@ -3,7 +3,7 @@
 import secrets
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -11,14 +11,12 @@ from bot.commands import parameters
 from bot.commands.access import access_context, find_user, unknown_user
 from bot.commands.command import CONFIRM, PREFIX, ROOM_PLACES, Call, Command, CommandAnswer, valued
 from bot.commands.days import named_day, with_dates
-from bot.commands.idempotency import Forgotten, find_forgotten
 from bot.commands.parameters import ForgetScope, ForgetTarget
 from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
 from composer.memory.affected import ItemRef
 from composer.memory.exported import authors_of
 from composer.memory.matching import find_matching
-from composer.model import ConversationKind
 from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
@@ -99,19 +97,14 @@ async def _forget(call: Call) -> CommandAnswer:
             others = await _other_names(tx, people)
             posted = await tx.posted_files.count(people)
             waiting = await tx.gateway_exchanges.count(people)
-            unanswered = len(await _unanswered(tx, call, target, people))
-        if target.scope is ForgetScope.MATCHING and not (found.count or waiting or unanswered):
+        if target.scope is ForgetScope.MATCHING and not (found.count or waiting):
             await _learn_nothing(call, people)
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
-        return call.unconfirmed(
-            _confirmation(target, found, others, exported + posted, waiting, unanswered, _days(call))
-        )
+        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, _days(call)))
     await forgetting.await_received(call.app.database, call.workspace.tenant_id)
     async with call.changing() as tx:
         people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
-        unanswered_commands = await _unanswered(tx, call, target, people)
-        await tx.commands.discard_calls(unanswered_commands)
         names = people if everything and not (since or until) else ()
         await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
         if everything:
@@ -121,7 +114,7 @@ async def _forget(call: Call) -> CommandAnswer:
         if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
-    return CommandAnswer(str(_with_commands(receipt, unanswered_commands)))
+    return CommandAnswer(str(receipt))
 
 
 async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
@@ -133,44 +126,20 @@ async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
             await tx.gateway_exchanges.drop(people, call.app.clock.now())
 
 
-async def _unanswered(
-    tx: Transaction, call: Call, target: ForgetTarget, people: Sequence[uuid.UUID]
-) -> Sequence[uuid.UUID]:
-    """The caller's own commands that were not answered yet, and that a target takes in."""
-    since, until = _reach(call)
-    own = Forgotten(users=people, since=since, until=until)
-    match target.scope:
-        case ForgetScope.HERE if call.conversation.kind is ConversationKind.ROOM:
-            own = replace(own, rooms=frozenset({call.room}))
-        case ForgetScope.HERE:
-            own = replace(own, beside=call.incoming)
-        case ForgetScope.MATCHING:
-            own = replace(own, words=target.text)
-        case ForgetScope.MESSAGE | ForgetScope.ITEM:
-            return ()
-    return await find_forgotten(tx, call.workspace, call.incoming, own)
-
-
-def _with_commands(receipt: forgetting.Receipt, commands: Sequence[uuid.UUID]) -> forgetting.Receipt:
-    return replace(receipt, counts=receipt.counts | {"command": len(commands)})
-
-
 def _confirmation(
     target: ForgetTarget,
     found: _ToErase,
     others: Sequence[str],
     exported: int,
     waiting: int,
-    unanswered: int,
     days: str,
 ) -> str:
     """What would be erased. `exported`: how many files with exports go with it; `waiting`: how many requests to models
-    that nothing was learnt from yet; `unanswered`: how many commands; `days`: those that the call names."""
+    that nothing was learnt from yet; `days`: those that the call names."""
     count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
     also = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     also += f" It deletes {counted(exported, 'exported file')} of yours too." if exported else ""
     also += f" Nothing will be learnt from {counted(waiting, 'request')} to models that wait." if waiting else ""
-    also += f" {counted(unanswered, 'command')} of yours that I have not answered will not run." if unanswered else ""
     match target.scope:
         case ForgetScope.HERE:
             what = "all that you said and stored here"
@@ -288,11 +257,6 @@ async def _erase_selected(
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     await forgetting.await_received(call.app.database, call.workspace.tenant_id)
     async with call.changing() as tx:
-        since, until = selection.since, selection.until
-        rooms = None if of_people else await _rooms_of(tx, call, selection)
-        commands = Forgotten(users=of_people or None, rooms=rooms, since=since, until=until)
-        unanswered = await find_forgotten(tx, call.workspace, call.incoming, commands)
-        await tx.commands.discard_calls(unanswered)
         await tx.summaries.lock()  # as above
         await tx.usage.blank(of_people, *_blanked_days(call))
         messages, items = await tx.erasure.select(selection)
@@ -300,12 +264,7 @@ async def _erase_selected(
         receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
         await tx.operations.blank(of_people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
-    return CommandAnswer(str(_with_commands(receipt, unanswered)))
-
-
-async def _rooms_of(tx: Transaction, call: Call, selection: Selection) -> frozenset[uuid.UUID]:
-    """The rooms that a selection takes in."""
-    return frozenset({call.room} if selection.project is None else await tx.projects.conversations(selection.project))
+    return CommandAnswer(str(receipt))
 
 
 async def _erase(
@@ -374,7 +333,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "forget message 1094817263",
         _SPAN,
         act=Act.FORGET_OWN,
-        forgets=True,
+        finishes=True,
     ),
     Command(
         "erase room",
@@ -385,7 +344,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _SPAN,
         places=ROOM_PLACES,
         act=Act.ERASE_ROOM,
-        forgets=True,
+        finishes=True,
         elsewhere=f"To erase your own: {PREFIX} forget here.",
     ),
     Command(
@@ -396,7 +355,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "erase user bob",
         _SPAN,
         act=Act.ERASE_USER,
-        forgets=True,
+        finishes=True,
     ),
     Command(
         "erase project",
@@ -406,6 +365,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "erase project apollo",
         _SPAN,
         act=Act.ERASE_PROJECT,
-        forgets=True,
+        finishes=True,
     ),
 )

@@ -75,7 +75,7 @@ async def _revoke(call: Call) -> CommandAnswer:
 
 
 async def _login(call: Call) -> CommandAnswer:
-    now = call.app.clock.now()  # a command that a restart interrupted was given earlier
+    now = call.now
     async with call.changing() as tx:
         code = await make_login_link(
             tx, call.workspace.tenant, call.user, secrets.token_bytes(SECRET_BYTES), now, by=call.user

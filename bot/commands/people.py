@@ -76,8 +76,7 @@ async def _opt_in(call: Call) -> CommandAnswer:
 
 async def _link_code(call: Call) -> CommandAnswer:
     code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
-    # From now on: a command that a restart interrupted was given earlier.
-    expires_at = call.app.clock.now() + LINK_CODE_LIFETIME
+    expires_at = call.now + LINK_CODE_LIFETIME
     async with call.changing() as tx:
         await tx.people.store_link_code(_hash(code), call.user, expires_at)
     minutes = int(LINK_CODE_LIFETIME.total_seconds() // 60)
@@ -109,7 +108,6 @@ async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> Actor
     entered = call.arguments.get(_CODE)
     if entered is None:
         return facts
-    # As of now: a command that a restart interrupted was given earlier.
     other = await tx.people.link_code_user(_hash(entered), call.app.clock.now())
     if other is None:
         raise NotFound(_UNKNOWN_CODE)
@@ -142,7 +140,15 @@ COMMANDS: Final[Sequence[Command]] = (
         cases=(Case(Act.READ, lambda given: given.get(_POLICY) is None, "to look only"),),
         elsewhere=f"For your own messages use {PREFIX} opt-out.",
     ),
-    Command("opt-out", (), "Stop storing what I say, everywhere", _opt_out, "opt-out", act=Act.SET_CONSENT),
+    Command(
+        "opt-out",
+        (),
+        "Stop storing what I say, everywhere",
+        _opt_out,
+        "opt-out",
+        act=Act.SET_CONSENT,
+        finishes=True,
+    ),
     Command("opt-in", (), "Store what I say again", _opt_in, "opt-in", act=Act.SET_CONSENT),
     Command(
         "link",

@@ -140,8 +140,7 @@ async def _contributions(tx: Transaction, call: Call, since: datetime) -> Contri
     user = await find_user(tx, call, call.arguments[_AUTHOR])
     if user is None:
         return Contributions((), ())
-    found = await review.contributions(tx, reviewable, user.id, since)
-    return found if call.latest is None else found.until(call.latest)
+    return await review.contributions(tx, reviewable, user.id, since)
 
 
 def _amount(counts: Counter[str]) -> str:

@@ -74,7 +74,7 @@ async def _share(call: Call) -> CommandAnswer:
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
         place = await _named(tx, visibility.owned_by(access), tag.namespace)
-        await tx.sharing.move(item, tag, str(where), call.now, loosens=not _closes(access, tag))
+        await tx.sharing.move(item, tag, str(where), call.now)
     return CommandAnswer(
         f"Moved to {place.name}: {_shown(item)}\nReaders from now on: {place.readers}. Earlier answers stay."
     )

@@ -6,7 +6,6 @@ An adapter passes a command's text with its sender and place; the answer is for 
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from bot.commands import (
@@ -47,7 +46,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
-from composer.model import Conversation, ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming
 from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.rights import Act
@@ -70,7 +69,8 @@ async def run_command(
 ) -> CommandAnswer:
     """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform. With
     `preview` it changes nothing: it shows what it would do, or is refused. `recorded`: it runs once, since it was
-    recorded before (bot/commands/idempotency.py). `late`: an earlier process was interrupted while it ran.
+    recorded before (bot/commands/idempotency.py). `late`: an earlier process was interrupted while it
+    ran, and this one finishes it.
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -98,7 +98,6 @@ async def run_command(
             preview=preview,
             recorded=recorded,
             late=late,
-            opened=late and await _is_opened(tx, conversation, now),
         )
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):
@@ -111,13 +110,6 @@ async def run_command(
     else:
         answer = await command.run(call)
     return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
-
-
-async def _is_opened(tx: Transaction, conversation: Conversation, since: datetime) -> bool:
-    """Whether the room of a conversation was made public since a time."""
-    room = conversation.room_id or conversation.id
-    opened_at = (await tx.conversations.lock([room]))[room].opened_at
-    return opened_at is not None and opened_at > since
 
 
 async def _judged(tx: Transaction, call: Call) -> ActorFacts | NexusError:

@@ -26,10 +26,10 @@ from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_DISCORD_MESSAGE_CHARS
 from bot.discord.previews import without_previews
-from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, command_of, may_view, place_of, trust_of, with_rights
+from bot.discord.reading import FAILURES, PLATFORM, command_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.model import ConversationKind, Incoming
+from composer.model import Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -329,40 +329,7 @@ async def _run(app: App, incoming: Incoming, *, preview: bool = False, late: boo
 
 def interrupted_commands(app: App, client: discord.Client) -> InterruptedCommands:
     """What earlier processes did not finish of the commands of one workspace."""
-    run = partial(_run, app, late=True)
-    return InterruptedCommands(app, partial(_as_now, client), run, partial(_answer_late, client))
-
-
-async def _as_now(client: discord.Client, incoming: Incoming) -> Incoming | None:
-    """An interrupted command with what Discord says of its sender now; None where they are not in its channel, or in
-    the guild that their DM belonged to, or Discord does not say."""
-    place, direct = incoming.place, incoming.place.kind is ConversationKind.DM
-    if direct and incoming.workspace == DM_WORKSPACE:
-        return incoming
-    guild = client.get_guild(int(incoming.workspace))
-    channel = None if guild is None or direct else guild.get_channel_or_thread(int(place.thread or place.name))
-    if guild is None or (channel is None and not direct):
-        return None
-    try:
-        member = await guild.fetch_member(int(incoming.user))
-        if channel is None:  # a DM of somebody who is still in the guild: there a command is given without rights
-            trust = trust_of(member, guild)
-            return replace(incoming, sender_trust=trust, trust_stated=True, trust_stated_at=None)  # it is so now
-        if not await _is_inside(channel, member):
-            return None
-    except FAILURES as error:
-        logger.warning("discord.command_not_resumed", interaction=incoming.id, error=str(error))
-        return None
-    return with_rights(incoming, channel, member)
-
-
-async def _is_inside(channel: discord.abc.GuildChannel | discord.Thread, member: discord.Member) -> bool:
-    """Whether somebody may view a channel or a thread of it, and is in the thread if that is private."""
-    if not isinstance(channel, discord.Thread):
-        return may_view(channel, member)
-    if channel.parent is None or not may_view(channel.parent, member):
-        return False
-    return not channel.is_private() or member.id in {each.id for each in await channel.fetch_members()}
+    return InterruptedCommands(app, partial(_run, app, late=True), partial(_answer_late, client))
 
 
 async def _answer_late(client: discord.Client, command: InterruptedCommand, answer: CommandAnswer) -> None:

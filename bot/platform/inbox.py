@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 import structlog
 from cachetools import LRUCache
 
-from bot.commands.idempotency import discard_in_room
 from bot.platform.events import (
     MembersChanged,
     MessageChanged,
@@ -307,9 +306,8 @@ class PlatformInbox:
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread, at):
-                # First: a command that begins from now on is refused, and one that has begun is waited for.
+                # First: a command that begins from now on is refused.
                 await note_room_deleted(store, workspace, room, thread, self._app.clock.now(), at)
-                await discard_in_room(self._app, workspace, room, thread)
                 receipt = await erase_room(store, workspace, room, thread, self._app.clock.now())
                 if receipt is not None:
                     await self._app.forgotten(workspace.tenant_id, receipt)

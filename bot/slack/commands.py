@@ -30,7 +30,7 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink
-from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place
+from bot.slack.reading import PLATFORM, SlackMessage, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
@@ -74,7 +74,7 @@ class SlackCommands:
         self._begin = begin
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
-        self._interrupted = InterruptedCommands(app, self._as_now, partial(self._run, late=True), self._answer_late)
+        self._interrupted = InterruptedCommands(app, partial(self._run, late=True), self._answer_late)
 
     async def slash(self, payload: dict[str, Any], respond_later: Respond) -> Message | None:
         """Run a slash command. Returns what to show at once, if anything; `respond_later` shows what takes longer."""
@@ -234,39 +234,6 @@ class SlackCommands:
             trust_stated=person.certain,
             trust_stated_at=person.stated_at,
         )
-
-    async def _as_now(self, incoming: Incoming) -> Incoming | None:
-        """An interrupted command with what Slack says of its sender now; None where their account is closed, where they
-        are not in its channel, or Slack does not say who is, and where the message that gave it was edited or
-        deleted."""
-        if (await self._directory.person(incoming.user)).left:
-            return None
-        if _MESSAGE.fullmatch(incoming.id) and not await self._still_stands(incoming):
-            return None
-        if _in_room(incoming.place):
-            try:
-                members = await self._directory.members(incoming.place.name)
-            except NexusError as error:
-                logger.warning("slack.command_not_resumed", message=incoming.id, error=str(error))
-                return None
-            if incoming.user not in members:
-                return None
-        return await self._with_rights(incoming)
-
-    async def _still_stands(self, incoming: Incoming) -> bool:
-        """Whether the message that gave a command is there as it was. One that was deleted while nobody was told of it
-        is noted as erased. Raises Unavailable."""
-        direct = not _in_room(incoming.place)
-        try:
-            channel = await self._directory.dm(incoming.user) if direct else incoming.place.name
-            page = await self._slack.call("conversations.replies", channel=channel, ts=incoming.id, limit=1)
-        except SlackRefused as error:
-            if error.code in _GONE:
-                gone = SlackMessageChange(channel, incoming.id, incoming.user, None, direct, incoming.id)
-                await self._inbox.change_message(gone)
-            return False
-        found: dict[str, Any] = next((each for each in page["messages"] if each["ts"] == incoming.id), {})
-        return "edited" not in found and found.get("subtype") != "tombstone"
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:
         """An answer as messages, with a button if it asks for confirmation. A file, if any, is put into the caller's DM

@@ -30,7 +30,7 @@ async def create(tx: Transaction, id: uuid.UUID, slug: str, user: uuid.UUID, now
     Raises Conflict where the person is in one of that name already."""
     await require_free_name(tx, slug, user)
     await tx.projects.create(id, slug, isolated, user, now)
-    await tx.projects.set_member(id, user, Role.ADMIN, new=True)
+    await tx.projects.set_member(id, user, Role.ADMIN)
 
 
 async def create_over_api(

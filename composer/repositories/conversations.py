@@ -10,7 +10,6 @@ from composer.errors import NotFound
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
 from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts
 
 
@@ -92,11 +91,10 @@ class RoomIds:
 class Conversations:
     """Conversations, their members, their privacy and their projects."""
 
-    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
         self._audit = audit
-        self._changes = changes
 
     async def ensure(
         self, platform: str, workspace: str, conversations: Sequence[NewConversation], now: datetime
@@ -308,9 +306,7 @@ class Conversations:
 
     async def set_recording_policy(self, room: uuid.UUID, policy: RecordingPolicy) -> None:
         """Set what is stored of a room: on, mentions or off."""
-        before = await self._sql.fetch_value("room_set_recording", room_id=room, policy=str(policy))
-        if before is not None:
-            await self._changes.note(("recording", room), loosens=policy.stores_more_than(RecordingPolicy(before)))
+        await self._sql.execute("room_set_recording", room_id=room, policy=str(policy))
         await self._audit.record(AuditAct.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
 
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
@@ -336,10 +332,9 @@ class Conversations:
 
     async def assign_project(self, id: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
         """Put a conversation into a project, or take it out (None)."""
-        row = await self._sql.fetch_one("conversation_assign", conversation_id=id, project_id=project, pooled=pooled)
-        before = None if row is None else row["project_id"]
-        more = project is not None and (project != before or (pooled and not (row and row["pooled"])))
-        await self._changes.note(("project", id), loosens=more or bool(row and row["leaves_isolated"]))
+        before = await self._sql.fetch_value(
+            "conversation_assign", conversation_id=id, project_id=project, pooled=pooled
+        )
         if before is not None and before != project:
             await self._audit.record(AuditAct.PROJECT_UNASSIGNED, conversation=id, project=before)
         if project is not None:

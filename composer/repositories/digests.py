@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from composer.model import ConversationKind, Message, Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.changes import Changes
 from composer.repositories.explanations import MessageAddress
 from composer.repositories.messages import message_from_row
 from composer.repositories.readable import readable_parameters
@@ -54,25 +53,21 @@ class ReadableSummary:
 class Digests:
     """The digests of rooms, and what one may read of a room since a time."""
 
-    def __init__(self, statements: Statements, changes: Changes) -> None:
+    def __init__(self, statements: Statements) -> None:
         self._sql = statements
-        self._changes = changes
 
     async def set(self, digest: Digest) -> None:
         """Let a digest be posted, instead of the one that the room has."""
-        before = await self._sql.fetch_value(
+        await self._sql.execute(
             "digest_set",
             conversation_id=digest.conversation_id,
             period=str(digest.period),
             hour=digest.hour,
             due_at=digest.due_at,
         )
-        more = before is None or (before == DigestPeriod.WEEKLY and digest.period is DigestPeriod.DAILY)
-        await self._changes.note(("digest", digest.conversation_id), loosens=more)
 
     async def end(self, room: uuid.UUID) -> None:
         """Let no digest of a room be posted any more."""
-        await self._changes.note(("digest", room))
         await self._sql.execute("digest_end", conversation_id=room)
 
     async def get(self, room: uuid.UUID) -> Digest | None:

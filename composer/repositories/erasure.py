@@ -9,8 +9,6 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from composer.ports.database import ERASING, Statements
-from composer.repositories.changes import Changes
-from composer.repositories.facts import current_value
 from composer.repositories.recall import episode_id_of
 
 ERASURE_PAGE: Final = 2_000  # texts that are read at once
@@ -112,9 +110,8 @@ class Selection:
 class Erasure:
     """Deletes messages and everything made from them."""
 
-    def __init__(self, statements: Statements, changes: Changes) -> None:
+    def __init__(self, statements: Statements) -> None:
         self._sql = statements
-        self._changes = changes
 
     async def derived_items(self, sources: Sequence[uuid.UUID]) -> list[tuple[str, uuid.UUID]]:
         """(kind, id) of everything made from these sources, over any number of steps, and of the turns whose prompts
@@ -194,10 +191,6 @@ class Erasure:
         stored once more. Returns how many of each kind were deleted, and the conversations that changed."""
         counts: dict[str, int] = {}
         erased, own = list(messages), frozenset(messages)
-        if items.get("fact"):  # first: who sets a fact notes that before any fact is locked, too
-            rows = await self._sql.fetch("facts_values", ids=list(items["fact"]))
-            values = {current_value(row["namespace"], row["visibility"], row["key"]) for row in rows}
-            await self._changes.note(*values, even_late=True)
         replaced = await self._reinstate(items)
         for kind, ids in items.items():
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))

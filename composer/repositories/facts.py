@@ -6,7 +6,6 @@ from datetime import datetime
 
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.changes import Changes
 from composer.repositories.readable import readable_parameters
 from composer.visibility import AccessTag, Readable
 
@@ -39,9 +38,8 @@ class Fact:
 class Facts:
     """Stored facts."""
 
-    def __init__(self, statements: Statements, changes: Changes) -> None:
+    def __init__(self, statements: Statements) -> None:
         self._sql = statements
-        self._changes = changes
 
     async def find(self, readable: Readable, at: datetime, key: str | None = None) -> list[Fact]:
         """The facts that were valid at a time, of one key or of all."""
@@ -60,35 +58,24 @@ class Facts:
 
     async def add(self, id: uuid.UUID, tag: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Store a value that is valid from `fact.valid_from` on. The previous value of its key ends then."""
-        await self._changes.note(current_value(tag.namespace, tag.visibility, fact.key))
-        closed = await self._sql.fetch_one(
-            "fact_close",
-            id=id,
-            namespace=tag.namespace,
-            visibility=str(tag.visibility),
-            key=fact.key,
-            now=fact.valid_from,
-        )
-        await self._sql.execute(
-            "fact_insert",
-            id=id,
-            namespace=tag.namespace,
-            user_id=tag.user_id,
-            agent_id=agent,
-            visibility=str(tag.visibility),
-            key=fact.key,
-            value=fact.value,
-            author=fact.author,
-            origin=origin,
-            trust=str(fact.trust),
-            set_at=fact.set_at or fact.valid_from,
-            valid_from=fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"]),
-        )
-
-
-def current_value(namespace: str, visibility: str, key: str) -> tuple[str, ...]:
-    """What changes when a key gets another value, or loses its own (composer/repositories/changes.py)."""
-    return "fact", namespace, visibility, key
+        filed = {"namespace": tag.namespace, "visibility": str(tag.visibility), "key": fact.key}
+        while True:
+            closed = await self._sql.fetch_one("fact_close", id=id, **filed, now=fact.valid_from)
+            stored = await self._sql.fetch_value(
+                "fact_insert",
+                id=id,
+                **filed,
+                user_id=tag.user_id,
+                agent_id=agent,
+                value=fact.value,
+                author=fact.author,
+                origin=origin,
+                trust=str(fact.trust),
+                set_at=fact.set_at or fact.valid_from,
+                valid_from=fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"]),
+            )
+            if stored:
+                return  # else another transaction has set the key meanwhile: its value ends, too
 
 
 def fact_from_row(row: Row) -> Fact:

@@ -9,7 +9,6 @@ from typing import Final
 
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.changes import Changes
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
 from composer.visibility import Readable
@@ -59,9 +58,8 @@ class Landmark:
 class Landmarks:
     """Stored landmarks."""
 
-    def __init__(self, statements: Statements, changes: Changes) -> None:
+    def __init__(self, statements: Statements) -> None:
         self._sql = statements
-        self._changes = changes
 
     async def find(self, readable: Readable, at: datetime, *, retired: bool = False) -> list[Landmark]:
         """The landmarks decided by a time, oldest first; `retired` includes those that are retired or have lapsed."""
@@ -105,10 +103,7 @@ class Landmarks:
     async def set_state(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
         """Pin or retire a landmark; False when it has that state already or is retired."""
         row = await self._sql.fetch_one("landmark_set_state", id=id, state=str(state), user_name=by, now=now)
-        if row is None:
-            return False
-        await self._changes.note(("landmark", id))
-        return True
+        return row is not None
 
     async def find_confirmed(self) -> list[uuid.UUID]:
         """The landmarks that a person pinned, accepted or amended, and the versions before them."""

@@ -6,22 +6,19 @@ from datetime import datetime
 
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
 
 
 class LoginLinks:
     """The login links of one tenant. A person has one at most: a new one replaces it."""
 
-    def __init__(self, statements: Statements, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
         self._audit = audit
-        self._changes = changes
 
     async def store(
         self, user: uuid.UUID, digest: bytes, now: datetime, expires_at: datetime, actor: uuid.UUID | None
     ) -> None:
         """Store a new link. `actor` None: whoever runs Nexus asked for it."""
-        await self._changes.note(("login link", user))
         await self._sql.execute("login_link_store", user_id=user, digest=digest, now=now, expires_at=expires_at)
         await self._audit.record(AuditAct.LOGIN_LINK, actor=actor, users=[user])
 

@@ -36,10 +36,6 @@ class Maintenance:
         """Delete records of commands from before a time."""
         await self._sql.execute("commands_delete_before", before=before)
 
-    async def delete_changes_before(self, before: datetime) -> None:
-        """Delete records of changes from before a time."""
-        await self._sql.execute("changes_delete_before", before=before)
-
     async def delete_api_requests_before(self, before: datetime) -> None:
         """Delete records of writes over the API from before a time."""
         await self._sql.execute("api_requests_delete_before", before=before)

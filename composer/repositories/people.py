@@ -9,7 +9,6 @@ from typing import Final
 from composer.model import Agent, Role, Trust, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
 from composer.repositories.conversations import ConversationRow, locked_conversations
 from composer.repositories.personal_settings import settings_from_row
 from composer.visibility import EntryAccess, ProjectFacts
@@ -41,11 +40,10 @@ class StatedTrust:
 class People:
     """The tenant, its agents and its users. Platforms name users by external ids."""
 
-    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
         self._audit = audit
-        self._changes = changes
 
     async def ensure_tenant(
         self,
@@ -175,16 +173,13 @@ class People:
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""
         await self.lock()
-        rows = await self._sql.fetch("user_set_opted_out", user_id=user, opted_out=opted_out)
-        loosens = not opted_out and any(row["before"] for row in rows)
-        await self._changes.note(*(("consent", row["id"]) for row in rows), loosens=loosens)
+        await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
         await self._audit.record(AuditAct.PERSON_OPTED_OUT if opted_out else AuditAct.PERSON_OPTED_IN, users=[user])
 
     async def set_reads_rooms(self, user: uuid.UUID, reads_rooms: bool) -> None:
         """Record whether this user's own DMs read the rooms that they are in. Linked users keep their own setting: what
         somebody sees on one platform, they did not ask to see on the other."""
-        before = await self._sql.fetch_value("user_set_reads_rooms", user_id=user, reads_rooms=reads_rooms)
-        await self._changes.note(("reads rooms", user), loosens=reads_rooms and not before)
+        await self._sql.execute("user_set_reads_rooms", user_id=user, reads_rooms=reads_rooms)
         await self._audit.record(AuditAct.PERSON_ROOMS_ON if reads_rooms else AuditAct.PERSON_ROOMS_OFF, users=[user])
 
     async def lock(self) -> None:
@@ -254,7 +249,6 @@ class People:
         one of the users means with all."""
         await self.lock()
         rows = await self._sql.fetch("users_link", user_id=user, other_id=other)
-        await self._changes.note(("link", user), ("link", other), loosens=True)
         await self._audit.record(AuditAct.PERSON_LINKED, users=[user, other])
         return any(row["opted_out"] for row in rows)
 
@@ -262,7 +256,6 @@ class People:
         """Make a user a person of their own again. Whoever opted out stays so, as each of the users."""
         await self.lock()
         await self._sql.execute("users_unlink", user_id=user)
-        await self._changes.note(("link", user))
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
 
 

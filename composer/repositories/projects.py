@@ -8,7 +8,6 @@ from datetime import datetime
 from composer.model import Role, User, project_namespace
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
 from composer.text import project_names
 
 
@@ -48,10 +47,9 @@ class ProjectItem:
 class Projects:
     """Stored projects."""
 
-    def __init__(self, statements: Statements, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
         self._audit = audit
-        self._changes = changes
 
     async def create(self, id: uuid.UUID, slug: str, isolated: bool, by: uuid.UUID, now: datetime) -> None:
         """Create a project. Others may have the same name."""
@@ -83,14 +81,10 @@ class Projects:
         rows = await self._sql.fetch("project_member_find", project_id=project, names=list(names))
         return [User(row["id"], row["name"], row["admin"]) for row in rows]
 
-    async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role, *, new: bool = False) -> None:
-        """Set a person's role: of this user, and of all their users that are members already. `new`: the project has
-        just been made, by them."""
+    async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
+        """Set a person's role: of this user, and of all their users that are members already."""
         rows = await self._sql.fetch("project_member_set", project_id=project, user_id=user, role=str(role))
         users = sorted(row["user_id"] for row in rows)
-        before = [Role(row["before"]) for row in rows if row["before"] is not None]
-        more = not new and not any(role.within(each) for each in before)
-        await self._changes.note(*(("member", project, each) for each in users), loosens=more)
         await self._audit.record(AuditAct.PROJECT_MEMBER, users=users, project=project, details={"role": str(role)})
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
@@ -98,7 +92,6 @@ class Projects:
         rows = await self._sql.fetch("project_member_remove", project_id=project, user_id=user)
         if rows:
             users = sorted(row["user_id"] for row in rows)
-            await self._changes.note(*(("member", project, each) for each in {user, *users}))
             await self._audit.record(AuditAct.PROJECT_MEMBER_REMOVED, users=users, project=project)
         return bool(rows)
 

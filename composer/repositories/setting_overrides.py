@@ -4,16 +4,14 @@ from datetime import datetime
 
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
 
 
 class SettingOverrides:
     """A tenant's own settings, over the configured ones. They hold nothing that people wrote."""
 
-    def __init__(self, statements: Statements, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
         self._audit = audit
-        self._changes = changes
 
     async def all(self) -> dict[str, str]:
         """Every changed setting, as JSON text by its key."""
@@ -21,12 +19,10 @@ class SettingOverrides:
 
     async def set(self, key: str, value: str, now: datetime) -> None:
         """Set one to a value (JSON text)."""
-        await self._changes.note(("setting", key))
         await self._sql.execute("setting_set", key=key, value=value, now=now)
         await self._audit.record(AuditAct.SETTING_SET, details={"key": key})
 
     async def reset(self, key: str) -> None:
         """Delete one, so that the configured value applies again."""
-        await self._changes.note(("setting", key))
         await self._sql.execute("setting_delete", key=key)
         await self._audit.record(AuditAct.SETTING_RESET, details={"key": key})

@@ -7,8 +7,6 @@ from datetime import datetime
 from composer.model import Visibility
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.repositories.changes import Changes
-from composer.repositories.facts import current_value
 from composer.visibility import AccessTag, Owned
 
 
@@ -30,10 +28,9 @@ class OwnItem:
 class Sharing:
     """How a person's items are filed. What an item was made from, and what it replaced, stays as it is."""
 
-    def __init__(self, statements: Statements, audit: Audit, changes: Changes) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
         self._audit = audit
-        self._changes = changes
 
     async def find(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
         """The person's current and pending items whose id begins so, latest first."""
@@ -60,15 +57,11 @@ class Sharing:
         found: uuid.UUID | None = await self._sql.fetch_value("sharing_isolated_project", namespace=namespace)
         return found
 
-    async def move(self, item: OwnItem, tag: AccessTag, scope: str, now: datetime, *, loosens: bool) -> None:
+    async def move(self, item: OwnItem, tag: AccessTag, scope: str, now: datetime) -> None:
         """File an item under another tag, with its entries in the recall index. Recorded in the audit log with the
-        words `scope`. `loosens`: others may read it there."""
+        words `scope`."""
         where = {"namespace": tag.namespace, "visibility": str(tag.visibility)}
         owner = {"id": item.id, "user_id": tag.user_id}
-        moved: list[tuple[object, ...]] = [(item.kind, item.id)]
-        if item.key is not None:
-            moved += [current_value(at.namespace, at.visibility, item.key) for at in (item, tag)]
-        await self._changes.note(*moved, loosens=loosens)
         if item.kind == "memory":
             await self._sql.execute("sharing_move_memory", **where, **owner)
         elif item.kind == "landmark":

@@ -148,14 +148,11 @@ WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND (c.title IS NOT
 UPDATE conversations SET name = '' WHERE tenant_id = :tenant_id AND kind = 'session' AND user_id = ANY (:user_ids::uuid[])
 
 -- name: conversation_assign
--- Put a conversation into a project; NULL takes it out. Returns the project that it was in, whether that recalled it though it
--- is private, and whether it leaves an isolated one.
+-- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
 UPDATE conversations AS c SET project_id = :project_id, pooled = :pooled
 FROM conversations AS previous
 WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id AND previous.tenant_id = c.tenant_id AND previous.id = c.id
-RETURNING previous.project_id, previous.pooled,
-          EXISTS (SELECT FROM projects AS p WHERE p.tenant_id = :tenant_id AND p.id = previous.project_id AND p.isolated
-                  AND p.id IS DISTINCT FROM :project_id) AS leaves_isolated
+RETURNING previous.project_id
 
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
@@ -286,11 +283,8 @@ FROM conversation
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.project_id
 
 -- name: room_set_recording
--- Set the recording policy of a room. Returns the one before.
-UPDATE conversations AS c SET recording = :policy
-FROM conversations AS previous
-WHERE c.tenant_id = :tenant_id AND c.id = :room_id AND previous.tenant_id = c.tenant_id AND previous.id = c.id
-RETURNING previous.recording
+-- Set the recording policy of a room.
+UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: conversations_received
 -- List how far each conversation of a workspace was received, latest first, to resume reading after an outage. With `before`,

@@ -1,9 +1,8 @@
 -- name: digest_set
--- Let the digest of a room be posted, for the first time when it is due. Returns the period of the one before.
+-- Let the digest of a room be posted, for the first time when it is due.
 INSERT INTO digests (tenant_id, conversation_id, period, hour, due_at)
 VALUES (:tenant_id, :conversation_id, :period, :hour, :due_at)
 ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET period = excluded.period, hour = excluded.hour, due_at = excluded.due_at
-RETURNING (SELECT d.period FROM digests AS d WHERE d.tenant_id = :tenant_id AND d.conversation_id = :conversation_id)
 
 -- name: digest_end
 -- Let no digest of a room be posted any more.

@@ -243,10 +243,6 @@ SELECT (SELECT count(*) FROM receipts WHERE tenant_id = :tenant_id)
 -- Get a receipt.
 SELECT made_at, key, counts, digests FROM receipts WHERE tenant_id = :tenant_id AND id = :id
 
--- name: facts_values
--- Before facts are erased, find the keys that lose a value, and where.
-SELECT DISTINCT namespace, visibility, key FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
-
 -- name: facts_replaced
 -- Before facts are erased, find the values that were replaced by them, and until when each will have held then
 -- (infinity: it holds still).

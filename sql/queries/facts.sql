@@ -39,9 +39,12 @@ WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibi
 RETURNING id, value, valid_to
 
 -- name: fact_insert
--- Store a value from a time on.
+-- Store a value from a time on. Returns whether it is stored now, or was before; false where the key got another current value.
+WITH stored AS (
 INSERT INTO facts (tenant_id, id, namespace, user_id, agent_id, visibility, key, value, author, origin, valid_from,
     set_at, trust)
 VALUES (:tenant_id, :id, :namespace, :user_id, :agent_id, :visibility, :key, :value, :author, :origin, :valid_from,
     :set_at, :trust)
 ON CONFLICT DO NOTHING RETURNING id
+)
+SELECT EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND id = :id)

@@ -66,22 +66,15 @@ RETURNING id
 SELECT coalesce(bool_or(opted_out), false) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 
 -- name: user_set_opted_out
--- Record that a person opted out of being stored, or in again, with all users that they are. Returns these, and whether
--- each had opted out before.
+-- Record that a person opted out of being stored, or in again, with all users that they are.
 UPDATE users AS u SET opted_out = :opted_out
-FROM users AS previous
-WHERE u.tenant_id = :tenant_id AND previous.tenant_id = u.tenant_id AND previous.id = u.id
+WHERE u.tenant_id = :tenant_id
       AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
           AND id = :user_id)
-RETURNING u.id, previous.opted_out AS before
 
 -- name: user_set_reads_rooms
 -- Record whether the DMs of one account read the rooms that its person is in. Linked accounts keep their own setting.
--- Returns what it was.
-UPDATE users AS u SET reads_rooms = :reads_rooms
-FROM users AS previous
-WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND previous.tenant_id = u.tenant_id AND previous.id = u.id
-RETURNING previous.reads_rooms
+UPDATE users SET reads_rooms = :reads_rooms WHERE tenant_id = :tenant_id AND id = :user_id
 
 -- name: users_ensure
 -- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as

@@ -33,8 +33,7 @@ JOIN project_members AS m ON m.tenant_id = :tenant_id AND m.project_id = :projec
 JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
 
 -- name: project_member_set
--- Set a person's role in a project: of the user that is named, and of all their users that were named before. Returns these,
--- with the role that each had.
+-- Set a person's role in a project: of the user that is named, and of all their users that were named before. Returns these.
 INSERT INTO project_members (tenant_id, project_id, user_id, role)
 SELECT :tenant_id, :project_id, o.id, :role
 FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
@@ -44,8 +43,7 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id
                                   AND m.project_id = :project_id AND m.user_id = o.id))
 ORDER BY o.id
 ON CONFLICT (tenant_id, project_id, user_id) DO UPDATE SET role = excluded.role
-RETURNING user_id, (SELECT m.role FROM project_members AS m WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
-                    AND m.user_id = project_members.user_id) AS before
+RETURNING user_id
 
 -- name: project_member_remove
 -- Remove a person from a project, with all their users.

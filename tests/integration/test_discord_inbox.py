@@ -1,7 +1,6 @@
 """The Discord inbox on its own: a failure of one event affects no other."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,6 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.commands.command import FORGOTTEN
 from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
@@ -18,7 +16,7 @@ from bot.discord.reading import PLATFORM, read_files
 from bot.platform.events import MessageReceived, RoomDeleted
 from bot.platform.inbox import MAX_FAILURES, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
-from composer.errors import Misconfigured, Overtaken, Refused, Unavailable
+from composer.errors import Misconfigured, NotFound, Overtaken, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
@@ -224,7 +222,7 @@ async def test_a_command_changes_nothing_in_a_room_that_was_deleted_since(
     call = Incoming(PLATFORM, "1", place, "5", "Ada", "2", "/nexus remember the vault is zqnew", harness.clock.tick())
     assert await begin_command(harness.app, at, call, {})
     await process(harness, workspace, deleted)
-    with pytest.raises(Refused, match=re.escape(FORGOTTEN)):
+    with pytest.raises(NotFound):
         await run_command(harness.app, at, call)
     async with harness.app.database.transaction(at.tenant_id) as tx:
         assert await connection_of(tx).fetch("SELECT text FROM memories") == []

@@ -98,5 +98,5 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
     async with harness.app.database.transaction(at.tenant_id, snapshot=True) as tx:
         everyones: Any = Unfiltered(tx.own_data._sql, users)
         assert {row["user_id"] for row in await everyones.fetch("own_memories")} == set(users)
-        found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit, tx.changes), Reminders(everyones))
+        found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit), Reminders(everyones))
         assert found == await read(harness, tx.own_data, tx.sharing, tx.reminders)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.commands.command import Call
-from bot.commands.idempotency import begin_command, discard_in_room
+from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.discord.reading import PLATFORM
 from bot.platform.events import RoomDeleted
@@ -88,14 +88,16 @@ async def test_a_command_that_begins_while_its_room_is_being_erased_stores_nothi
             judged.set()
         await go.wait()
 
-    async def discarded(*arguments: Any) -> None:
-        await discard_in_room(*arguments)
+    note = rooms.note_room_deleted
+
+    async def noted(*arguments: Any) -> None:
+        await note(*arguments)
         assert await begin_command(harness.app, at, call, {})
         running.append(asyncio.create_task(run_command(harness.app, at, call)))
         await until(judged.is_set)
 
     monkeypatch.setattr(Call, "_require_standing", held)
-    monkeypatch.setattr("bot.platform.inbox.discard_in_room", discarded)
+    monkeypatch.setattr("bot.platform.inbox.note_room_deleted", noted)
     harness.clock.tick()
     await inbox_of(harness).apply(RoomDeleted("77"))
     go.set()

@@ -24,7 +24,7 @@ from composer.repositories.messages import Messages
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
 from tests.integration.test_compaction import rows
-from tests.integration.test_late_commands import adopted, done_late, interrupt
+from tests.integration.test_interrupted_commands import adopted, answered, interrupt
 from tests.support.api import bearer, key_of
 from tests.support.databases import clone
 from tests.support.entries import Hub
@@ -252,35 +252,15 @@ async def test_what_is_written_with_a_key_stays_where_all_from_before_is_forgott
     await hub.write("alice", "zqsame", "cursor", key="again")
     await hub.write("alice", "zqpart", "cursor", key="in part", metadata={"from": "before"})
     changed = (await hub.write("alice", "zqchanged", "cursor")).entry
-    await interrupt(harness, "alice", "forget everything --yes", **BOARD)
+    await interrupt(harness, "alice", "forget everything --yes")
     harness.clock.tick(60)
     await hub.write("alice", "zqnew", "cursor", key="replaced")
     await hub.write("alice", "zqsame", "cursor", key="again")
     await hub.write("alice", "zqother part", "cursor", key="in part")
     await hub.change("alice", changed.id, title="zqtitle")
     [given] = await adopted(harness, settings)
-    assert (await done_late(harness, given)).startswith("Forgotten for good")
+    assert (await answered(harness, given)).startswith("Forgotten for good")
     assert await texts(settings) == {"zqnew", "zqsame"}
-
-
-# The same where an admin takes back what somebody wrote.
-async def test_what_is_written_with_a_key_stays_where_all_from_before_is_taken_back_late(
-    harness: AppHarness, settings: Settings
-) -> None:
-    hub = Hub(harness)
-    await harness.say("alice", "hello", **BOARD)
-    await harness.say("bob", "hello", **BOARD)
-    for text in ("project create apollo", "project assign apollo --yes", "project member add apollo bob write"):
-        await harness.command("alice", f"/nexus {text}", **BOARD)
-    [[apollo]] = await rows(settings, "SELECT id FROM projects")
-    await hub.write("bob", "zqold", project=apollo, key="replaced")
-    await hub.write("bob", "zqstays old", project=apollo)
-    await interrupt(harness, "alice", "memory undo bob --yes", **BOARD)
-    harness.clock.tick(60)
-    await hub.write("bob", "zqnew", project=apollo, key="replaced")
-    [given] = await adopted(harness, settings)
-    assert (await done_late(harness, given)).startswith("Taken back: 1 memory")
-    assert await texts(settings) == {"zqnew"}
 
 
 async def texts(settings: Settings) -> set[str]:

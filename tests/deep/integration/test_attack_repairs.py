@@ -13,7 +13,6 @@ import httpx2
 import pytest
 
 from bot.commands.command import CommandAnswer
-from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from bot.web.sessions import EventKind
@@ -26,7 +25,7 @@ from composer.ingest.rooms import erase_room
 from composer.memory.forget import RECEIPT_KEY_BYTES, RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
-from composer.model import Incoming, Trust, Visibility
+from composer.model import Trust, Visibility
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
 from composer.repositories.imports import ImportRun, Imports
 from composer.sessions.opening import open_session
@@ -423,34 +422,6 @@ async def test_what_was_looked_up_before_a_platform_said_the_same_again_changes_
     assert await says(harness, Trust.GUEST, later) is Trust.GUEST
     assert await says(harness, Trust.MEMBER, looked_up) is Trust.GUEST, "another process had looked that up"
     assert await says(harness, Trust.MEMBER, harness.clock.tick()) is Trust.MEMBER
-
-
-# docs/architecture.md: a command that is done late is done as its platform knows its sender then. On Discord, which
-# dates nothing, that counted as said when the command was given, and what was said in between counted as newer.
-async def test_who_is_a_guest_when_their_command_is_done_late_is_one(harness: AppHarness, settings: Settings) -> None:
-    here = replace(harness.workspace(), platform="discord", name="T1")
-    place = replace(place_of("general", None, None), private=False)
-
-    def given(text: str, trust: Trust) -> Incoming:
-        at = harness.clock.tick()
-        return incoming(here, place, "alice", text, at, id=f"m{at.timestamp()}", trust=trust)
-
-    command = given("/nexus remember zqguest", Trust.MEMBER)
-    assert await begin_command(harness.app, here, command, {})
-    for trust in (Trust.GUEST, Trust.MEMBER):
-        await harness.app.receive(here, [given("hello", trust)], answer=False)
-    await rows(settings, "UPDATE commands SET process = 1 RETURNING 1")
-    harness.clock.tick()
-    [interrupted] = await adopt_interrupted(harness.app, here)
-
-    async def as_now(found: Incoming) -> Incoming:
-        return replace(found, sender_trust=Trust.GUEST)
-
-    async def run(found: Incoming) -> CommandAnswer:
-        return await run_command(harness.app, here, found, late=True)
-
-    answer = await answer_interrupted(harness.app, here, interrupted, as_now, run)
-    assert [row["trust"] for row in await rows(settings, "SELECT trust FROM quarantine")] == ["guest"], answer.text
 
 
 # docs/architecture.md: what was acknowledged is not lost; an entry in the trash is restorable. The job that empties the
