@@ -22,7 +22,7 @@ ROOM: dict[str, Any] = {"room": "board"}
 
 async def waits(settings: Settings) -> bool:
     """Whether somebody waits for a lock."""
-    return (await rows(settings, "SELECT count(*) FROM pg_locks WHERE NOT granted"))[0] > 0
+    return bool((await rows(settings, "SELECT count(*) FROM pg_locks WHERE NOT granted"))[0])
 
 
 async def tag_of(harness: AppHarness, user: str) -> AccessTag:
