@@ -49,11 +49,6 @@ class Overtaken(Unavailable):
     """A change met another one of the same data, and was undone. Trying again works, unless Nexus has a bug."""
 
 
-class LockedOutOfOrder(Overtaken):
-    """A transaction would wait for a lock while it holds one that others take after that: they might wait for each
-    other. All has to be done again from the beginning."""
-
-
 class EmptyAnswer(Unavailable):
     """A model has answered without a word."""
 

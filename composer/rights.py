@@ -155,12 +155,6 @@ def judge_project(act: Act, facts: MembershipFacts) -> None:
             raise Refused(requirement.refusal.format(named=facts.project.slug))
 
 
-def by_project(acts: Sequence[Act]) -> bool:
-    """Whether any of the acts is judged by who is in a project."""
-    needed = (permission for act in acts for each in TABLE[act].requirements for permission in each.any_of)
-    return any(permission.thing in _BY_PROJECT for permission in needed)
-
-
 def opening(acts: Sequence[Act], facts: ActorFacts) -> str:
     """What the acts open to whom, in sentences; empty if they open nothing."""
     facts = replace(facts, pooling=Act.POOL_ROOM in acts)
@@ -271,9 +265,6 @@ def _key_created(facts: ActorFacts) -> str:
     )
 
 
-_BY_PROJECT: Final = frozenset(
-    {Thing.PROJECT_HERE, Thing.PROJECT_LEFT, Thing.ISOLATED_LEFT, Thing.PROJECT_NAMED, Thing.ITEM}
-)
 PARTICIPANT: Final = AnyOf((Permission(Relation.PARTICIPANT, Thing.CONVERSATION, "anyone in the conversation"),))
 KNOWN: Final = AnyOf((Permission(Relation.MEMBER, Thing.PROJECT_NAMED, "members of the project"),))
 _OWNER: Final = Permission(Relation.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")

@@ -180,10 +180,10 @@ async def _forget_memories(
     run: JobRun, tenant: uuid.UUID, slug: str, next_: Callable[[Transaction], Awaitable[list[uuid.UUID]]]
 ) -> None:
     while True:
-        async with run.app.database.transaction(tenant) as tx:
+        async with run.app.database.transaction(tenant, "read") as tx:
             if not await next_(tx):
                 return
-            await tx.summaries.lock()  # what is restored or changed just now is so before it is listed, or is gone
+        async with run.app.database.transaction(tenant, "alone") as tx:
             ids = await next_(tx)
             receipt = await forget(tx, [], [("memory", id) for id in ids], run.now)
         await run.app.forgotten(tenant, receipt)
@@ -197,11 +197,13 @@ async def retain(run: JobRun) -> None:
     async def messages(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
-            async with run.app.database.transaction(tenant) as tx:
-                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), JOB_BATCH)
-                receipt = await forget(tx, ids, [], run.now, by_age=True) if ids else None
-            if receipt is None:
-                return
+            before = run.now - timedelta(days=days)
+            async with run.app.database.transaction(tenant, "read") as tx:
+                if not await tx.maintenance.messages_before(before, 1):
+                    return
+            async with run.app.database.transaction(tenant, "alone") as tx:
+                ids = await tx.maintenance.messages_before(before, JOB_BATCH)
+                receipt = await forget(tx, ids, [], run.now, by_age=True)
             await run.app.forgotten(tenant, receipt)
             run.report(len(ids))
 

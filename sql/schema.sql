@@ -1422,6 +1422,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, comm
     web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;
 GRANT UPDATE (slug) ON projects TO nexus_service;
+GRANT UPDATE (created_at) ON tenants TO nexus_service;  -- to lock the row (tenant_serialize)
 GRANT UPDATE (erased_at) ON erased TO nexus_service;
 GRANT UPDATE (history_unread_since) ON workspaces TO nexus_service;
 GRANT UPDATE (trust, trust_stated_at) ON identities TO nexus_service;

@@ -22,5 +22,8 @@ $$;
 -- Interrupted commands are not done late any more.
 DROP TABLE changes;
 
+-- Transactions lock the row of their tenant (tenant_serialize), which takes the right to change some column of it.
+GRANT UPDATE (created_at) ON tenants TO nexus_service;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;

@@ -30,7 +30,7 @@ async def _catch_up(call: Call) -> CommandAnswer:
             "2026-05-04."
         )
     for _ in range(MAX_CATCH_UP_ATTEMPTS):
-        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
             missed = await read_missed(tx, await access_context(tx, call), since, call.now, zone)
         brief = await _brief(call, missed)
         if not brief or await _is_unchanged(call, missed):
@@ -49,7 +49,7 @@ async def _brief(call: Call, missed: Missed) -> str:
 
 async def _is_unchanged(call: Call, missed: Missed) -> bool:
     """Whether what was read before a model was asked may still be told. Raises NotFound for who may not be here now."""
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         return await still_holds(tx, await access_context(tx, call), missed)
 
 

@@ -15,6 +15,7 @@ from composer.app import App
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.permissions import ActorFacts
+from composer.ports.database import Mode
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.commands import CommandState
 from composer.repositories.database import Transaction
@@ -107,7 +108,6 @@ class AnswerFile:
 async def require_current(tx: Transaction, file: AnswerFile) -> None:
     """Return if nothing was erased since the text of a file was read; then no erasure ends before the transaction does.
     Raises Refused."""
-    await tx.erasure.block()
     if await tx.erasure.count() != file.erasures:
         raise Refused(OUTDATED)
 
@@ -147,9 +147,8 @@ class Command:
     `name` is one or two words. Required parameters come before optional ones. `example` is a call that works. `act` is
     what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
-    by; a project that is named is among them already. `locks`: it changes who is in a project, or which conversations
-    are, so nothing that is judged by that may happen at the same time. `finishes`: it erases, so the next
-    process finishes it when this one dies.
+    by; a project that is named is among them already. `finishes`: it erases, so the next process finishes it when
+    this one dies.
     """
 
     name: str
@@ -162,7 +161,6 @@ class Command:
     act: Act | Mapping[PlaceKind, Act] = field(kw_only=True)
     cases: tuple[Case, ...] = ()
     gather: "Gather | None" = None
-    locks: bool = False
     finishes: bool = False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
@@ -362,17 +360,16 @@ class Call:
         return facts
 
     @asynccontextmanager
-    async def changing(self) -> AsyncIterator[Transaction]:
+    async def changing(self, mode: Mode = "share") -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
         Raises as `judge`, NotFound where its room was deleted since it was given, and Refused for a call that only
         shows, that is done already or that another process has taken over."""
         if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
-        async with self.app.database.transaction(self.workspace.tenant_id) as tx:
+        async with self.app.database.transaction(self.workspace.tenant_id, mode) as tx:
             if self.recorded:
                 await self._hold(tx)
-            await self._lock(tx)
             if not self.command.finishes:
                 await self._require_standing(tx)
             await self.judge(tx)
@@ -392,15 +389,6 @@ class Call:
         sent_at = self.incoming.sent_at or self.incoming.at
         if any(sent_at <= deleted_at for deleted_at in deleted.values()):
             raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
-
-    async def _lock(self, tx: Transaction) -> None:
-        """Keep what this call is judged by as it is until the transaction ends: who is in a project, and which
-        conversations are. People are locked before a conversation, never after it."""
-        if self.command.locks:
-            await tx.people.lock()
-            await tx.conversations.lock([self.room])
-        elif rights.by_project(self.acts):
-            await tx.people.hold()
 
     async def _hold(self, tx: Transaction) -> None:
         """Let no other process take this call over before the transaction ends: while the database was down, none could

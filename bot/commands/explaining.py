@@ -40,7 +40,7 @@ _PROMPT: Final = Flag("prompt", "show the exact prompt that was sent to the mode
 
 
 async def _why(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         access = await access_context(tx, call)
         own = visibility.readable_conversation(access)
         message = call.arguments.get(_MESSAGE)

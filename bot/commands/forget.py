@@ -91,7 +91,7 @@ async def _forget(call: Call) -> CommandAnswer:
     if target.shown_first and CONFIRM.name not in call.flags:
         # An answer that only asks for confirmation changes nothing, so it does not count as done
         # (bot/commands/idempotency.py).
-        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
             found = await _own(tx, call, target)
             people = await _identities(tx, call.user)
             others = await _other_names(tx, people)
@@ -102,16 +102,14 @@ async def _forget(call: Call) -> CommandAnswer:
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
         return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, _days(call)))
-    await forgetting.await_received(call.app.database, call.workspace.tenant_id)
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
         names = people if everything and not (since or until) else ()
-        await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
         found = await _own(tx, call, target)
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
-        if everything:  # erasure is locked by now: who counts an operation has ended, or waits before it is counted
+        if everything:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
@@ -121,8 +119,7 @@ async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
     """Have nothing learnt from what is being asked through the gateway just now: it may say what was to be forgotten,
     of which nothing is stored yet."""
     if not call.preview:
-        async with call.changing() as tx:
-            await tx.summaries.lock()
+        async with call.changing("alone") as tx:
             await tx.gateway_exchanges.drop(people, call.app.clock.now())
 
 
@@ -214,7 +211,7 @@ async def _erase_room(call: Call) -> CommandAnswer:
 
 async def _erase_user(call: Call) -> CommandAnswer:
     reference = call.arguments[_USER]
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         user = await find_user(tx, call, reference)
         if user is None:
             raise unknown_user(reference)
@@ -227,7 +224,7 @@ async def _erase_user(call: Call) -> CommandAnswer:
 
 async def _erase_project(call: Call) -> CommandAnswer:
     name = call.arguments[_PROJECT]
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         found = await tx.projects.named(name)
     if not found:
         raise NotFound(unknown_project_sentence(name))
@@ -250,14 +247,12 @@ async def _erase_selected(
     """Erase what is selected, once --yes confirms how much it is, with the names and the exported files of people, and
     their names in the figures of usage."""
     call = with_dates(call, _SINCE, _UNTIL)
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
         count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}{_days(call)}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
-    await forgetting.await_received(call.app.database, call.workspace.tenant_id)
-    async with call.changing() as tx:
-        await tx.summaries.lock()  # as above
+    async with call.changing("alone") as tx:
         await tx.usage.blank(of_people, *_blanked_days(call))
         messages, items = await tx.erasure.select(selection)
         exports_of = of_people or await authors_of(tx, messages, items)

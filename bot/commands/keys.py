@@ -50,7 +50,7 @@ async def _create(call: Call) -> CommandAnswer:
 
 
 async def _list(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         users = owned_by(await access_context(tx, call)).users
         found: Sequence[StoredCredential] = (
             *await tx.api_keys.of(users),

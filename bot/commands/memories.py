@@ -69,7 +69,7 @@ async def _recall(call: Call) -> CommandAnswer:
 
 async def _on_closed_rooms(call: Call) -> str:
     """What to add in a DM that its person has not opened to rooms; else nothing."""
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         access = await access_context(tx, call)
     if access.reads_rooms:
         return ""
@@ -87,7 +87,7 @@ _YOURS: Final = "[yours: "
 async def _references(call: Call, items: Sequence[Item]) -> dict[str, list[str]]:
     """What stands behind each recalled item, by its id: the id by which its owner erases it, and the link to its latest
     message, as far as that may be named here (`visibility.may_be_named`)."""
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         access = await access_context(tx, call)
         ids = [uuid.UUID(item.id) for item in items]
         addresses = await tx.explanations.addresses(visibility.readable(access, []), ids, 1)

@@ -16,7 +16,7 @@ EXPORT_FILE: Final = "nexus-export.json"
 
 
 async def _privacy(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)), call.now)
     return CommandAnswer(
         f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one item: {PREFIX} share. "
@@ -25,7 +25,7 @@ async def _privacy(call: Call) -> CommandAnswer:
 
 
 async def _export(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
         erasures = await tx.erasure.count()

@@ -57,7 +57,7 @@ async def _memory(call: Call) -> CommandAnswer:
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         await tx.people.set_opted_out(call.user, True)
         owned = visibility.owned_by(await access_context(tx, call))
         await tx.reminders.end([reminder.id for reminder in await tx.reminders.open(owned)])
@@ -69,7 +69,7 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 
 async def _opt_in(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         await tx.people.set_opted_out(call.user, False)
     return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
 
@@ -90,7 +90,7 @@ async def _link(call: Call) -> CommandAnswer:
     entered = call.arguments.get(_CODE)
     if entered is None:
         return await _link_code(call)
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         other = await tx.people.redeem_link_code(_hash(entered), call.app.clock.now())
         if other is None:
             raise NotFound(_UNKNOWN_CODE)
@@ -117,7 +117,7 @@ async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> Actor
 
 
 async def _unlink(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         if not await tx.people.linked_users([call.user]):
             raise NotFound("Your account is not linked with another one. To link one: /nexus link")
         await tx.people.unlink(call.user)

@@ -49,8 +49,7 @@ _ROLE: Final = parameters.choice(
 async def _project_create(call: Call) -> CommandAnswer:
     slug, isolated = call.arguments[_NEW], "isolated" in call.flags
     id = derived_id("project", str(call.workspace.tenant_id), call.event_id, str(call.user), slug)
-    async with call.changing() as tx:
-        await tx.people.lock()  # against another of theirs of this name
+    async with call.changing("alone") as tx:
         await projects.create(tx, id, slug, call.user, call.now, isolated=isolated)
     kind = "isolated project" if isolated else "project"
     return CommandAnswer(
@@ -60,7 +59,7 @@ async def _project_create(call: Call) -> CommandAnswer:
 
 async def _project_assign(call: Call) -> CommandAnswer:
     pooled = "pool" in call.flags
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         facts = await call.judge(tx)
         project = _named_project(facts)
         await tx.conversations.assign_project(call.room, project.id, pooled)
@@ -99,7 +98,7 @@ def _assigned(call: Call, project: ProjectFacts, private_room: bool, pooled: boo
 
 
 async def _project_unassign(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         project = (await access_context(tx, call)).project
         if project is None:
             raise BadInput("This conversation is in no project. To add it to one: /nexus project assign NAME")
@@ -115,7 +114,7 @@ async def _project_member(call: Call) -> CommandAnswer:
     """
     if _lists_members(call.arguments):
         return await _list_members(call)
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         facts = await call.judge(tx)
         user = _named_user(call, facts)
         if user is None:
@@ -124,7 +123,7 @@ async def _project_member(call: Call) -> CommandAnswer:
 
 
 async def _list_members(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         found = await tx.projects.members(_named_project(await call.judge(tx)).id)
     return CommandAnswer("\n".join(f"{_all_names(each.names)}  {each.role}" for each in found))
 
@@ -190,7 +189,7 @@ async def _find_user(tx: Transaction, call: Call, project: ProjectFacts, user: U
 
 
 async def _project_list(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         await access_context(tx, call)
         lines = []
         for project in await tx.projects.find_for(call.user):
@@ -228,7 +227,6 @@ COMMANDS: Final[Sequence[Command]] = (
             PlaceKind.DM: Act.ASSIGN_DM,
             PlaceKind.SESSION: Act.ASSIGN_SESSION,
         },
-        locks=True,
     ),
     Command(
         "project unassign",
@@ -242,7 +240,6 @@ COMMANDS: Final[Sequence[Command]] = (
             PlaceKind.DM: Act.UNASSIGN_DM,
             PlaceKind.SESSION: Act.UNASSIGN_SESSION,
         },
-        locks=True,
     ),
     Command(
         "project member",
@@ -256,7 +253,6 @@ COMMANDS: Final[Sequence[Command]] = (
             Case(Act.REMOVE_MEMBER, lambda given: given.get(_ACTION) is MemberAction.REMOVE, "to remove one"),
         ),
         gather=_with_person,
-        locks=True,
     ),
     Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ),
 )

@@ -93,7 +93,7 @@ def _agent(call: Call) -> Agent:
 
 
 async def _list(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         reminders = await tx.reminders.open(owned)
         namespaces = {reminder.namespace for reminder in reminders}

@@ -76,7 +76,7 @@ async def _history(call: Call) -> CommandAnswer:
     wanted = terms(call.arguments[_WORDS])
     if not wanted:
         raise call.command.usage_error("There is no word to search for.")
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         readable = visibility.readable(await access_context(tx, call), [])
         found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MAX_SHOWN_HISTORY, call.now)
     lines = [

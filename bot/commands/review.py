@@ -55,7 +55,7 @@ async def _waiting(tx: Transaction, call: Call) -> list[PendingItem]:
 
 
 async def _pending(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         items = await _waiting(tx, call)
     await record_read(call, {item.namespace for item in items})
     lines = [f"{short_id(item.id)}  {_line(item)}" for item in items[:MAX_SHOWN_PENDING]]
@@ -65,7 +65,7 @@ async def _pending(call: Call) -> CommandAnswer:
 
 
 async def _approve(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         item = await _item(tx, call)
         await review.approve(tx, item, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
@@ -73,7 +73,7 @@ async def _approve(call: Call) -> CommandAnswer:
 
 
 async def _reject(call: Call) -> CommandAnswer:
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         item = await _item(tx, call)
         receipt = await review.reject(tx, item, call.now)
     await call.app.forgotten(call.workspace.tenant_id, receipt)
@@ -93,7 +93,7 @@ async def _item(tx: Transaction, call: Call) -> PendingItem:
 
 
 async def _by(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         found = await _contributions(tx, call, EARLIEST)
     rows = sorted((*found.stored, *found.pending), key=lambda item: item.at, reverse=True)
     waiting = {item.id for item in found.pending}
@@ -111,7 +111,7 @@ async def _undo(call: Call) -> CommandAnswer:
     since, day, name = _since(call), named_day(call, _SINCE), call.arguments[_AUTHOR].text
     whose = f"by {name}{'' if day is None else f' from {day} on'}"
     if "yes" not in call.flags:
-        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
             found = await _contributions(tx, call, since)
             counts = await review.undone(tx, found)
         if not (found.stored or found.pending):
@@ -120,8 +120,7 @@ async def _undo(call: Call) -> CommandAnswer:
             f"This erases {_amount(counts)} {whose} or made from that, for good; what they replaced holds again, "
             "unless somebody has replaced it since. Their messages stay."
         )
-    async with call.changing() as tx:
-        await tx.summaries.lock()  # what is being approved is either stored before, and found, or is not stored
+    async with call.changing("alone") as tx:
         found = await _contributions(tx, call, since)
         counts = await review.undone(tx, found)
         receipt = await review.undo(tx, found, call.now, call.conversation.id)

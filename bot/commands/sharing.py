@@ -62,15 +62,14 @@ async def _share(call: Call) -> CommandAnswer:
         return await _list(call)
     if where is None or CONFIRM.name not in call.flags:
         # An answer that only asks for confirmation changes nothing, so it does not count as done.
-        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
             question = await _question(tx, call, beginning, where)
         if where is None:
             return CommandAnswer(question.text)
         if not question.closes:
             return call.unconfirmed(question.text, question.text, question.touches)
-    async with call.changing() as tx:
+    async with call.changing("alone") as tx:
         assert where is not None
-        await tx.memories.lock()  # against consolidation, which compares memories of one scope
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
         place = await _named(tx, visibility.owned_by(access), tag.namespace)
@@ -134,7 +133,7 @@ async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -
 
 
 async def _list(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         items = await tx.sharing.find(owned, "", MAX_LISTED_ITEMS + 1, call.now)
         places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}

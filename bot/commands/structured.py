@@ -82,7 +82,7 @@ async def _fact_list(call: Call) -> CommandAnswer:
 
 
 async def _facts(call: Call, key: str | None) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.facts.find(readable, as_of(call), key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({fact_subject(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
@@ -98,7 +98,7 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
 
 async def _fact_history(call: Call) -> CommandAnswer:
     key = call.arguments[_KEY]
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.facts.history(readable, key) if readable.admits(f)]
     lines = [
@@ -123,7 +123,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
 
 async def _landmark_list(call: Call) -> CommandAnswer:
     retired = "retired" in call.flags
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         found = await _landmarks(tx, call, retired=retired)
     replaced = {landmark.replaces for landmark in found}
     lines = [_landmark_line(landmark, landmark.id in replaced) for landmark in found]

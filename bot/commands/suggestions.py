@@ -82,7 +82,7 @@ async def _values(
             values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
         case ParameterKind.PROJECT | ParameterKind.FACT_KEY | ParameterKind.LANDMARK:
-            async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            async with app.database.transaction(workspace.tenant_id, "read") as tx:
                 return await _stored_names(tx, app, workspace, incoming, kind)
     return []  # free text; and users, whom the platforms suggest themselves
 

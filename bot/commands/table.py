@@ -237,7 +237,7 @@ async def _tool_servers(call: Call) -> dict[str, str]:
     """What to know of the agents, by slug, that may send what they read here to tool servers."""
     if not call.app.settings.mcp:
         return {}
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         access = await access_context(tx, call)
     used = {agent.slug: call.app.tool_servers.used_in(agent, access) for agent in call.agents if agent.tools}
     return {slug: f", may ask the tool servers {', '.join(names)} here" for slug, names in used.items() if names}

@@ -30,7 +30,7 @@ async def _usage(call: Call) -> CommandAnswer:
     by = call.arguments.get(_BY) or Dimension.DAY
     since, until = _days(call)
     prices, tenant = configured_prices(call.app.settings), call.workspace.tenant_id
-    async with call.app.database.transaction(tenant, snapshot=True) as tx:
+    async with call.app.database.transaction(tenant, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         month = since.replace(day=1)
         if EVERYONE in call.flags:

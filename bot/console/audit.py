@@ -39,7 +39,7 @@ async def find(app: App, platform: str, workspace: str, query: AuditQuery) -> li
     place = app.directory.workspace(platform, workspace)
     now, zone = app.clock.now(), app.directory.zone(place.tenant_id)
     since, until = (None if each is None else moment_named(each, now, zone) for each in (query.since, query.until))
-    async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(place.tenant_id, "read") as tx:
         user = None
         if query.user is not None:
             found = await tx.people.find_user(platform, place.name, external(query.user, platform))

@@ -25,7 +25,7 @@ async def resolve_position(app: App, workspace: Workspace, place: Place, user: s
     unknown agent.
     """
     agent = agent_at(app, workspace, place)
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         known = await tx.people.find_user(workspace.platform, workspace.name, external(user))
         asker = user_id(workspace, external(user)) if known is None else known.id
         resolved = await _resolved(tx, workspace, place)
@@ -39,7 +39,7 @@ async def resolve_position(app: App, workspace: Workspace, place: Place, user: s
 
 async def is_new(app: App, workspace: Workspace, position: Position) -> bool:
     """Whether nothing is stored of the conversation yet."""
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.conversations.get(position.conversation_id) is None
 
 
@@ -65,7 +65,7 @@ async def question(
         raise BadInput("The question is empty: write some text.")
     agents = app.directory.agents(workspace.tenant_id)
     sent = validate_message(incoming(workspace, place, user, text, at, id=id), agents)
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         known = await tx.people.find_user(workspace.platform, workspace.name, sent.user)
         asker = known or User(user_id(workspace, sent.user), sent.user_name)
         if known is None and place.kind in (ConversationKind.DM, ConversationKind.SESSION):

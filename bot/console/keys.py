@@ -65,7 +65,7 @@ async def create(
 async def credentials_by_tenant(app: App) -> AsyncIterator[tuple[str, Sequence[StoredCredential]]]:
     """The slug of each tenant that has any, with its keys, web sessions and logins."""
     for tenant, slug in await app.database.tenants():
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             found = await _all(tx, app)
         if found:
             yield slug, found
@@ -77,7 +77,7 @@ async def revoke(app: App, id: str) -> StoredCredential:
     tenants: dict[uuid.UUID, str] = dict(await app.database.tenants())
     holding = []
     for tenant in tenants:
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             entries = await _all(tx, app)
         if any(each.id.hex.startswith(beginning) for each in entries):
             holding.append(tenant)

@@ -85,7 +85,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
     the audit log. Raises NotFound."""
     place = app.directory.workspace(platform, workspace)
     name = external(user) if platform == CONSOLE else user
-    async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(place.tenant_id, "read") as tx:
         found = await tx.people.find_user(platform, place.name, name)
         if found is None:
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
@@ -104,7 +104,7 @@ async def replay_turn(app: App, text: str) -> Replay:
     except ValueError:
         raise BadInput(f"'{text}' is not the id of a turn; /nexus why shows it.") from None
     for tenant, _ in await app.database.tenants():
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             known = await tx.turns.get(turn)
         if known is not None:
             return await replay(app.database, app.composer, app.directory.agents_by_id(tenant), turn, tenant)

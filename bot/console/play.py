@@ -71,7 +71,7 @@ class ScriptDelivery:
 
     async def _place(self, turn: Turn) -> dict[str, Any]:
         """Where something is posted that answers nothing, as scripts name it."""
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(turn.tenant_id, "read") as tx:
             to = await tx.deliveries.destination(turn.id)
         if to is None:
             return {}

@@ -13,7 +13,7 @@ from composer.workspace import Workspace
 
 async def load_sample(app: App, workspace: Workspace) -> None:
     """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         if await tx.people.find_user(CONSOLE, workspace.name, "alice") is not None:
             return
     for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():

@@ -89,7 +89,7 @@ class TerminalDelivery:
 
     async def _place(self, turn: Turn) -> str:
         """Where something is posted that answers nothing."""
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(turn.tenant_id, "read") as tx:
             to = await tx.deliveries.destination(turn.id)
         if to is None:
             return "erased since"

@@ -41,7 +41,7 @@ async def usage(app: App, by: Dimension, since: str | None, until: str | None) -
         first = last.replace(day=1) if since is None else day_named(since, now, zone)
         if last < first:
             raise BadInput(f"--until {last} is before --since {first}: exchange them.")
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             rows = await tx.usage.of_everyone(by, first, last, ())
             spent = await tx.usage.spent(today)
             totals = [each for each in await tx.operations.of_everyone(first.replace(day=1)) if each.month <= last]

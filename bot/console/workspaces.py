@@ -53,6 +53,6 @@ async def _stored(app: App) -> set[tuple[str, str]]:
     """(platform, name) of every workspace in which something is stored."""
     found = set[tuple[str, str]]()
     for tenant, _ in await app.database.tenants():
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             found |= set(await tx.people.workspaces())
     return found

@@ -40,7 +40,7 @@ class PrivacyNotices:
 
     async def resume(self, workspace: Workspace) -> None:
         """Post the notices that an earlier process did not finish. Raises Unavailable."""
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(workspace.tenant_id, "read") as tx:
             unfinished = await tx.notices.pending(workspace.platform, workspace.name)
         for room, message in unfinished:
             if room not in self._started:

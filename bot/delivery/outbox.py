@@ -124,5 +124,5 @@ class PostedMessages:
     async def contain(self, to: Destination, message: str) -> bool:
         """Whether a message is stored as a part of an answer or as a notice."""
         workspace = self._app.directory.workspace(to.platform, to.workspace)
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(workspace.tenant_id, "read") as tx:
             return await tx.deliveries.is_ours(message)

@@ -100,7 +100,7 @@ class Retraction:
         """Retract what is due of a tenant. One post that fails does not stop the others; returns why the last did."""
         failures: list[Unavailable] = []
         while True:
-            async with self._app.database.transaction(tenant, snapshot=True) as tx:
+            async with self._app.database.transaction(tenant, "read") as tx:
                 due = await tx.deliveries.pending_retractions(served, RETRACTION_BATCH, self._app.clock.now())
             for part in due:
                 try:

@@ -220,7 +220,7 @@ class StreamingDelivery:
         return self._streams[turn.id]
 
     async def _load(self, turn: Turn) -> _Stream | None:
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(turn.tenant_id, "read") as tx:
             to = await tx.deliveries.destination(turn.id)
             stored = await tx.deliveries.parts(turn.id)
         if to is None:
@@ -300,7 +300,7 @@ class StreamingDelivery:
     async def _store_part(self, turn: Turn, number: int, message: str) -> bool:
         """False where the question was erased. An erasure either finds the part, or has ended before it is stored: then
         the turn ends with what is left of its answer."""
-        async with self._app.database.transaction(turn.tenant_id, blocks_erasure=True) as tx:
+        async with self._app.database.transaction(turn.tenant_id) as tx:
             return await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
     async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:

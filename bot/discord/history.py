@@ -168,7 +168,7 @@ class DiscordHistory:
         since, limit = seen.seen_at - COMPARED_SPAN, MAX_COMPARED_MESSAGES
         if seen.changed_at is not None:  # an earlier try, or an earlier process, did not compare it
             since, limit = min(since, self._app.clock.now() - MAX_COMPARED_AGE), MAX_COMPARED_WHOLLY
-        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
             found = await tx.messages.change_times(seen.id, since, limit)
             found |= await tx.deliveries.posted(seen.id, since, limit)
         stored = {id: changed_at for id, changed_at in found.items() if id.isdigit()}
@@ -219,7 +219,7 @@ class DiscordHistory:
     async def _seen(self) -> list[ReceivedConversation]:
         """How far each conversation was received before what was missed was stored."""
         if self._found is None:
-            async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
                 self._found = await tx.conversations.received(PLATFORM, self._workspace.name)
         return [each for each in self._found if each.seen_id.isdigit()]
 

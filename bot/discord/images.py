@@ -44,7 +44,7 @@ class DiscordImages:
         return content
 
     async def _present_address(self, turn: Turn, message: Message, attachment: Attachment) -> str | None:
-        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(turn.tenant_id, "read") as tx:
             to = await tx.deliveries.destination(turn.id)
         if to is None:
             return None

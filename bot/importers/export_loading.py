@@ -222,7 +222,7 @@ class _WorkspaceLoad:
         """Read the privacy of the rooms that are known already. Raises BadInput for a private one that was named as
         public: what was stored in private stays private, whatever anyone says afterwards."""
         ids = {name: room_id(self._workspace, name) for name in self._names(found)}
-        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
             states = await tx.conversations.room_states(list(ids.values()))
         self._states = {name: states[id] for name, id in ids.items() if id in states}
         for name, state in self._states.items():
@@ -300,7 +300,7 @@ class _WorkspaceLoad:
         ]
         if not any(ids):
             return list(messages)
-        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
             known = set(await tx.messages.find_known_ids([id for each in ids for id in each]))
         return [message for message, each in zip(messages, ids, strict=True) if known.isdisjoint(each)]
 

@@ -129,7 +129,7 @@ async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]
     private = {(event.workspace, _rooms(event)[-1]) for event in events if event.private and event.room is not None}
     for name in {name for name, _ in places}:
         workspace = app.directory.workspace(CONSOLE, name)
-        async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with app.database.transaction(workspace.tenant_id, "read") as tx:
             for at, room in places:
                 found = await tx.conversations.get(room_id(workspace, room)) if at == name else None
                 if found is not None and found.private:
@@ -262,7 +262,7 @@ async def _change(app: App, line: Line) -> None:
         return
     workspace = app.directory.workspace(CONSOLE, event.workspace)
     text = event.text if isinstance(event, EditEvent) else None
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
         stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
     if not found or (stored is not None and text is not None and message_text(stored.text) == message_text(text)):

@@ -65,7 +65,7 @@ async def _stored(app: App, rooms: Rooms) -> dict[tuple[str, str], bool]:
     for name in {name for name, _ in rooms}:
         workspace = app.directory.workspace(CONSOLE, name)
         ids = {room_id(workspace, room): room for at, room in rooms if at == name}
-        async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with app.database.transaction(workspace.tenant_id, "read") as tx:
             states = await tx.conversations.room_states(list(ids))
         found |= {(name, ids[id]): state.private for id, state in states.items()}
     return found

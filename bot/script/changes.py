@@ -22,7 +22,7 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
     Raises NotFound when no message has this id, BadInput when messages of several conversations have it.
     """
     now = app.clock.now()
-    async with app.database.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id, "alone") as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, id)
         if not found:
             raise NotFound(f"There is no message '{id}' here.")

@@ -202,7 +202,7 @@ class SlackComparison:
         workspace, since, limit = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN, MAX_COMPARED_MESSAGES
         if whole:
             since, limit = min(since, self._app.clock.now() - MAX_COMPARED_AGE), MAX_COMPARED_WHOLLY
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(workspace.tenant_id, "read") as tx:
             said = await tx.messages.change_times(seen.id, since, limit)
             return said, await tx.deliveries.posted(seen.id, since, limit)
 

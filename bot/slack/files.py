@@ -52,7 +52,7 @@ class SlackFiles:
         """Delete the files of this workspace whose people have forgotten something. One that fails does not stop the
         others. Raises Unavailable."""
         at = await self._inbox.workspace()
-        async with self._app.database.transaction(at.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(at.tenant_id, "read") as tx:
             due = await tx.posted_files.due(at.platform, at.name, self._app.clock.now(), _BATCH_SIZE)
         failures: list[Unavailable] = []
         for file in due:

@@ -124,7 +124,7 @@ class SlackHistory:
 
     async def _received(self) -> _Positions:
         workspace = await self._inbox.workspace()
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(workspace.tenant_id, "read") as tx:
             return _Positions(await tx.conversations.received(PLATFORM, workspace.name))
 
     async def catch_up(self) -> list[Compared]:
@@ -241,7 +241,7 @@ class SlackHistory:
             return set()
         workspace = await self._inbox.workspace()
         ids = {message_id(room_id(workspace, other), ts): ts for other in others for ts in messages}
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(workspace.tenant_id, "read") as tx:
             return {ids[id] for id in await tx.messages.find_known_ids(list(ids))}
 
     def _active_threads(

@@ -18,7 +18,7 @@ from bot.web.problems import RequestRefused, header
 from composer.app import App
 from composer.credentials.issuing import require_valid
 from composer.credentials.principal import Principal
-from composer.entries.access import access_for_managing, access_for_reading, access_for_writing
+from composer.entries.access import access_for_reading, access_for_writing
 from composer.entries.projects import named_project
 from composer.errors import NotFound, Refused
 from composer.memory.forget import RECEIPT_ID_BYTES, RECEIPT_KEY_BYTES, Receipt
@@ -70,30 +70,28 @@ class Call:
         """A transaction that reads as of one moment, and the facts that access is judged by. `project`: the id or the
         name of the one that the request is about."""
         who = self.principal
-        async with self.app.database.transaction(who.tenant_id, snapshot=True) as tx:
+        async with self.app.database.transaction(who.tenant_id, "read") as tx:
             access = await access_for_reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
             yield tx, _in_project(access, project)
 
     @asynccontextmanager
     async def writing(
-        self, project: str | None = None, *, managing: bool = False
+        self, project: str | None = None, *, alone: bool = False
     ) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
-        """The same for a write: who is in which team and project stays as it is until it is committed. `managing`: it
-        changes that. Raises QuotaUsedUp."""
-        async with self._writing(project, managing=managing) as (tx, access):
+        """The same for a write: who is in which team and project stays as it is until it is committed. `alone`: it
+        changes that, erases, or replaces an entry. Raises QuotaUsedUp."""
+        async with self._writing(project, alone=alone) as (tx, access):
             await self._require_quota(tx)
             yield tx, access
             await self._require_credential(tx)
             await self._count(tx)
 
     @asynccontextmanager
-    async def _writing(self, project: str | None, *, managing: bool) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
+    async def _writing(self, project: str | None, *, alone: bool) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
         who = self.principal
-        gather = access_for_managing if managing else access_for_writing
-        async with self.app.database.transaction(who.tenant_id) as tx:
-            access = await gather(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
-            if managing:  # erasing all of a person goes before, and their key is gone, or finds what is set
-                await tx.erasure.block()
+        async with self.app.database.transaction(who.tenant_id, "alone" if alone else "share") as tx:
+            access = await access_for_writing(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+            if alone:  # erasing all of a person goes before, and their key is gone, or finds what is set
                 await self._require_valid(tx)
             yield tx, _in_project(access, project)
         for receipt in self.erased:
@@ -106,12 +104,12 @@ class Call:
         again: Callable[[Transaction, EntryAccess, Event, uuid.UUID], Awaitable[T]],
         project: str | None = None,
         *,
-        managing: bool = False,
+        alone: bool = False,
     ) -> tuple[T, bool]:
         """What `make` made, and whether an earlier request with the same idempotency key made it; then `again` says
         what became of that. `make` returns the id of what it made, too. Raises RequestRefused with 410 where that was
         forgotten since."""
-        async with self._writing(project, managing=managing) as (tx, access):
+        async with self._writing(project, alone=alone) as (tx, access):
             named = self._named()
             if named is None:
                 await self._require_quota(tx)
@@ -141,7 +139,7 @@ class Call:
         shown: Callable[[Transaction, EntryAccess], Awaitable[T]],
         project: str | None = None,
         *,
-        managing: bool = False,
+        alone: bool = False,
     ) -> tuple[T, bool]:
         """The same for a change of what is there: what `act` returns; of a request that repeats another, which changes
         nothing, what `shown` returns: what is there now."""
@@ -152,24 +150,22 @@ class Call:
         async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> T:
             return await shown(tx, access)
 
-        return await self.once(make, again, project, managing=managing)
+        return await self.once(make, again, project, alone=alone)
 
     async def act(
         self,
         act: Callable[[Transaction, EntryAccess], Awaitable[object]],
         project: str | None = None,
         *,
-        managing: bool = False,
+        alone: bool = False,
     ) -> None:
         """The same for a change that is answered without a body."""
-        await self.change(act, _nothing, project, managing=managing)
+        await self.change(act, _nothing, project, alone=alone)
 
     async def erase(
         self,
         erase: Callable[[Transaction, EntryAccess, bytes], Awaitable[Receipt]],
         project: str | None = None,
-        *,
-        managing: bool = False,
     ) -> tuple[Receipt, bool]:
         """The same for an erasure, which is given the random key of its receipt: a request that repeats another erases
         nothing, and is answered with the receipt of that."""
@@ -183,7 +179,7 @@ class Call:
             stored = await tx.erasure.receipt(made.hex[: 2 * RECEIPT_ID_BYTES])
             return Receipt() if stored is None else Receipt(dict(stored.counts), id=stored.id)
 
-        return await self.once(make, again, project, managing=managing)
+        return await self.once(make, again, project, alone=True)
 
     async def _require_quota(self, tx: Transaction, times: int = 1) -> None:
         if self.metered is not None and self.metered.operation is Operation.WRITES:
@@ -191,8 +187,7 @@ class Call:
 
     async def _require_credential(self, tx: Transaction) -> None:
         """Return if what a write was let in by has not ended while it waited for an erasure of all that its person has:
-        nothing is to be stored after that. Erasure is blocked by now, where something was stored. Raises RequestRefused
-        with 401."""
+        nothing is to be stored after that. Raises RequestRefused with 401."""
         if self.metered is not None and self.metered.operation is Operation.WRITES:
             await self._require_valid(tx)
 

@@ -166,7 +166,7 @@ class ApiSessions:
         turn = turn_id(message, session.agent)
         listener = self._delivery.listen(turn)  # before it is received: its answer may come at once
         received = await self._app.receive(owner.workspace, [session.incoming], admit=admit)
-        async with self._app.database.transaction(tenant, snapshot=True) as tx:
+        async with self._app.database.transaction(tenant, "read") as tx:
             stored = await tx.messages.get(message)
         if not received.new and stored is None:
             raise Conflict(ERASED_BEFORE)
@@ -237,7 +237,7 @@ class ApiSessions:
     async def _is_erased(self, question: StoredQuestion) -> bool:
         """Whether a question is gone; while the database does not answer, it is not."""
         try:
-            async with self._app.database.transaction(question.owner.workspace.tenant_id, snapshot=True) as tx:
+            async with self._app.database.transaction(question.owner.workspace.tenant_id, "read") as tx:
                 await get_turn(tx, question.owner, question.turn)
         except NotFound:
             return True
@@ -249,7 +249,7 @@ class ApiSessions:
         """A turn of the person's sessions as it is now. One that a dead process was to answer is taken over. Raises
         NotFound and Unavailable."""
         open_here = self._app.turns.is_open(turn)  # before it is read, or it might be answered in between
-        async with self._app.database.transaction(owner.workspace.tenant_id, snapshot=True) as tx:
+        async with self._app.database.transaction(owner.workspace.tenant_id, "read") as tx:
             stored = await get_turn(tx, owner, turn)
             sources = await sources_of(tx, stored)
         if stored.state is TurnState.QUEUED:

@@ -38,7 +38,7 @@ class AuditLog:
         total = 0
         while True:
             async with self._database.transaction(tenant) as tx:
-                await tx.audit.lock()
+                await tx.serialize()
                 before = await _end(tx, tenant)
                 rows = await tx.audit.waiting(SEAL_BATCH)
                 if not rows:
@@ -57,7 +57,7 @@ class AuditLog:
     async def verify(self, tenant: uuid.UUID) -> Verification:
         """Verify a tenant's whole log as of one moment."""
         head = self._heads.get(tenant)
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             found = chain.begin(tenant, await tx.audit.anchor(), self._keys)
             if head is not None and head.number == found.end.number and head.digest != found.end.digest:
                 found.broken(head.number, ChainProblem.REPLACED)
@@ -73,7 +73,7 @@ class AuditLog:
         """Delete the sealed rows from before a time, as far as the chain begins with them; returns how many went. An
         anchor, signed, stays in their place."""
         async with self._database.transaction(tenant) as tx:
-            await tx.audit.lock()
+            await tx.serialize()
             last = await tx.audit.last_seal_before(before)
             if last is None:
                 return 0

@@ -85,9 +85,8 @@ def lifetime_of(text: str) -> timedelta:
 
 async def lock_keys(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
     """Let nobody else make keys to a person's memory until the end of the transaction; returns their users."""
-    await tx.people.hold()
     users = (user, *(await tx.people.linked_users([user])).get(user, ()))
-    await tx.api_keys.lock(min(users))
+    await tx.people.serialize(users)
     return users
 
 
@@ -200,9 +199,8 @@ def _not_valid(beginning: str, over: Sequence[KeyEntry]) -> str:
 
 async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:
     """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind
-    that lasts. What is being made at the same time is made before, and deleted, or finds its credential gone."""
-    for user in sorted(users):
-        await tx.api_keys.lock(user)
+    that lasts."""
+    tx.require_alone()  # what is being made is made before, and deleted, or finds its credential gone
     await tx.login_links.delete_of(users)
     await tx.people.delete_link_codes(users)
     logins = await tx.openid_logins.delete_of(users)

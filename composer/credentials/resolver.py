@@ -104,7 +104,7 @@ class Resolver:
         parsed, digest = keys.parse(text, CredentialKind.KEY), keys.digest(text)
         chosen, owner = self._matching(digest), self._owner
         if chosen is not None and owner is not None:
-            async with self._database.transaction(owner.tenant_id, snapshot=True) as tx:
+            async with self._database.transaction(owner.tenant_id, "read") as tx:
                 holder = await tx.api_keys.owner(owner.platform, owner.workspace, owner.external_id)
             return None if holder is None else _of_settings(owner, chosen, holder)
         tenant = keys.tenant_of(parsed)

@@ -50,7 +50,7 @@ async def person_of_link(database: Database, code: str, now: datetime) -> str:
     """
     parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
-    async with database.transaction(tenant, snapshot=True) as tx:
+    async with database.transaction(tenant, "read") as tx:
         name = await tx.login_links.person(keys.digest(code), now)
     if name is None or parsed is None:
         raise NotFound(USED_LINK)

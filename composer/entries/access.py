@@ -18,7 +18,7 @@ async def access_for_reading(
 ) -> EntryAccess:
     """Gather the facts for a request that only reads. `vendor`, `grants` and `project` are as in EntryAccess. Raises
     NotFound for a user who does not exist, and Refused for a tool whose person has switched recall off."""
-    access = await _gather(tx, tenant_id, user, vendor, grants, project)
+    access = await access_for_writing(tx, tenant_id, user, vendor, grants, project)
     if not access.is_person:
         visibility.require_recall(access)
     return access
@@ -32,29 +32,7 @@ async def access_for_writing(
     grants: frozenset[str],
     project: uuid.UUID | None = None,
 ) -> EntryAccess:
-    """The same for a request that writes: who is in which project and team stays as it is until the transaction
-    ends. A tool may write while recall is off; it finds nothing then."""
-    await tx.people.hold()
-    return await _gather(tx, tenant_id, user, vendor, grants, project)
-
-
-async def access_for_managing(
-    tx: Transaction, tenant_id: uuid.UUID, user: uuid.UUID, vendor: str, grants: frozenset[str]
-) -> EntryAccess:
-    """The same for a request that changes who is in a team: no other transaction does, or relies on it, until this one
-    ends."""
-    await tx.people.lock()
-    return await _gather(tx, tenant_id, user, vendor, grants)
-
-
-async def _gather(
-    tx: Transaction,
-    tenant_id: uuid.UUID,
-    user: uuid.UUID,
-    vendor: str,
-    grants: frozenset[str],
-    project: uuid.UUID | None = None,
-) -> EntryAccess:
+    """The same for a request that writes. A tool may write while recall is off; it finds nothing then."""
     access = await tx.people.entry_access(tenant_id, user, vendor, grants, project)
     if access is None:
         raise NotFound("There is no such user.")

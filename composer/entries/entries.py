@@ -5,7 +5,7 @@ Each function works in the caller's transaction, and judges by facts that were g
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -78,10 +78,9 @@ async def write(
         await _require_consent(tx, access)
     entry = await _new_entry(access, tag, draft, writer, event, now)
     quota = await entry_quota(tx, writer.plan)
-    existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
+    existing = None if entry.values.key is None else await keys.find_same(tx, access, entry, now)
     if existing is None:
         quota.require_capacity()
-        await tx.erasure.block()  # an erasure either goes before, or finds what is stored here
     if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
         return await _quarantine(tx, entry, existing)
     if existing is not None:
@@ -130,7 +129,7 @@ async def repeated_pending(
     if not await tx.quarantine.waits(access.users, id):
         return None
     entry = await _new_entry(access, visibility.entry_tag(access), draft, writer, event, at)
-    existing = None if entry.values.key is None else await keys.find_locked(tx, access, entry, now)
+    existing = None if entry.values.key is None else await keys.find_same(tx, access, entry, now)
     return WriteResult(replace(entry, id=id), created=existing is None, pending=True)
 
 
@@ -193,8 +192,7 @@ async def change(
     Raises NotFound, Refused for a tool and for another person's entry, BadInput, and Outdated where the entry has
     another `version` (None: whatever it has); Conflict where it is in the trash.
     """
-    # Its words will be erased: an erasure of the whole goes before, or finds the new ones.
-    entry = await _own_under(tx.summaries.lock, tx, access, id, now, version)
+    entry = await _own(tx, access, id, now, version)
     if entry.trashed_at is not None:
         raise Conflict(IN_TRASH)
     values = await off_loop(entry.size // CLEANED_PER_READ, lambda: apply_change(entry.values, wanted, now))
@@ -212,8 +210,8 @@ async def put_values(
     *,
     said_at: datetime | None = None,
 ) -> Changed:
-    """Store new values of an entry, in a transaction that holds `tx.summaries.lock`. `said_at` is when all of them were
-    written (None: some were before). Raises Outdated when it was changed meanwhile."""
+    """Store new values of an entry, in a transaction that is alone. `said_at` is when all of them were written (None:
+    some were before). Raises Outdated when it was changed meanwhile."""
     if values.equals(entry.values):
         if said_at is not None:
             await tx.entries.say_again(entry.id, said_at)
@@ -229,7 +227,6 @@ async def trash(
     tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, version: int | None = None
 ) -> Entry:
     """Put an entry of one's own into the trash: out of recall at once, erased after 30 days. Raises as `change`."""
-    await tx.erasure.block()
     entry = await _own(tx, access, id, now, version)
     if entry.trashed_at is not None:
         return entry
@@ -251,7 +248,7 @@ async def restore(
     """Take an entry out of the trash. Raises as `change`, Conflict where another entry has its key by now, and
     EntriesFull where the tenant's `plan` is for no further entry."""
     quota = await entry_quota(tx, plan)
-    entry = await _own_under(tx.erasure.block, tx, access, id, now, version)
+    entry = await _own(tx, access, id, now, version)
     if entry.trashed_at is None:
         return entry
     quota.require_capacity()
@@ -278,7 +275,6 @@ async def share(
 ) -> Entry:
     """Share an entry of one's own with a team, or with none any more (None). Raises as `change`, and NotFound for a
     team that the person is not in."""
-    await tx.erasure.block()
     entry = await tx.entries.get(visibility.readable_entries(access), id, now)
     if entry is None:
         raise NotFound(UNKNOWN_ENTRY)
@@ -312,23 +308,6 @@ async def _own(
     visibility.require_editable(access, entry)
     _require_version(entry, version)
     return entry
-
-
-async def _own_under(
-    lock: Callable[[], Awaitable[None]],
-    tx: Transaction,
-    access: EntryAccess,
-    id: uuid.UUID,
-    now: datetime,
-    version: int | None,
-) -> Entry:
-    """The same under a lock. One that is out of use may have lost its key meanwhile, which is locked first: whoever
-    takes both locks takes them in this order."""
-    entry = await _own(tx, access, id, now, version)
-    if entry.values.key is not None and (entry.trashed_at is not None or entry.has_expired(now)):
-        await tx.entries.lock_key(entry.user_id, entry.origin, entry.values.key)
-    await lock()
-    return await _own(tx, access, id, now, version)
 
 
 def _require_version(entry: Entry, version: int | None) -> None:

@@ -7,16 +7,16 @@ with nobody.
 
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from composer import visibility
-from composer.entries.entries import CHANGED_MEANWHILE, Writer, put_values, untrash
+from composer.entries.entries import Writer, put_values, untrash
 from composer.entries.import_plan import ImportedEntry, Outcome, Planned, check_document, is_added, plan_import
 from composer.entries.quota import entry_quota
-from composer.errors import BadInput, Outdated, Refused
+from composer.errors import BadInput, Refused
 from composer.memory import entry_index
 from composer.memory.forget import Receipt
 from composer.repositories.audit import AuditAct
@@ -67,13 +67,10 @@ async def import_entries(
     chars = sum(len(item.draft.content) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: check_document(items, now))
     quota = await entry_quota(tx, writer.plan)
-    await tx.entries.lock_keys(access.users)
     planned = await plan_import(tx, access, items, values, writer, now)
     quota.require_capacity(sum(map(is_added, planned)))
     if dry_run:
         return Imported([(each.id, each.outcome) for each in planned])
-    planned = await _locked(tx, planned, lambda: plan_import(tx, access, items, values, writer, now))
-    quota.require_capacity(sum(map(is_added, planned)))
     receipts = [await _carry_out(tx, access, each, now) for each in planned]
     found = Imported([(each.id, each.outcome) for each in planned], receipts)
     counts = {str(outcome): count for outcome, count in found.counts.items()}
@@ -85,19 +82,6 @@ def require_few(count: int) -> None:
     """Return if a document may have so many entries. Raises BadInput."""
     if count > MAX_ENTRIES:
         raise BadInput(f"A document has at most {MAX_ENTRIES:,} entries; this one has {count:,}: divide it.")
-
-
-async def _locked(
-    tx: Transaction, planned: Sequence[Planned], plan: Callable[[], Awaitable[list[Planned]]]
-) -> list[Planned]:
-    """The plan again, under the lock that it needs: an erasure of the whole goes before, or finds what is stored. Where
-    words are replaced it waits for answers that are being stored, and they for it; else it does not."""
-    replaces = any(each.outcome is Outcome.REPLACED for each in planned)
-    await (tx.summaries.lock() if replaces else tx.erasure.block())
-    again = await plan()
-    if not replaces and any(each.outcome is Outcome.REPLACED for each in again):
-        raise Outdated(CHANGED_MEANWHILE)
-    return again
 
 
 def _require_reading_and_writing(access: EntryAccess) -> None:

@@ -1,5 +1,5 @@
 """Keys of entries: one names an entry of its writer (a person, or one tool for them) in one place: among the person's
-own, or in one project. Whoever locks a key and an erasure locks the key first.
+own, or in one project. Whoever writes with one is alone: two would not see each other's.
 """
 
 from datetime import datetime
@@ -15,20 +15,19 @@ from composer.visibility import EntryAccess, Grants, Readable
 KEY_TAKEN: Final = "Another entry has the key of that one by now: put that other one into the trash first."
 
 
-async def find_locked(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
-    """The entry that the same writer stored with the same key, under a lock of the key."""
+async def find_same(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> Entry | None:
+    """The entry that the same writer stored with the same key, in a transaction that is alone."""
+    tx.require_alone()
     assert entry.values.key is not None
-    await tx.entries.lock_key(entry.user_id, entry.origin, entry.values.key)
     readable = replaceable(access, entry.namespace)
     found = await tx.entries.find_by_key(readable, access.users, entry.origin, entry.values.key, now)
-    if found is None:
-        return None
-    await tx.summaries.lock()  # its words will be erased; an erasure of the whole goes before, or finds the new ones
-    return await tx.entries.get(readable, found, now)
+    return None if found is None else await tx.entries.get(readable, found, now)
 
 
 async def require_free(tx: Transaction, access: EntryAccess, entry: Entry, now: datetime) -> None:
-    """Return if an entry that was out of use may have its key again. Raises Conflict where another one has it."""
+    """Return if an entry that was out of use may have its key again, in a transaction that is alone. Raises Conflict
+    where another one has it."""
+    tx.require_alone()
     if entry.values.key is None:
         return
     places = replaceable(access, entry.namespace)

@@ -43,7 +43,7 @@ async def probe_entries(
     does not do it."""
     times: list[float] = []
     try:
-        async with database.transaction(tenant) as tx:
+        async with database.transaction(tenant, "alone") as tx:
             times = await _probe(tx, tenant, user, name, now, seconds)
             raise _RolledBack
     except _RolledBack:

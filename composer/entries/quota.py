@@ -6,8 +6,8 @@ from composer.usage.plans import ENTRIES, UNLIMITED, Plan, QuotaState
 
 async def entry_quota(tx: Transaction, plan: Plan | None) -> QuotaState:
     """The quota for entries: how many the tenant has and may have. Where that is limited, no other transaction adds one
-    until this one ends. Call it before any key is locked, and before erasure is blocked."""
+    until this one ends."""
     if plan is None or plan.entries is None:
         return UNLIMITED
-    await tx.operations.lock()
+    await tx.serialize()
     return QuotaState(ENTRIES, await tx.operations.entries(), plan.entries, None)

@@ -120,7 +120,7 @@ class EntrySearch:
         text = clean_text(question.text)
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
         now = self._clock.now().astimezone(self._zone(reader.tenant_id))
-        async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+        async with self._database.transaction(reader.tenant_id, "read") as tx:
             access = await access_for_reading(
                 tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
             )
@@ -160,7 +160,7 @@ class EntrySearch:
         if not found.hits:
             return True
         try:
-            async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+            async with self._database.transaction(reader.tenant_id, "read") as tx:
                 access = await access_for_reading(
                     tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
                 )

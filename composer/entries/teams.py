@@ -1,8 +1,8 @@
 """Teams: people who read what its members share with it. Membership belongs to the person, with all users that they
 are.
 
-Each function judges by facts as of now, under the lock that its transaction took first
-(`composer.entries.access.access_for_managing`; for those that only read, `access_for_reading`).
+Each function judges by facts as of now (`composer.entries.access.access_for_writing`); those that change who is in a
+team are called in a transaction that is alone.
 """
 
 import uuid
@@ -53,7 +53,6 @@ async def delete(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: dat
     `rename`."""
     _require_person(access)
     await _judge(tx, access, Act.DELETE_TEAM, team, now)
-    await tx.erasure.block()  # an erasure either goes before, or finds what is filed anew here
     await tx.entries.return_to_owners(team_namespace(team), access.user, now)
     await tx.teams.delete(team, access.user)
 
@@ -170,7 +169,6 @@ async def unshare_of_former(
     not shared with the team, Refused for who is no admin and for an entry of a member."""
     _require_person(access)
     await _judge(tx, access, Act.UNSHARE_OF_FORMER, team, now)
-    await tx.erasure.block()
     found = await tx.entries.get(readable_team(access, team), entry, now)
     if found is None or found.namespace != team_namespace(team):
         raise NotFound(UNKNOWN_ENTRY)

@@ -101,7 +101,6 @@ class GatewayLearner:
             access = await access_for_writing(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
             if not access.settings.recall:
                 return False
-            await tx.erasure.block()
             exchange = GatewayExchange(id, said, _end_of(answer), now)
             return await tx.gateway_exchanges.put(ExchangeOwner(reader.user, vendor), exchange, asked_at)
 
@@ -121,7 +120,7 @@ class GatewayLearner:
     async def learn_due(self, tenant: uuid.UUID) -> int:
         """Learn from one batch of everyone whose exchanges are due, a few at a time; returns how many were read."""
         now = self._clock.now()
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             due = await tx.gateway_exchanges.due(now, BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT)
         return sum(await asyncio.gather(*(self._learn(tenant, owner) for owner in due)))
 
@@ -186,7 +185,6 @@ class GatewayLearner:
                     (await entry_quota(tx, self._rules.plan(tenant))).require_capacity(len(entries))
             except (QuotaUsedUp, EntriesFull):
                 entries = []
-            await tx.erasure.block()
             if not await tx.gateway_exchanges.still_claimed(claim, exchanges):
                 return 0
             stored = [each for each in await _new(tx, access, entries) if await entry_index.store(tx, each)]

@@ -171,7 +171,7 @@ class GatewayMemory:
 
     async def _standing(self, reader: EntryReader, key: TurnKey | None) -> _Standing:
         now = self._clock.now()
-        async with self._database.transaction(reader.tenant_id, snapshot=True) as tx:
+        async with self._database.transaction(reader.tenant_id, "read") as tx:
             access = await access_for_reading(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
             visibility.require_recall(access)
             injected = None if key is None else await tx.gateway_turns.get(key, now)
@@ -218,7 +218,6 @@ class GatewayMemory:
         if keep is None and not parts.ids:
             return parts
         async with self._database.transaction(reader.tenant_id) as tx:
-            await tx.erasure.block()
             left = parts.without(await tx.erasure.erased_ids(parts.ids))
             left = left.without(await _changed(tx, reader, left, self._clock.now()))
             if keep is not None:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from composer.errors import Unavailable
@@ -11,7 +12,7 @@ from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt
-from composer.model import Agent, Attachment, ConversationKind, Incoming, Message, Place
+from composer.model import Agent, Attachment, ConversationKind, Message, Place
 from composer.repositories.database import Database, Transaction
 from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
@@ -42,55 +43,57 @@ async def change_message(
     platform delivers the edit again. `addressed`: its platform says that it addresses an agent, or did before the edit.
     """
     mentions = clean_mentions(mentions)
-    if text is not None:
-        await _await_storing(database, workspace, agents, place, user, external_id)
-    async with database.transaction(workspace.tenant_id) as tx:
-        user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
-        author = user_ids.get(user) or user_id(workspace, user)
-        container = _container_id(workspace, agents, place, author)
-        id = message_id(container, external_id)
-        found = await tx.messages.get(id)
-        if found is None and text is None:  # another process may be storing it: that ends before, or sees the deletion
-            await tx.summaries.lock()  # before a conversation is locked, as every erasure does
-            await tx.conversations.lock([container])
-            found = await tx.messages.get(id)
+    if text is not None and edited_at is None:  # as when a platform adds the preview of a link
+        async with database.transaction(workspace.tenant_id, "read") as tx:
+            named = await _named(tx, workspace, agents, place, user, external_id, mentions)
+            found = await tx.messages.get(named.id)
+        if found is not None and _is_same(found, text, remaining_attachments(found.attachments, files)):
+            return None
+    async with database.transaction(workspace.tenant_id, "alone") as tx:
+        named = await _named(tx, workspace, agents, place, user, external_id, mentions)
+        found = await tx.messages.get(named.id)
         if found is None:
             if text is None:
-                return await _delete_unstored(tx, workspace, agents, place, container, external_id, now)
+                return await _delete_unstored(tx, workspace, agents, place, named.container, external_id, now)
             answered = addressed or place.kind is ConversationKind.DM or bool(find_addressed_agents(text, agents))
-            if awaits_message and await tx.messages.may_arrive(id, container, author, answered=answered):
+            if awaits_message and await tx.messages.may_arrive(
+                named.id, named.container, named.author, answered=answered
+            ):
                 raise Unavailable("The message of this edit is not stored yet: deliver the edit again.")
             return None
-        if text is not None and edited_at is not None:
-            await tx.summaries.lock()  # as every edit does; of two at the same time the later one must win
-            if not await tx.messages.note_edit(found.id, edited_at):
-                return None
-            found = await tx.messages.get(found.id)
-            if found is None:
-                return None
-        mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
+        if text is not None and edited_at is not None and not await tx.messages.note_edit(found.id, edited_at):
+            return None
         attached = remaining_attachments(found.attachments, files)
-        return await change_stored(tx, agents, found, text, mentioned, attached, now)
+        return await change_stored(tx, agents, found, text, named.mentioned, attached, now)
 
 
-async def _await_storing(
-    database: Database, workspace: Workspace, agents: Sequence[Agent], place: Place, user: str, external_id: str
-) -> None:
-    """Wait until a message that is being stored just now, as by an import, is stored: an edit would not find it. In a
-    transaction of its own: an erasure is locked before a conversation is."""
-    async with database.transaction(workspace.tenant_id) as tx:
-        author = (await tx.people.find_user_ids(workspace.platform, workspace.name, [user])).get(user)
-        conversation = _container_id(workspace, agents, place, author or user_id(workspace, user))
-        if await tx.messages.get(message_id(conversation, external_id)) is None:
-            await tx.conversations.lock([conversation])
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The ids of a message, of what it is unique in, of its author and of whom it mentions."""
+
+    id: uuid.UUID
+    container: uuid.UUID
+    author: uuid.UUID
+    mentioned: tuple[uuid.UUID, ...]
 
 
-async def is_deleted(tx: Transaction, workspace: Workspace, agents: Sequence[Agent], given: Incoming) -> bool:
-    """Whether a message that is not stored, such as one that gave a command, was deleted on its platform."""
-    user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [given.user])
-    author = user_ids.get(given.user) or user_id(workspace, given.user)
-    id = message_id(_container_id(workspace, agents, given.place, author), given.id)
-    return bool(await tx.messages.find_known_ids([id]))
+async def _named(
+    tx: Transaction,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    place: Place,
+    user: str,
+    external_id: str,
+    mentions: Sequence[str],
+) -> _Named:
+    known = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
+    author, *mentioned = (known.get(name) or user_id(workspace, name) for name in (user, *mentions))
+    container = _container_id(workspace, agents, place, author)
+    return _Named(message_id(container, external_id), container, author, tuple(mentioned))
+
+
+def _is_same(message: Message, text: str, attached: Sequence[Attachment]) -> bool:
+    return message_text(message.text) == message_text(text) and tuple(attached) == message.attachments
 
 
 async def change_stored(
@@ -107,8 +110,7 @@ async def change_stored(
     An edit erases the message when it would not be stored if it were sent now: its sender opted out, or its room's
     memory was turned off. Nothing of the new text is kept then.
     """
-    same = text is not None and message_text(message.text) == message_text(text)
-    if same and tuple(attached) == message.attachments:
+    if text is not None and _is_same(message, text, attached):
         return None
     people = () if message.ephemeral else await authors_of(tx, [message.id])
     if text is None or not await _is_recorded(tx, agents, message, text):

@@ -31,13 +31,13 @@ async def end_connection(database: Database, workspace: Workspace, process: int)
 
 async def unread_rooms(database: Database, workspace: Workspace, connection: uuid.UUID) -> tuple[str, ...]:
     """The private rooms of a workspace, by their ids on the platform, whose members this connection has not read."""
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.connections.unread_rooms(connection, workspace.platform, workspace.name)
 
 
 async def known_people(database: Database, workspace: Workspace) -> tuple[str, ...]:
     """The ids on the platform of everybody who is known in a workspace."""
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.connections.known_people(workspace.platform, workspace.name)
 
 

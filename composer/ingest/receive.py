@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from composer.errors import LockedOutOfOrder, Unavailable
+from composer.errors import Overtaken, Unavailable
 from composer.ingest.addressing import find_answering_agents
 from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
@@ -41,7 +41,7 @@ logger = structlog.get_logger()
 
 # Each time, what others created meanwhile is there, and is locked in order.
 _IN_ORDER: Final[Mapping[str, Any]] = {
-    "retry": retry_if_exception_type(LockedOutOfOrder),
+    "retry": retry_if_exception_type(Overtaken),
     "stop": stop_after_attempt(10),
     "reraise": True,
 }
@@ -108,7 +108,7 @@ async def receive(
 ) -> Received:
     """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`).
     With `transcribe`, note that this process is to transcribe the voice notes in what is stored. `admit` raises where
-    nothing may be stored any more; it is called once erasure is blocked.
+    nothing may be stored any more.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
@@ -120,7 +120,7 @@ async def receive(
         return Received()
     async for attempt in AsyncRetrying(**_IN_ORDER):
         with attempt:
-            async with database.transaction(workspace.tenant_id, blocks_erasure=admit is not None) as tx:
+            async with database.transaction(workspace.tenant_id) as tx:
                 if admit is not None:
                     await admit(tx)
                 if run is not None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from composer.errors import BadInput, LockedOutOfOrder, NotFound
+from composer.errors import BadInput, NotFound, Overtaken
 from composer.ingest.room_privacy import set_privacy
 from composer.model import (
     API,
@@ -342,7 +342,7 @@ async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Inco
 
 
 async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
-    """Create and lock those of the conversations that do not exist. Raises LockedOutOfOrder when others created some of
+    """Create and lock those of the conversations that do not exist. Raises Overtaken when others created some of
     them meanwhile, and this transaction holds one that is locked after those."""
     new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
     if not new:
@@ -353,7 +353,7 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
     if theirs:
         first = min(_place_in_order(each) for each in theirs.values())
         if any(_place_in_order(row.conversation) > first for row in batch.rows.values()):
-            raise LockedOutOfOrder("Others wrote in the same new conversations at the same time; try again.")
+            raise Overtaken("Others wrote in the same new conversations at the same time; try again.")
         batch.rows |= await tx.conversations.lock(list(theirs))
 
 

@@ -10,7 +10,7 @@ from composer.ingest.members import MAX_CLOCK_DIFFERENCE
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
-from composer.memory.forget import Receipt, await_received, forget
+from composer.memory.forget import Receipt, forget
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
@@ -80,7 +80,7 @@ async def note_room_deleted(
 
 async def unerased_rooms(database: Database, workspace: Workspace) -> list[tuple[str, str | None]]:
     """The rooms and (room, thread) that were deleted, and whose erasure a process did not finish."""
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.erasure.find_unerased(workspace.platform, workspace.name)
 
 
@@ -92,13 +92,9 @@ async def erase_room(
     is not stored."""
     id = _place_id(workspace, room, thread)
     await note_room_deleted(database, workspace, room, thread, now)
-    await await_received(database, workspace.tenant_id)  # it may be the first message, that makes the room known
-    async with database.transaction(workspace.tenant_id) as tx:
+    async with database.transaction(workspace.tenant_id, "alone") as tx:
         if await tx.conversations.get(id) is None:
             return None
-        # What is being stored, a message too, is either stored before that, and found, or waits.
-        await tx.summaries.lock()
-        await tx.conversations.lock(sorted(await tx.conversations.with_threads(id)))
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
         people = await authors_of(tx, messages, items)
@@ -125,13 +121,13 @@ async def add_room_id(
 
 async def rooms_with_later_ids(database: Database, workspace: Workspace) -> list[RoomIds]:
     """The rooms of a workspace that have got other ids on their platform."""
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.conversations.with_later_ids(workspace.platform, workspace.name)
 
 
 async def private_rooms(database: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
     """Which of a platform's rooms were private when last reported. Unknown rooms are left out."""
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
     return {room for room, conversation in found.items() if conversation is not None and conversation.private}
 

@@ -52,7 +52,7 @@ class TenantDirectory:
         for tenant, slug in await database.tenants():
             if slug in settings.tenants:
                 continue
-            async with database.transaction(tenant, snapshot=True) as tx:
+            async with database.transaction(tenant, "read") as tx:
                 stored += [(slug, platform, name) for platform, name in await tx.people.workspaces()]
         return cls(settings, stored)
 

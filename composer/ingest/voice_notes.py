@@ -92,7 +92,7 @@ class VoiceNotes:
         if self._meter is None or not untranscribed(message.attachments):
             return message
         await self.start(tenant, message.id, adapter)
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             return await tx.messages.get(message.id) or message
 
     async def stop(self) -> None:
@@ -121,7 +121,7 @@ class VoiceNotes:
 
     async def _transcribe_stored(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
         source = self._sources.get(adapter)
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             message = await _wanted(tx, id)
             place = await tx.messages.conversation_of(id)
         if message is None or place is None:
@@ -136,7 +136,6 @@ class VoiceNotes:
         if attached == message.attachments:
             return
         async with self._database.transaction(tenant) as tx:
-            await tx.erasure.block()  # an erasure either goes before, and the message is gone, or finds the text
             if await _wanted(tx, id) is not None and await tx.messages.set_transcripts(message, attached):
                 await tx.recall.remove([episode_id_of(id)])
                 await tx.conversations.bump_versions([place])
@@ -153,7 +152,7 @@ class VoiceNotes:
         content = await source.fetch(None, message, note, MAX_AUDIO_BYTES)
         if not content or len(content) > MAX_AUDIO_BYTES:
             raise Refused("A voice note is empty, or larger than its platform said.")
-        async with self._database.transaction(account.tenant_id, snapshot=True) as tx:
+        async with self._database.transaction(account.tenant_id, "read") as tx:
             if await _wanted(tx, message.id) is None:  # loading it took a while, and so did those before it
                 raise Refused("It is not to be stored any more.")
         media_type = note.type.partition(";")[0].strip().lower()

@@ -34,7 +34,7 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
     candidates = [memory for memory in masked if is_worth_storing(memory.kind, memory.text)]
     if not candidates:
         return []
-    await tx.memories.lock()
+    await tx.serialize()
     known = await tx.memories.find_known_ids([memory.id for memory in candidates])
     scopes: defaultdict[AccessTag, list[NewMemory]] = defaultdict(list)
     for memory in sorted(candidates, key=lambda memory: memory.at):  # stable: keeps the order within a message

@@ -38,7 +38,7 @@ async def replace_values(
     said_at: datetime | None = None,
 ) -> tuple[Entry, Receipt] | None:
     """Give a stored entry new values and index it anew; erase what was made from words that it has no more, in a
-    transaction that holds `tx.summaries.lock`. `by` is for the audit log; `said_at` is when all of the values were
+    transaction that is alone. `by` is for the audit log; `said_at` is when all of the values were
     written (None: some were before). None when it was changed, trashed or erased meanwhile."""
     changed = await tx.entries.update(entry, values, now, by, said_at=said_at)
     if changed is None:
@@ -90,17 +90,8 @@ def said_since(at: datetime, whole: EntryValues, written: EntryValues) -> dateti
     return at if whole.metadata == written.metadata else None
 
 
-async def lock_key_of(tx: Transaction, item: PendingItem) -> None:
-    """Let nobody else write with the key of an entry that waits, until the transaction ends. Keys are locked before
-    erasure."""
-    key = json.loads(item.entry or "{}").get("key")
-    if key is not None:
-        await tx.entries.lock_key(item.tag.user_id, item.origin, key)
-
-
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
-    """Store an entry that waited for approval, under the lock of its key: in place of the one that its writer stored
-    with the same key, if any."""
+    """Store an entry that waited for approval: in place of the one that its writer stored with the same key, if any."""
     assert item.entry is not None
     values = values_from_json(item.text, item.detail, item.entry)
     entry = Entry(item.item_id, item.tag, values, item.author, item.origin, item.trust, item.at)

@@ -131,7 +131,7 @@ class ExtractionWorker:
     async def extract_due(self, tenant: uuid.UUID) -> int:
         """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
         now = self._clock.now()
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             scopes = await tx.extraction_queue.due(
                 now, MAX_BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT
             )
@@ -148,7 +148,7 @@ class ExtractionWorker:
         messages = await asyncio.to_thread(self._rules.cut, queued, failures)
 
         async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
-            async with self._database.transaction(tenant, snapshot=True) as reading:
+            async with self._database.transaction(tenant, "read") as reading:
                 return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
@@ -187,8 +187,7 @@ class ExtractionWorker:
 
         Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
         """
-        # An erasure either goes before, and messages are gone, or finds what is stored here.
-        async with self._database.transaction(tenant, blocks_erasure=True) as tx:
+        async with self._database.transaction(tenant) as tx:
             if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
                 await tx.extraction_queue.release(scope, claim)
                 return 0

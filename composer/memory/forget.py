@@ -18,7 +18,7 @@ from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_aff
 from composer.memory.correction import correct_spelling
 from composer.model import Attachment, Message
 from composer.repositories.audit import AuditAct
-from composer.repositories.database import Database, Transaction
+from composer.repositories.database import Transaction
 from composer.repositories.erasure import receipt_digest
 from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.recall import episode_id_of
@@ -82,15 +82,6 @@ async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -
     return replace(receipt, id=id)
 
 
-async def await_received(database: Database, tenant: uuid.UUID) -> None:
-    """Wait until each message that is being stored, wherever that is, is stored, and found by an erasure that begins
-    afterwards. Not in its transaction: then all messages would wait until it is over. Nor beside another one: a message
-    that waits for what that has locked would be waited for, and all other messages with it."""
-    async with database.transaction(tenant) as tx:
-        await tx.summaries.lock()
-        await tx.erasure.await_received()
-
-
 async def forget(
     tx: Transaction,
     messages: Sequence[uuid.UUID],
@@ -115,7 +106,7 @@ async def forget(
     counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
     others asked elsewhere.
     """
-    await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
+    tx.require_alone()  # what is being made of it is stored before, and found, or finds it gone
     item_ids = [id for _, id in items]
     texts = await tx.erasure.texts([*messages, *item_ids])
     request = ErasureRequest(
@@ -165,7 +156,7 @@ async def edit(
     words, when most of its words changed or an image was removed.
     """
     id, episode = message.id, episode_id_of(message.id)
-    await tx.summaries.lock()
+    tx.require_alone()
     before = await tx.erasure.texts([id])
     old = await asyncio.to_thread(words_of, *(part for each in before for part in each.parts))
     new = await asyncio.to_thread(words_of, text, *(f"{a.name} {a.text}" for a in attached))
@@ -186,11 +177,12 @@ async def edit(
 
 async def reword(tx: Transaction, item: ItemRef, before: Sequence[str], after: Sequence[str], now: datetime) -> Receipt:
     """Erase what was made from the words that an item has no more: `before` and `after` are its texts. Call it before
-    the item changes, in a transaction that holds `tx.summaries.lock`.
+    the item changes, in a transaction that is alone.
 
     Answers that repeat such words are retracted; those that drew on the item in whatever words, when most of it
     changed.
     """
+    tx.require_alone()
     old, new = await asyncio.to_thread(words_of, *before), await asyncio.to_thread(words_of, *after)
     if not old - new:
         return Receipt()

@@ -96,8 +96,7 @@ async def index_next(
 async def _index_batch(
     database: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
 ) -> int:
-    # An erasure finds what is stored here, or goes before.
-    async with database.transaction(tenant_id, blocks_erasure=True) as tx:
+    async with database.transaction(tenant_id) as tx:
         messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction, quarantined)
@@ -110,7 +109,7 @@ async def _index_one(
     """Index the next message, or mark it as indexed when that fails. Returns 0 when none is left."""
     messages: list[Message] = []
     try:
-        async with database.transaction(tenant_id, blocks_erasure=True) as tx:  # as above
+        async with database.transaction(tenant_id) as tx:
             messages = await tx.recall.unindexed_messages(1)
             if messages:
                 await index(tx, messages, extraction, quarantined)
@@ -220,7 +219,7 @@ async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: u
     async with database.transaction(tenant_id) as tx:
         statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:
-            await tx.memories.lock()  # before any row, in the same order as `consolidate`
+            await tx.serialize()  # before any row is changed, as `consolidate` does
         stored = await tx.recall.store_vectors(waiting, vectors)
         await merge_paraphrases(tx, [id for id in statements if id in stored])
     return EmbeddedCount(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))

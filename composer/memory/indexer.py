@@ -191,7 +191,10 @@ class Indexer:
 
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
-        async with self._database.transaction(tenant) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
+            if not await tx.messages.answered_ephemeral(1):
+                return
+        async with self._database.transaction(tenant, "alone") as tx:
             answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.

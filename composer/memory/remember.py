@@ -135,7 +135,6 @@ async def amend_landmark(
 
     Raises BadInput when that was retired or erased meanwhile.
     """
-    await tx.erasure.block()  # an erasure either goes before, and the version is gone, or finds the new one
     id = derived_id("landmark", before.namespace, str(before.id), event)
     landmark = Landmark(
         id=id,

@@ -49,7 +49,7 @@ async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminde
     """Store a reminder of the asker. The same one is stored once. Raises Refused for somebody who has opted out or has
     too many, and for a DM outside an isolated project."""
     users = access.linked_users(access.asker)
-    await tx.reminders.lock(users)
+    await tx.people.serialize(users)
     if await tx.people.has_opted_out(users):
         raise Refused("You have opted out of being stored, so I can't keep a reminder. To change that: /nexus opt-in")
     count = await tx.reminders.count_open(users)

@@ -23,15 +23,9 @@ from composer.visibility import Readable
 
 
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
-    """Store an item that waited, as if its author had been trusted. A fact holds from now on.
-
-    Raises BadInput when it was decided or erased meanwhile.
-    """
-    if item.entry is None:
-        await tx.erasure.block()  # an erasure either goes before, and the item is gone, or finds what is stored here
-    else:
-        await entry_index.lock_key_of(tx, item)
-        await tx.summaries.lock()  # the same; it may replace an entry, and so erase what was made from that
+    """Store an item that waited, as if its author had been trusted, in a transaction that is alone: it may replace an
+    entry. A fact holds from now on. Raises BadInput when it was decided or erased meanwhile."""
+    tx.require_alone()
     await _decide(tx, item, QuarantineState.APPROVED)
     match item.kind:
         case "memory":
@@ -44,7 +38,7 @@ async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
 
 async def reject(tx: Transaction, item: PendingItem, now: datetime) -> Receipt:
     """Drop an item that waited, with its author's exported files. Raises BadInput when it was decided meanwhile."""
-    await tx.summaries.lock()  # as an erasure: a file that has the item is put somewhere before, or not at all
+    tx.require_alone()  # a file that has the item is put somewhere before, or not at all
     people = await authors_of(tx, [], [(PENDING_KIND, item.id)])
     await _decide(tx, item, QuarantineState.REJECTED)
     await tx.erasure.remember([item.id], now)

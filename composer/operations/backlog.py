@@ -24,7 +24,7 @@ async def backlog(database: Database) -> Backlog:
     why = ""
     tenants = await database.tenants()
     for tenant, _ in tenants:
-        async with database.transaction(tenant, snapshot=True) as tx:
+        async with database.transaction(tenant, "read") as tx:
             messages, items = await tx.recall.backlog()
             waiting, stuck, error = await tx.extraction_queue.backlog()
         unindexed, unembedded = unindexed + messages, unembedded + items

@@ -261,7 +261,7 @@ class Doctor:
             operations = OperationMeter(database, self._clock, directory.zone, directory.plan)
             for tenant, slug in await database.tenants():
                 today = self._clock.now().astimezone(directory.zone(tenant)).date()
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     spent = states(directory.budgets(tenant), await tx.usage.spent(today))
                     quotas = await operations.quotas(tx, tenant)
                     kinds = await tx.usage.of_everyone(Dimension.KIND, today, today, ())
@@ -280,7 +280,7 @@ class Doctor:
             lost = sorted(key for key in await latest_keys(database) if not keys.has(key))
             waiting, since = 0, list[datetime]()
             for tenant, _ in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     rows, oldest = await tx.audit.count_waiting()
                     waiting, since = waiting + rows, [*since, *([oldest] if oldest else ())]
         if lost:
@@ -307,7 +307,7 @@ class Doctor:
         with the places and, where it was imported again, the imports, when something is there."""
         async with self._open() as database:
             for tenant, _ in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     stored = await tx.erasure.receipt(receipt)
                 if stored is not None:
                     break
@@ -329,7 +329,7 @@ class Doctor:
 
     async def _came_back(self, tenant: uuid.UUID, receipt: StoredReceipt) -> str:
         """How what a receipt names came to be stored, as far as that is known, and what to do."""
-        async with self._open() as database, database.transaction(tenant, snapshot=True) as tx:
+        async with self._open() as database, database.transaction(tenant, "read") as tx:
             again = [
                 (each.run, each.begun_at)
                 for each in await tx.imports.imported_since(receipt.made_at)
@@ -355,7 +355,7 @@ class Doctor:
         async with self._open() as database:
             directory = await TenantDirectory.load(self._settings, database)
             for tenant, slug in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     stored = await tx.people.workspaces()
                 for platform, name in stored:
                     owner = slug if platform == API else directory.workspace(platform, name).tenant
@@ -372,7 +372,7 @@ class Doctor:
         examples: dict[str, str] = {}
         async with self._open() as database:
             for tenant, _ in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     for each in await tx.recall.skipped():
                         reasons[each.why] += each.count
                         examples.setdefault(each.why, each.example)
@@ -390,7 +390,7 @@ class Doctor:
         found = []
         async with self._open() as database:
             for tenant, _ in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
+                async with database.transaction(tenant, "read") as tx:
                     posts = await tx.deliveries.refused_retractions()
                     files = await tx.posted_files.refused()
                 for what, each in [*(("answer", post) for post in posts), *(("file", file) for file in files)]:

@@ -46,7 +46,7 @@ async def _missing(name: str, server: McpSettings, directory: TenantDirectory, d
     platform, _, rest = name.partition(":")
     workspace_name, _, room_name = rest.partition("/")
     workspace = directory.workspace(platform, workspace_name)
-    async with database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with database.transaction(workspace.tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(workspace, room_name))
     if room is None:
         return f"nothing was said yet in the room {name}: is that its id?"

@@ -62,7 +62,7 @@ async def erase(
         await tx.own_settings.delete_of(names_of)
         await tx.gateway_turns.delete_of(names_of)
         await tx.gateway_exchanges.delete_of(names_of)
-        await tx.operations.blank(names_of)  # erasure is locked by now: nobody adds to their totals any more
+        await tx.operations.blank(names_of)
     gone = {"exported file": exported, **opening}
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)
     return await forgetting.record(tx, receipt, key, now)
@@ -78,8 +78,6 @@ async def erase_entry(
     Raises NotFound for an entry that may not be read, Refused for another person's, and for a tool that did not write
     it or where it is shared by now; Unavailable.
     """
-    await _find_to_erase(tx, access, id, now)
-    await tx.summaries.lock()  # what is being shared or approved is so by then, or waits, and finds it gone
     item = await _find_to_erase(tx, access, id, now)
     return await erase(tx, home, [], [item], now, None, key=key, exports_of=access.users)
 
@@ -131,7 +129,6 @@ async def erase_entries(
 
     Raises BadInput, and Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
     """
-    await tx.summaries.lock()  # what is being learnt is either stored before, and found, or waits, and goes
     ids = await _forgettable(tx, access, wanted, now)
     if len(ids) > MAX_ERASED_ENTRIES:
         raise Conflict(f"That would forget more than {MAX_ERASED_ENTRIES:,} entries: narrow it down.")

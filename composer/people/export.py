@@ -81,11 +81,10 @@ async def export_over_api(database: Database, access: EntryAccess, workspace: st
     """All that a person owns, for the person themselves over the API; that is recorded. `access` was gathered for this
     request. Raises Refused for a tool, Conflict where something was forgotten while it was read."""
     owned = visibility.owned_by_bearer(access)
-    async with database.transaction(access.tenant_id, snapshot=True) as tx:
+    async with database.transaction(access.tenant_id, "read") as tx:
         document = await export_file(tx, owned, workspace, now, await tx.people.trust(access.user))
         erasures = await tx.erasure.count()
     async with database.transaction(access.tenant_id) as tx:
-        await tx.erasure.block()
         if await tx.erasure.count() != erasures:
             raise Conflict(EXPORT_OUTDATED)
         await tx.audit.record(AuditAct.EXPORTED, actor=access.user, users=owned.users, details=document.counts)

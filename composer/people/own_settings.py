@@ -21,8 +21,8 @@ def own_settings(principal: Principal, access: EntryAccess) -> PersonalSettings:
 async def change_own_settings(
     tx: Transaction, principal: Principal, access: EntryAccess, changed: Mapping[str, Any], now: datetime
 ) -> PersonalSettings:
-    """Set some fields of the person's settings, and return all of them. `access` was gathered for a change of who
-    counts as whom (`managing`), so that two changes do not undo each other. Raises as `own_settings`."""
+    """Set some fields of the person's settings, and return all of them. `access` was gathered in this
+    transaction, which is alone, so that two changes do not undo each other. Raises as `own_settings`."""
     before = own_settings(principal, access)
     after = replace(before, **changed)
     if after == before:

@@ -70,7 +70,7 @@ async def replay(
     database: Database, composer: Composer, agents: Mapping[uuid.UUID, Agent], turn: uuid.UUID, tenant: uuid.UUID
 ) -> Replay:
     """Compose the prompt of a turn again and compare. Raises NotFound for a turn that is unknown, or unanswered."""
-    async with database.transaction(tenant, snapshot=True) as tx:
+    async with database.transaction(tenant, "read") as tx:
         stored = await tx.turns.get(turn)
         question = None if stored is None else await tx.messages.get(stored.turn.message_id)
         if stored is None or stored.answered_at is None:
@@ -86,7 +86,7 @@ async def replay(
         now = (await composer.compose(request)).prompt.as_json()
     except NotFound:  # the asker may not be there any more
         return Replay(turn, DIFFERENT, _all_hidden(before))
-    async with database.transaction(tenant, snapshot=True) as tx:
+    async with database.transaction(tenant, "read") as tx:
         differences = await _differences(tx, request, before, now, stored.answered_at)
     return Replay(turn, DIFFERENT if differences else SAME, tuple(differences))
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Literal, Protocol
 
 from composer.ports.models import Vectors
 
-ERASING: Final = "erasing"  # the kind of the locks between erasure and what it must find
+# What a transaction does, and so how it holds its tenant's lock, from its beginning to its end. `read`: it only reads,
+# all as of one moment, and holds none. `share`: it writes, beside others that do. `alone`: it erases, or changes who is
+# one person, who is in a project or which conversations belong to one; nothing else is written meanwhile, and all that
+# was being written before is there.
+Mode = Literal["read", "share", "alone"]
 
 
 class Row(Protocol):
@@ -38,11 +42,6 @@ class Statements(Protocol):
 
     async def execute(self, query: str, /, **values: Any) -> None:
         """Run a query without reading rows."""
-        ...
-
-    async def lock(self, query: str, kind: str, /, **values: Any) -> None:
-        """Run a query that takes an advisory lock until the transaction ends. Raises Unavailable where too many wait
-        for locks of this kind."""
         ...
 
 

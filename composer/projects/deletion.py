@@ -19,7 +19,7 @@ from composer.visibility import EntryAccess, ProjectFacts
 async def delete_over_api(
     tx: Transaction, access: EntryAccess, home: Path, id: uuid.UUID, now: datetime, *, key: bytes, confirmed: bool
 ) -> Receipt:
-    """Delete a project as one of its admins, in a transaction that holds `people.lock`.
+    """Delete a project as one of its admins, in a transaction that is alone.
 
     Its rooms, DMs and sessions leave it. Memories that were written for it are filed under their owners' own entries;
     its facts and decisions, and what waits for approval, are erased. `home` and `key` are as for `erase`; the caller
@@ -32,9 +32,6 @@ async def delete_over_api(
     if not confirmed:
         raise Conflict(f"{_consequences(project)} To confirm, send it with confirm=true.")
     tx.audit.act_for(access.user)
-    # An erasure of the whole goes before, or finds what is filed anew here. It is locked before a conversation is, as
-    # whoever stores an answer does.
-    await tx.summaries.lock()
     await _empty(tx, project)
     items = await tx.projects.items(id, now)
     if project.isolated and any(item.kind == "memory" and item.current for item in items):

@@ -1,6 +1,6 @@
 """Who is in a project, with which role. Membership belongs to the person, with all users that they are.
 
-Whoever changes it was judged (composer/rights.py), in the same transaction and under `people.lock`.
+Whoever changes it was judged (composer/rights.py), in the same transaction, which is alone.
 """
 
 import uuid

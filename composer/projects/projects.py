@@ -26,7 +26,7 @@ def new_slug(text: str) -> str:
 
 
 async def create(tx: Transaction, id: uuid.UUID, slug: str, user: uuid.UUID, now: datetime, *, isolated: bool) -> None:
-    """Make a project with a user as its admin, in a transaction that holds `people.lock`. Others may have its name.
+    """Make a project with a user as its admin, in a transaction that is alone. Others may have its name.
     Raises Conflict where the person is in one of that name already."""
     await require_free_name(tx, slug, user)
     await tx.projects.create(id, slug, isolated, user, now)

@@ -123,10 +123,6 @@ class ApiKeys:
         """The keys of everyone, by the names of their people, for whoever runs Nexus."""
         return [key_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]
 
-    async def lock(self, user: uuid.UUID) -> None:
-        """Let nobody else make a key for a person, by the first of their users, until the transaction ends."""
-        await self._sql.execute("api_keys_lock", user_id=user)
-
     async def count(self, users: Sequence[uuid.UUID], now: datetime) -> int:
         """How many keys of these users are neither revoked nor expired."""
         return int(await self._sql.fetch_value("api_keys_count", user_ids=list(users), now=now))

@@ -52,7 +52,6 @@ class ApiRequests:
         """Record a write in the transaction that makes it, unless it took effect within the last day. One that another
         transaction is making is waited for. Raises BadInput where the key was used for another request."""
         named = {"credential": request.credential, "key_digest": request.key_digest}
-        await self._sql.lock("api_request_lock", "request", **named)
         if await self._sql.fetch_value(
             "api_request_begin",
             **named,

@@ -248,10 +248,6 @@ class Audit:
 
     # --- the chain (composer/audit) ---------------------------------------------------------------------------------
 
-    async def lock(self) -> None:
-        """Wait until no other transaction seals or cuts this log. Whoever adds rows does not wait."""
-        await self._sql.execute("audit_lock")
-
     async def last_seal(self) -> Seal | None:
         """The end of the chain."""
         row = await self._sql.fetch_one("audit_last_seal")

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import Protocol
 
-from composer.ports.database import Statements
+from composer.ports.database import Mode, Statements
 from composer.repositories.api_keys import ApiKeys
 from composer.repositories.api_requests import ApiRequests
 from composer.repositories.audit import Audit, AuditSigner
@@ -61,12 +61,29 @@ class Transaction:
     repository is made when it is first used: most transactions use a few of them."""
 
     def __init__(
-        self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, signer: AuditSigner | None = None
+        self,
+        statements: Statements,
+        tenant_id: uuid.UUID,
+        embedder: str | None,
+        signer: AuditSigner | None = None,
+        mode: Mode = "read",
     ) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
         self._embedder = embedder
         self._signer = signer
+        self._mode = mode
+
+    def require_alone(self) -> None:
+        """Return if nothing else of the tenant is written while this transaction lasts. Raises RuntimeError, which is a
+        bug of the caller."""
+        if self._mode != "alone":
+            raise RuntimeError(f"this has to be done in a transaction that is alone, not in one that is {self._mode!r}")
+
+    async def serialize(self) -> None:
+        """Wait until every other transaction of the tenant that has called this has ended: what one of them adds up or
+        compares, no other one changes meanwhile."""
+        await self._sql.execute("tenant_serialize")
 
     api_requests = cached_property[ApiRequests](lambda tx: ApiRequests(tx._sql))
     audit = cached_property[Audit](lambda tx: Audit(tx._sql, tx._tenant_id, tx._signer))
@@ -120,11 +137,10 @@ class Transaction:
 class Database(Protocol):
     """The database. Raises Unavailable with one sentence when it does not answer."""
 
-    def transaction(
-        self, tenant_id: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
-    ) -> AbstractAsyncContextManager[Transaction]:
-        """A transaction that sees one tenant. It commits when its block ends, and rolls back if that raises.
-        `snapshot`: read-only, with all reads as of one moment. `blocks_erasure`: it begins with `Erasure.block`."""
+    def transaction(self, tenant_id: uuid.UUID, mode: Mode = "share") -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that sees one tenant. It commits when its block ends, and rolls back if that raises. One that
+        is not `read` waits for those that it may not run beside, and raises Unavailable where that takes long; so none
+        is begun within another one of the tenant."""
         ...
 
     def statement(self, tenant_id: uuid.UUID) -> AbstractAsyncContextManager[Transaction]:

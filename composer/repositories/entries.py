@@ -182,14 +182,6 @@ class Entries:
         self._sql = statements
         self._audit = audit
 
-    async def lock_key(self, user: uuid.UUID, origin: str, key: str) -> None:
-        """Let nobody else write with this key of a user until the transaction ends."""
-        await self._sql.execute("entry_lock_key", user_id=user, origin=origin, key=key)
-
-    async def lock_keys(self, users: Sequence[uuid.UUID]) -> None:
-        """Let nobody else write with any key of these users until the transaction ends."""
-        await self._sql.execute("entry_lock_keys", user_ids=list(users))
-
     async def add(self, entry: Entry) -> bool:
         """Store an entry; False when it is stored already."""
         row = await self._sql.fetch_one(

@@ -8,7 +8,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
 
-from composer.ports.database import ERASING, Statements
+from composer.ports.database import Statements
 from composer.repositories.recall import episode_id_of
 
 ERASURE_PAGE: Final = 2_000  # texts that are read at once
@@ -149,11 +149,6 @@ class Erasure:
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
-    async def await_received(self) -> None:
-        """Wait until what is being received is stored. No message is received until this transaction ends: it does
-        nothing else."""
-        await self._sql.execute("erasure_await_received")
-
     async def erased_ids(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Which of these were erased, and are not stored again."""
         return {row["id"] for row in await self._sql.fetch("erased_ids", ids=list(ids))}
@@ -268,7 +263,7 @@ class Erasure:
 
     async def count(self) -> int:
         """A number that grows with each erasure, whoever asked for it and wherever: also a message that was deleted on
-        its platform. Under `block` it is final for the transaction."""
+        its platform. It is final for a transaction that is not `read`."""
         return int(await self._sql.fetch_value("erasures_count"))
 
     async def receipt(self, id: str) -> StoredReceipt | None:
@@ -277,11 +272,6 @@ class Erasure:
         if row is None:
             return None
         return StoredReceipt(id, row["made_at"], row["key"], json.loads(row["counts"]), frozenset(row["digests"]))
-
-    async def block(self) -> None:
-        """Block erasure until this transaction ends. Call it before any conversation is locked. A transaction may begin
-        with it (`Database.transaction`)."""
-        await self._sql.lock("erasure_block", ERASING)
 
     async def changed_sources(
         self, sources: Sequence[Source], derived: Sequence[uuid.UUID]

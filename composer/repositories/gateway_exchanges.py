@@ -37,7 +37,7 @@ class GatewayExchanges:
         self._sql = statements
 
     async def put(self, owner: ExchangeOwner, exchange: GatewayExchange, asked_at: datetime) -> bool:
-        """Store an exchange, under `erasure.block`; False where it was stored before, or its user has opted out or is
+        """Store an exchange; False where it was stored before, or its user has opted out or is
         gone, or has forgotten something since `asked_at`."""
         waits = await self._sql.fetch_value(
             "gateway_exchange_put",

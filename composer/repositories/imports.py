@@ -85,10 +85,6 @@ class Imports:
         rows = await self._sql.fetch("import_messages", id=id, limit=limit)
         return {row["id"]: row["conversation_id"] for row in rows}
 
-    async def conversations(self, id: uuid.UUID) -> Sequence[uuid.UUID]:
-        """The ids of the conversations that a run made."""
-        return [row["id"] for row in await self._sql.fetch("import_conversations", id=id)]
-
     async def imported_since(self, since: datetime) -> Sequence[ImportedMessage]:
         """The messages that are stored from runs which began at a time or later, in the order of the runs."""
         return [

@@ -103,10 +103,6 @@ class Memories:
         self._sql = statements
         self._embedder = embedder
 
-    async def lock(self) -> None:
-        """Lock the tenant's memories against concurrent consolidation, until the transaction ends."""
-        await self._sql.execute("memories_lock")
-
     async def add(self, memories: Sequence[NewMemory]) -> set[uuid.UUID]:
         """Store memories with their lineage. Returns the ids of those that are new."""
         rows = await self._sql.fetch(

@@ -113,8 +113,7 @@ class OperationTotals:
         ]
 
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
-        """Take people out of the totals of the months of these days; the figures remain. Call it once erasure is
-        locked: a write counts last, so it would wait here for what waits for it."""
+        """Take people out of the totals of the months of these days; the figures remain."""
         await self._sql.execute("operations_blank", user_ids=list(users), since=since, until=until)
 
     async def cut(self, before: date) -> int:
@@ -124,11 +123,6 @@ class OperationTotals:
     async def entries(self) -> int:
         """How many entries the tenant has, without those in the trash."""
         return int(await self._sql.fetch_value("entries_stored"))
-
-    async def lock(self) -> None:
-        """Wait until no other transaction uses something of the tenant's quotas, and keep others from it until this
-        one ends. Call it before erasure is blocked."""
-        await self._sql.execute("quota_lock")
 
     async def put_notices(self, month: date, quota: str, used: int, most: int) -> int:
         """Note for each admin that most of a quota is used; returns how many were not notified of that in this

@@ -172,7 +172,6 @@ class People:
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""
-        await self.lock()
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
         await self._audit.record(AuditAct.PERSON_OPTED_OUT if opted_out else AuditAct.PERSON_OPTED_IN, users=[user])
 
@@ -182,15 +181,10 @@ class People:
         await self._sql.execute("user_set_reads_rooms", user_id=user, reads_rooms=reads_rooms)
         await self._audit.record(AuditAct.PERSON_ROOMS_ON if reads_rooms else AuditAct.PERSON_ROOMS_OFF, users=[user])
 
-    async def lock(self) -> None:
-        """Let no other transaction change which users are one person, what counts for all users of a person (consent,
-        membership of projects), nor the projects of conversations, until this one ends."""
-        await self._sql.lock("people_lock", "people")
-
-    async def hold(self) -> None:
-        """Keep what `lock` names as it is until this transaction ends. Several transactions may do so at once; one that
-        does must not lock afterwards."""
-        await self._sql.lock("people_hold", "people")
+    async def serialize(self, users: Sequence[uuid.UUID]) -> None:
+        """Wait until every other transaction that has called this for a person, who has these users, has ended: what
+        one of them counts, no other one adds to meanwhile."""
+        await self._sql.execute("user_serialize", user_id=min(users))
 
     async def linked_users(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
         """The other users of the same person, for each user that has any."""
@@ -247,14 +241,12 @@ class People:
     async def link(self, user: uuid.UUID, other: uuid.UUID) -> bool:
         """Make two users, with all users linked to them, one person. Returns whether that person has opted out: with
         one of the users means with all."""
-        await self.lock()
         rows = await self._sql.fetch("users_link", user_id=user, other_id=other)
         await self._audit.record(AuditAct.PERSON_LINKED, users=[user, other])
         return any(row["opted_out"] for row in rows)
 
     async def unlink(self, user: uuid.UUID) -> None:
         """Make a user a person of their own again. Whoever opted out stays so, as each of the users."""
-        await self.lock()
         await self._sql.execute("users_unlink", user_id=user)
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
 

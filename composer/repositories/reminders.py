@@ -89,10 +89,6 @@ class Reminders:
         """Record which message a reminder was made from: it goes when that is forgotten."""
         await insert_lineage(self._sql, [("reminder", id, "message", message)])
 
-    async def lock(self, users: Sequence[uuid.UUID]) -> None:
-        """Let no other transaction store a reminder of a person, who has these users, until this one ends."""
-        await self._sql.execute("reminders_lock", user_id=min(users))
-
     async def count_open(self, users: Sequence[uuid.UUID]) -> int:
         """How many open reminders a person, who has these users, has."""
         found: int = await self._sql.fetch_value("reminders_count_open", user_ids=list(users))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from composer.model import ConversationKind, Message, Visibility
-from composer.ports.database import ERASING, Statements
+from composer.ports.database import Statements
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.messages import message_from_row
 
@@ -111,10 +111,6 @@ class Summaries:
             namespace=span.namespace,
             quarters=list(quarters),
         )
-
-    async def lock(self) -> None:
-        """Lock out other writers of summaries, and erasure, until the transaction ends."""
-        await self._sql.lock("erasure_lock", ERASING)
 
     async def activity_around(
         self, conversation: uuid.UUID, namespace: str, first: datetime, last: datetime, pause: timedelta

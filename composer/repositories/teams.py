@@ -58,7 +58,7 @@ class TeamInvitee:
 
 
 class Teams:
-    """Stored teams. Who changes one holds `people.lock`, and records it in the audit log."""
+    """Stored teams. Who changes one is alone, and records it in the audit log."""
 
     def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements

@@ -148,10 +148,6 @@ class UsageLedger:
             for row in rows
         ]
 
-    async def lock(self) -> None:
-        """Wait until no other transaction reserves for this tenant, and keep others from it until this one ends."""
-        await self._sql.execute("usage_lock")
-
     async def reserved(self, now: datetime) -> list[Spent]:
         """What calls that are running may use, as today's. Reservations that have expired are deleted."""
         await self._sql.execute("usage_reservations_expire", now=now)

@@ -73,7 +73,7 @@ class DuePosts:
         tenants = [id for id, _ in await self._database.tenants()] if tenant is None else [tenant]
         for each in tenants:
             try:
-                async with self._database.transaction(each, snapshot=True) as tx:
+                async with self._database.transaction(each, "read") as tx:
                     kinds = await tx.scheduled.due(self._clock.now(), self._turns.served, position)
             except Unavailable as error:
                 logger.warning("posts.postponed", tenant=str(each), error=for_operator(error))
@@ -99,7 +99,6 @@ class DuePosts:
             due: D | None = None
             try:
                 async with self._database.transaction(tenant) as tx:
-                    await tx.erasure.block()  # until this transaction ends; before any conversation is locked
                     due = await source.take(tx, now, self._turns.served, position, excluded)
                     if due is None:
                         return posted

@@ -35,7 +35,6 @@ async def forget_session(
         if conversation is not None and visibility.may_know_session(access, conversation):
             tx.audit.act_for(owner.user, conversation.id)
             judge([Act.FORGET_OWN], await tx.permissions.facts(conversation, user, []))
-            await tx.summaries.lock()  # what is being stored is either stored before, and found, or waits
             messages, items = await tx.erasure.select(Selection(access.users, conversation.id))
             return await erase(tx, home, messages, items, now, conversation.id, key=key, exports_of=access.users)
     raise NotFound(visibility.unknown_conversation_sentence(ConversationKind.SESSION, session))

@@ -107,13 +107,8 @@ class NewSession:
 async def _create(
     tx: Transaction, owner: SessionOwner, said: Said, new: NewSession, now: datetime, admit: Admit | None
 ) -> tuple[Conversation, str]:
-    """Make a session, in its project. Returns what that opens to whom. Membership is judged once more, under the lock
-    that whoever changes it takes."""
-    if said.project is not None:
-        await tx.people.lock()
-        named_project(await owner.access(tx), said.project)
+    """Make a session, in its project. Returns what that opens to whom."""
     if admit is not None:
-        await tx.erasure.block()  # an erasure either goes before, or finds the name of the session
         await admit(tx)
     namespace = session_namespace(owner.user, new.agent.id, new.id)
     session = NewConversation(

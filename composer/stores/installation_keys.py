@@ -33,7 +33,7 @@ async def latest_keys(database: Database) -> set[str]:
     """The ids of the keys that signed the end of each tenant's log, and its next row to seal; empty if none has any."""
     found = set[str]()
     for tenant, _ in await database.tenants():
-        async with database.transaction(tenant, snapshot=True) as tx:
+        async with database.transaction(tenant, "read") as tx:
             end = await tx.audit.last_seal() or await tx.audit.anchor()
             found |= {row.key_id for row in (end, *await tx.audit.unsealed(1)) if row is not None}
     return found

@@ -5,19 +5,18 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import asyncpg
 import structlog
 
 from composer.errors import Misconfigured, NexusError, Overtaken, Unavailable
-from composer.ports.database import ERASING, Bits, Vector
+from composer.ports.database import Bits, Mode, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import OWNER_SETTING, ServerUrl
-from composer.stores.lock_waits import LockWaits
-from composer.stores.statements import Connection, PostgresStatements, attempt_of, of_tenant
+from composer.stores.statements import Connection, PostgresStatements, of_tenant
 from sql.loader import migrations, queries
 
 logger = structlog.get_logger()
@@ -35,6 +34,7 @@ SESSION_SETTINGS: Final = {
 }
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
+LOCK_TIMEOUT_SECONDS: Final = 10  # who waits for a lock has a connection, which others may need
 # Of each connection: about as many as there are. One that is dropped is parsed and planned again, which takes longer
 # than most of them do.
 STATEMENT_CACHE_SIZE: Final = 500
@@ -49,7 +49,7 @@ BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 CACHE_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
 PLAN_ANEW: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 STATISTICS_POLL_SECONDS: Final = 10.0  # until the largest tables have statistics
-NO_ROW: Final = "SELECT 0"  # the server's word for a query without a result
+BUSY: Final = "Another change is still being made here; try again in a moment."
 # The server ended one of two that wait for each other; what was read a moment ago was deleted since.
 OVERTAKEN_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.ForeignKeyViolationError)
 
@@ -76,7 +76,6 @@ class PostgresDatabase:
         self._url = url
         self._pool = pool
         self._signer = signer
-        self._waits = LockWaits(pool.get_max_size())
         self._embedder: str | None = None  # as stored with the vectors; None: this process has none
         self._has_statistics = False
         self._next_statistics_check = 0.0  # time.monotonic()
@@ -94,7 +93,7 @@ class PostgresDatabase:
                 address,
                 min_size=1,
                 max_size=connections,
-                server_settings=dict(SESSION_SETTINGS),
+                server_settings=SESSION_SETTINGS | {"lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s"},
                 timeout=CONNECT_TIMEOUT_SECONDS,
                 command_timeout=STATEMENT_TIMEOUT_SECONDS,
                 statement_cache_size=STATEMENT_CACHE_SIZE,
@@ -113,34 +112,22 @@ class PostgresDatabase:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def transaction(
-        self, tenant_id: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
-    ) -> AsyncIterator[Transaction]:
-        """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment. `blocks_erasure`:
-        it begins with `Erasure.block`."""
-        async with translate_postgres_errors(self._url), AsyncExitStack() as held:
-            connection: Connection = await held.enter_async_context(self._pool.acquire())
-            begin = BEGIN_SNAPSHOT if snapshot else "BEGIN"
+    async def transaction(self, tenant_id: uuid.UUID, mode: Mode = "share") -> AsyncIterator[Transaction]:
+        """A transaction that sees one tenant, and holds its lock as the mode says (composer.ports.database.Mode)."""
+        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
+            reads = mode == "read"
+            begin = [BEGIN_SNAPSHOT if reads else "BEGIN"]
             if not await self._statistics_exist(connection):
-                begin = f"{begin}; {PLAN_ANEW}"
-            elif snapshot:
-                begin = f"{begin}; {CACHE_PLANS}"
+                begin.append(PLAN_ANEW)
+            elif reads:
+                begin.append(CACHE_PLANS)
+            begin.append(f"SET LOCAL nexus.tenant = '{tenant_id}'")  # row-level security reads it
+            if not reads:  # by a statement of its own: the next ones see what was stored while it waited
+                begin.append(of_tenant(f"tenant_{mode}", tenant_id))
             try:
-                # In one round trip. Row-level security reads the setting, which ends with the transaction.
-                begin = f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'"
-                # Erasure is blocked by a statement of its own: the next one sees what was erased while this waited.
-                block = of_tenant("erasure_block", tenant_id)
-                if not blocks_erasure:
-                    await connection.execute(begin)
-                elif await connection.execute(f"{begin}; {attempt_of(block)}") == NO_ROW:
-                    await connection.execute("ROLLBACK")
-                    await held.aclose()  # an erasure goes on: it is waited for without a connection, but for a few
-                    async with self._waits.begins.take(tenant_id):
-                        connection = await held.enter_async_context(self._pool.acquire())
-                        await connection.execute(f"{begin}; {block}")
-                locked = [ERASING] if blocks_erasure else []
-                statements = PostgresStatements(connection, tenant_id, self._waits, locked)
-                yield Transaction(statements, tenant_id, self._embedder, self._signer)
+                await connection.execute("; ".join(begin))  # in one round trip
+                statements = PostgresStatements(connection, tenant_id)
+                yield Transaction(statements, tenant_id, self._embedder, self._signer, mode)
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
                     await connection.execute("ROLLBACK")
@@ -292,6 +279,8 @@ async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
             f"{remedy} needs CREATEROLE and the right to create the extension vector; or let a superuser do it "
             "beforehand (CREATE EXTENSION vector, for the restore test in template1).",
         ) from error
+    except asyncpg.LockNotAvailableError as error:
+        raise Unavailable(BUSY) from error
     except asyncpg.DiskFullError as error:
         raise Unavailable(
             "The database has no disk space left; try again in a moment.",

@@ -1,13 +1,11 @@
 """Run the named queries of sql/queries on one connection."""
 
 import uuid
-from collections.abc import Collection, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import Any
 
 import asyncpg
 
-from composer.stores.lock_waits import LockWaits
 from sql.loader import queries
 
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
@@ -21,27 +19,13 @@ def of_tenant(name: str, tenant_id: uuid.UUID) -> str:
     return query.sql.replace("$1", f"'{tenant_id}'")
 
 
-def attempt_of(lock: str) -> str:
-    """What takes a lock as this statement does, if nobody has to be waited for: it has a row if it is taken."""
-    return f"SELECT FROM ({lock.replace('pg_advisory', 'pg_try_advisory')}) AS attempt (taken) WHERE taken"
-
-
 class PostgresStatements:
     """The statements of one transaction (composer.ports.database.Statements). A given `tenant_id` is supplied to every
-    query that names it; callers may not pass another. `waits`: with whom it waits for locks (None: with nobody);
-    `locked`: the kinds of those that it has already."""
+    query that names it; callers may not pass another."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        tenant_id: uuid.UUID | None = None,
-        waits: LockWaits | None = None,
-        locked: Collection[str] = (),
-    ) -> None:
+    def __init__(self, connection: Connection, tenant_id: uuid.UUID | None = None) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
-        self._waits = waits
-        self._locked = set(locked)
 
     async def fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
         """All rows."""
@@ -62,17 +46,6 @@ class PostgresStatements:
         """Run a query without reading rows."""
         sql, arguments = self._bound(query, values)
         await self._connection.execute(sql, *arguments, timeout=timeout_seconds)
-
-    async def lock(self, query: str, kind: str, /, **values: Any) -> None:
-        """Run a query that takes an advisory lock until the transaction ends. Raises Unavailable where too many wait
-        for locks of this kind."""
-        sql, arguments = self._bound(query, values)
-        if not await self._connection.fetch(attempt_of(sql), *arguments):
-            # Who has such a lock takes it another way, and needs no place: who has one may be waiting for them.
-            waits = None if kind in self._locked else self._waits
-            async with nullcontext() if waits is None else waits.place(kind, self._tenant_id):
-                await self._connection.execute(sql, *arguments)
-        self._locked.add(kind)
 
     def _bound(self, name: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
         query = queries()[name]

@@ -178,7 +178,7 @@ class Compactor:
 
     async def _store_compaction(self, compaction: Compaction, plan: CompactionPlan) -> bool:
         """Store it, unless one of its messages was erased or edited, or the namespace changed, while it was written."""
-        async with self._database.transaction(plan.conversation.tenant_id, blocks_erasure=True) as tx:
+        async with self._database.transaction(plan.conversation.tenant_id) as tx:
             row = (await tx.conversations.lock([compaction.conversation_id])).get(compaction.conversation_id)
             if row is None or row.conversation.namespace != compaction.namespace:
                 return False

@@ -93,7 +93,7 @@ class SummaryTiers:
         `agent` names the model that writes; None gives extractive summaries. A summary that fails is logged and stays
         due; the others go on.
         """
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             marks = await tx.summaries.due(tier)
         for span, quarters in await self._spans(tenant, tier, marks, now, zone):
             try:
@@ -151,7 +151,7 @@ class SummaryTiers:
     ) -> list[tuple[Span, list[datetime]]]:
         """The spans of a conversation in which sessions may have changed; each covers whole sessions."""
         windows: list[tuple[Span, list[datetime]]] = []
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             for mark in marks:
                 if windows and mark.quarter + QUARTER <= windows[-1][0].ends_at:
                     windows[-1][1].append(mark.quarter)
@@ -182,7 +182,7 @@ class SummaryTiers:
 
         They are written while no connection is held. Raises _SourcesChanged when a source changed meanwhile.
         """
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
         parts, settled = _parts(span, sources, quarters, now)
@@ -192,7 +192,7 @@ class SummaryTiers:
             if id not in stored:
                 new.append(await self._write(tenant, part, part_sources, id, now, agent))
         async with self._database.transaction(tenant) as tx:
-            await tx.summaries.lock()
+            await tx.serialize()
             await tx.summaries.mark_processed(span, settled)
             if _versions(await _sources(tx, span)) != _versions(sources):
                 raise _SourcesChanged

@@ -76,7 +76,7 @@ class AnswerStore:
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
         stored, and a reply that drew on the erased source is retracted.
         """
-        async with self._database.transaction(turn.tenant_id, blocks_erasure=True) as tx:
+        async with self._database.transaction(turn.tenant_id) as tx:
             ground = await _lock(tx, turn, draft)
             row = ground.row
             if row.conversation.namespace != question.namespace:  # what it was made from is not used there any more

@@ -70,7 +70,7 @@ class Drafter:
         if found is None or found.draft.composed is None:
             return None
         prompt = found.draft.composed.prompt
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             return await tx.deliveries.may_show(turn_id, message_and_memory_texts(prompt), derived_ids(prompt))
 
     async def draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:

@@ -272,7 +272,7 @@ class Reader:
             text = text_to_embed(question, remembered)
             with timed(timings, "embed"):
                 vector = await self._embed(request, text)
-            async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
+            async with self._database.transaction(request.tenant_id, "read") as tx:
                 with timed(timings, "resolve"):
                     access, conversation_only = await _resolve(tx, request)
                 with timed(timings, "working"):

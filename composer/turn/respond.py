@@ -124,7 +124,7 @@ class Responder:
         if answer.failed or not cites(answer.text):
             return answer
         try:
-            async with self._database.transaction(answer.turn.tenant_id, snapshot=True) as tx:
+            async with self._database.transaction(answer.turn.tenant_id, "read") as tx:
                 cited = await cited_messages(tx, answer.turn, question, answer.prompt, answer.text)
         except Unavailable as error:
             logger.warning("turn.citations_unavailable", turn=str(answer.turn.id), error=for_operator(error))

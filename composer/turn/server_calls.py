@@ -46,7 +46,6 @@ class ServerCalls:
         access. Raises Refused with the sentence for the model, and Unavailable."""
         whole = replace(prompt, sections=(*prompt.sections, Section(TOOLS, "", 0, tuple(brought))))
         async with self._database.transaction(self._turn.tenant_id) as tx:
-            await tx.erasure.block()  # before anything is read
             await self._judge(tx, whole, used_in)
             yield
 

@@ -62,7 +62,7 @@ class ToolReminders:
         question = self._question
         if not self.allowed or question.user_id is None:
             return []
-        async with self._database.transaction(self._conversation.tenant_id, snapshot=True) as tx:
+        async with self._database.transaction(self._conversation.tenant_id, "read") as tx:
             access = await tx.conversations.access_context(self._conversation.id, question.user_id, question.trust)
             owned = None if access is None or not visibility.may_participate(access) else visibility.owned_by(access)
             found = [] if owned is None else await tx.reminders.open(owned, self._id.hex)

@@ -78,7 +78,7 @@ class ToolWriter:
         sentences that tell the asker of it. Raises Unavailable."""
         if not self._wanted:  # then no attempt could write
             return []
-        async with self._database.transaction(self._turn.tenant_id, snapshot=True) as tx:
+        async with self._database.transaction(self._turn.tenant_id, "read") as tx:
             self._earlier = await tx.turns.written(self._turn.id)
         return [_wordless_notice(id) for id in self._earlier]
 
@@ -167,7 +167,6 @@ async def judged_access(tx: Transaction, act: Act, question: Message, conversati
 
     What a tool writes goes where the message itself stands: not into a room that was opened or closed since.
     """
-    await tx.erasure.block()  # an erasure either goes before, and the question is gone, or finds what is written
     stored = await tx.messages.get(question.id)
     if stored is None or stored.text != question.text:
         raise Refused("Nothing was stored: the message was erased or edited meanwhile.")

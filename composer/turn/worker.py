@@ -95,7 +95,7 @@ class TurnWorker:
 
     async def start_claimed(self, tenant: uuid.UUID) -> None:
         """Start every open turn of a tenant that this process has claimed."""
-        async with self._database.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, "read") as tx:
             turns = await tx.turns.unfinished(self._locks.number)
         for turn, _ in turns:
             self.start(turn)

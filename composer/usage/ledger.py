@@ -91,7 +91,7 @@ class CallLedger:
         """Reserve an amount, or return the first budget that has no room for it."""
         tenant, now = account.tenant_id, self._clock.now()
         async with self._locks[tenant], self._database.transaction(tenant) as tx:  # one connection waits, not many
-            await tx.usage.lock()
+            await tx.serialize()
             counted = [*await tx.usage.spent(self._today(tenant)), *await tx.usage.reserved(now)]
             exceeded = first_exceeded(budgets, counted, account.kind, wanted.agent, wanted.amount)
             if exceeded is None:

@@ -109,7 +109,7 @@ class OperationMeter:
         month, now = self.month(tenant), self._clock.now()
         totals = self._totals.get(tenant)
         if totals is None or totals.month != month or not now - TOTALS_TTL < totals.at <= now:
-            async with self._database.transaction(tenant, snapshot=True) as tx:
+            async with self._database.transaction(tenant, "read") as tx:
                 totals = self._totals[tenant] = _Totals(month, now, await tx.operations.used(month))
         waiting = (each for each in (self._waiting.get(tenant), self._storing.get(tenant)) if each is not None)
         used = totals.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
@@ -130,12 +130,12 @@ class OperationMeter:
 
     async def require(self, tx: Transaction, tenant: uuid.UUID, operation: Operation, times: int = 1) -> None:
         """Return if so many are left. It is asked in the transaction of a write, which no other one of the tenant
-        overtakes then: so a quota is never exceeded. Call it before erasure is blocked. Raises QuotaUsedUp."""
+        overtakes then: so a quota is never exceeded. Raises QuotaUsedUp."""
         plan = self._plan(tenant)
         most = None if plan is None else plan.operations.get(operation)
         if most is None:
             return
-        await tx.operations.lock()
+        await tx.serialize()
         month = self.month(tenant)
         used = (await tx.operations.used(month)).get(operation, 0)
         QuotaState(operation.value, used, most, BudgetPeriod.MONTH.end(month)).require_capacity(
@@ -217,11 +217,10 @@ class OperationMeter:
         """Store a tenant's operations. An erasure goes before, or finds whom they name."""
         async with self._database.transaction(tenant) as tx:
             rows = [OperationCount(*key, count=count, tokens=tokens) for key, (count, tokens) in waiting.sums.items()]
-            if waiting.requests:  # before erasure is blocked: it locks users, as an erasure does before its own lock
+            if waiting.requests:
                 users = {digest: each.user for digest, each in waiting.requests.items()}
                 new = await tx.operations.note_requests(users, self._clock.now())
                 rows += [each for digest, each in waiting.requests.items() if digest in new]
-            await tx.erasure.block()
             if rows:
                 await tx.operations.add(rows)
 

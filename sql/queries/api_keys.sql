@@ -27,10 +27,6 @@ SELECT k.id, k.user_id, k.vendor, k.name, k.prefix, k.permissions, k.created_at,
 FROM api_keys AS k JOIN users AS u ON u.tenant_id = k.tenant_id AND u.id = k.user_id
 WHERE k.tenant_id = :tenant_id ORDER BY u.name, k.created_at, k.id
 
--- name: api_keys_lock
--- Let no other transaction make a key for a person until this one ends. `user_id`: the first of their users.
-SELECT pg_advisory_xact_lock(hashtextextended('keys:' || (:tenant_id::uuid)::text || (:user_id::uuid)::text, 0))
-
 -- name: api_keys_count
 -- Count the keys of these users that are neither revoked nor expired.
 SELECT count(*) FROM api_keys

@@ -1,8 +1,3 @@
--- name: api_request_lock
--- Let no other transaction make the same write until this one ends.
-SELECT pg_advisory_xact_lock(hashtextextended('api request:' || (:tenant_id::uuid)::text || :credential || ':'
-                                              || encode(:key_digest, 'hex'), 0))
-
 -- name: api_request_begin
 -- Record a write, in the transaction that makes it. No row where it is recorded already, unless it was made before a time.
 INSERT INTO api_requests (tenant_id, credential, key_digest, digest, user_id, created_at)

@@ -12,10 +12,6 @@ SELECT :tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id,
        decode(signature, 'hex')
 FROM new
 
--- name: audit_lock
--- Let one transaction at a time seal or cut a tenant's audit log. Those who add rows don't wait.
-SELECT pg_advisory_xact_lock(hashtextextended('audit:' || :tenant_id::uuid::text, 0))
-
 -- name: audit_last_seal
 -- Get the end of the chain: the last seal.
 SELECT number, event_id, sealed_at, event_digest, before, key_id, signature FROM audit_seals

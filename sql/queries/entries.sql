@@ -66,17 +66,6 @@ WHERE tenant_id = :tenant_id AND id = :id AND version = :version
       AND (trashed_at IS NULL) <> (:trashed_at::timestamptz IS NULL)
 RETURNING version
 
--- name: entry_lock_key
--- Let no other transaction write with a key of the same writer until this one ends, nor with all keys of a person.
-SELECT pg_advisory_xact_lock_shared(hashtextextended('entry keys:' || (:tenant_id::uuid)::text || (:user_id::uuid)::text, 0)),
-       pg_advisory_xact_lock(hashtextextended('entry key:' || (:tenant_id::uuid)::text || :origin || ':' || :key, 0))
-
--- name: entry_lock_keys
--- Let no other transaction write with any key of these users until this one ends. Many locks of one key each would use up
--- those of the server.
-SELECT pg_advisory_xact_lock(hashtextextended('entry keys:' || (:tenant_id::uuid)::text || users.id::text, 0))
-FROM (SELECT DISTINCT id FROM unnest(:user_ids::uuid[]) AS id ORDER BY id) AS users
-
 -- name: entry_by_key
 -- Find the entry that somebody, or one tool for them, wrote with a key in these namespaces. One that they may not read any
 -- more is not found.

@@ -111,10 +111,6 @@ SELECT t.id, s ->> 'text' AS text
 FROM turns AS t CROSS JOIN LATERAL jsonb_array_elements(t.prompt -> 'sections') AS s
 WHERE t.tenant_id = :tenant_id AND t.id = ANY (:turn_ids::uuid[]) AND s ->> 'name' = 'SUMMARIES'
 
--- name: erasure_await_received
--- Wait until what is being received is stored (see tenant_ensure).
-SELECT pg_advisory_xact_lock(hashtextextended('receiving ' || :tenant_id::uuid::text, 0))
-
 -- name: erasable_select
 -- Select people's messages and their other items: of some users (NULL: everyone), in a conversation with its threads or
 -- in a project with its conversations (both NULL: everywhere), within some time. A room's items are taken from every
@@ -193,10 +189,6 @@ SELECT kind, id, parts, json FROM (
 ) AS own
 ORDER BY id
 LIMIT :limit
-
--- name: erasure_block
--- Block erasure until this transaction ends (see erasure_lock). Several transactions may hold this lock at once.
-SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || :tenant_id::uuid::text, 0))
 
 -- name: sources_changed
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).

@@ -34,10 +34,6 @@ ORDER BY i.begun_at DESC, i.id, i.platform, i.workspace
 -- The messages that a run brought and that are still stored, the first `limit` of them, with their conversations.
 SELECT id, conversation_id FROM messages WHERE tenant_id = :tenant_id AND import_id = :id ORDER BY id LIMIT :limit
 
--- name: import_conversations
--- The conversations that a run made.
-SELECT id FROM conversations WHERE tenant_id = :tenant_id AND import_id = :id
-
 -- name: imported_since
 -- The messages that are stored from imports which began after a time, with the run of each. Read for a receipt, of which
 -- only the digests of ids are known.

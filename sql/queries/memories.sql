@@ -10,10 +10,6 @@ SELECT :tenant_id, * FROM unnest(:ids::uuid[], :namespaces::text[], :user_ids::u
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: memories_lock
--- Lock a tenant's memories against concurrent consolidation, until the transaction ends.
-SELECT pg_advisory_xact_lock(hashtextextended('memories:' || (:tenant_id::uuid)::text, 0))
-
 -- name: memories_known
 -- List which of these memories exist.
 SELECT id FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

@@ -63,10 +63,6 @@ SELECT count(*) FROM memories
 WHERE tenant_id = :tenant_id AND trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL AND origin <> 'extracted'
       AND (starts_with(namespace, 'entries:') OR starts_with(namespace, 'team:') OR starts_with(namespace, 'project:'))
 
--- name: quota_lock
--- Let one transaction at a time use something of a tenant's quotas, in whatever process.
-SELECT pg_advisory_xact_lock(hashtextextended('quota:' || (:tenant_id::uuid)::text, 0))
-
 -- name: quota_notices_put
 -- Note for each admin that most of a quota is used in a month, once.
 INSERT INTO quota_notices (tenant_id, month, quota, user_id, used, most)

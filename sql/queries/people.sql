@@ -1,11 +1,6 @@
--- name: people_lock
--- Let one transaction at a time change which users are one person, what counts for all users of a person, and the
--- projects of conversations.
-SELECT pg_advisory_xact_lock(hashtextextended('people:' || :tenant_id::uuid::text, 0))
-
--- name: people_hold
--- Keep that as it is until this transaction ends (see people_lock). Several transactions may do so at once.
-SELECT pg_advisory_xact_lock_shared(hashtextextended('people:' || :tenant_id::uuid::text, 0))
+-- name: user_serialize
+-- Let one transaction at a time count and add what a person has (see People.serialize).
+SELECT FROM users WHERE tenant_id = :tenant_id AND id = :user_id FOR NO KEY UPDATE
 
 -- name: users_linked
 -- List the other users that belong to the same person.
@@ -152,8 +147,7 @@ WITH settled AS (
 UPDATE users SET name = :blank WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 
 -- name: users_restore_names
--- Name users again whose names were erased. Whoever is being erased just now gets their name with their next message: this one
--- does not wait for that, and the erasure may be waiting for its conversation.
+-- Name users again whose names were erased, but for those that another message is naming just now.
 UPDATE users AS u SET name = new.name
 FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
 JOIN (SELECT id FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND name = :blank

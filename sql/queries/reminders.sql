@@ -4,10 +4,6 @@ INSERT INTO reminders (tenant_id, id, user_id, conversation_id, namespace, visib
 VALUES (:tenant_id, :id, :user_id, :conversation_id, :namespace, :visibility, :author, :text, :now, :due_at, :repeats)
 ON CONFLICT DO NOTHING
 
--- name: reminders_lock
--- Let no other transaction store a reminder of a person until this one ends. `user_id`: the first of their users.
-SELECT pg_advisory_xact_lock(hashtextextended('reminders:' || (:tenant_id::uuid)::text || (:user_id::uuid)::text, 0))
-
 -- name: reminders_count_open
 -- Count the open reminders of a person.
 SELECT count(*) FROM reminders WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open'

@@ -17,11 +17,6 @@ DELETE FROM summaries_due
 WHERE tenant_id = :tenant_id AND tier = :tier AND conversation_id = :conversation_id AND namespace = :namespace
       AND quarter = ANY (:quarters::timestamptz[])
 
--- name: erasure_lock
--- Lock a tenant's erasure and storing of summaries against each other, until the transaction ends: a message that is
--- being erased cannot enter a summary.
-SELECT pg_advisory_xact_lock(hashtextextended('erasing ' || :tenant_id::uuid::text, 0))
-
 -- name: activity_start
 -- Find where the activity around a time began: the last message up to it that follows a pause.
 SELECT m.at FROM messages AS m

@@ -1,8 +1,7 @@
 -- name: tenant_ensure
 -- Create a tenant, its workspace and its agents if they do not exist; find the people that the workspace knows; and lock
 -- conversations as conversations_lock does, unless one of the senders is not known: people are created before any
--- conversation is locked. In one statement, since every message passes here. Nothing else that exists is locked. From
--- before that, and until the transaction ends, it counts as receiving (see erasure_await_received).
+-- conversation is locked. In one statement, since every message passes here. Nothing else that exists is locked.
 WITH tenant AS (
     INSERT INTO tenants (tenant_id, slug, created_at) VALUES (:tenant_id, :slug, :now) ON CONFLICT DO NOTHING
 ), workspace AS (
@@ -26,8 +25,6 @@ SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust, i.t
                                    WHERE i.tenant_id = :tenant_id AND i.platform = :platform
                                          AND i.workspace = :workspace AND i.external_id = sender.external_id))
        ) AS conversations
-FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('receiving ' || :tenant_id::uuid::text, 0)) OFFSET 0)
-    AS receiving
 
 -- name: setting_set
 -- Set a tenant's setting.

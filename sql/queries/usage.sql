@@ -65,10 +65,6 @@ FROM model_usage AS u LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id
 WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :today
 GROUP BY 1, 2, 3
 
--- name: usage_lock
--- Let one transaction at a time reserve for a tenant, in whatever process.
-SELECT pg_advisory_xact_lock(hashtextextended('usage:' || (:tenant_id::uuid)::text, 0))
-
 -- name: usage_reservations_expire
 -- Delete the reservations of calls that nobody ended.
 DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :now

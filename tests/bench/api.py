@@ -209,7 +209,7 @@ def _listing(app: App, person: Person, name: str, wanted: EntryFilter, *, stats:
 
     async def bare(_: int) -> None:
         now = app.clock.now()
-        async with app.database.transaction(who.tenant_id, snapshot=True) as tx:
+        async with app.database.transaction(who.tenant_id, "read") as tx:
             access = await access_for_reading(tx, who.tenant_id, who.user, who.vendor, who.grants)
             await listing.page(tx, access, wanted, now, limit=20, whole=True)
             if stats:

@@ -84,7 +84,7 @@ async def _receive(app: App, workspace: Workspace, messages: list[Incoming]) -> 
 
 
 async def _backlog(app: App, workspace: Workspace) -> tuple[int, int]:
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         return await tx.recall.backlog()
 
 

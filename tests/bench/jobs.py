@@ -95,7 +95,7 @@ def _counted() -> Iterator[list[int]]:
     """Count the statements that are sent within the block."""
     count, methods = (
         [0],
-        {name: getattr(PostgresStatements, name) for name in ("fetch", "fetch_one", "fetch_value", "execute", "lock")},
+        {name: getattr(PostgresStatements, name) for name in ("fetch", "fetch_one", "fetch_value", "execute")},
     )
 
     def counting(method: Any) -> Any:

@@ -132,7 +132,7 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
     asked.times["compose cpu"].append(cpu.now() - before)
     asked.times["compose"].append(total - composed.timings_ms["embed"])
     asked.times["semantic"].append(composed.timings_ms["semantic"])
-    async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(here.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(wanted.conversation_id, wanted.asker, Trust.MEMBER)
         assert access is not None
         readable = visibility.readable(access, [])

@@ -59,7 +59,7 @@ async def test_erasing_a_room_deletes_the_files_of_who_wrote_there(settings: Set
             for name, user in users:
                 await tx.posted_files.record("slack", "T1", f"of {name}", user, now)
         await harness.command("alice", "/nexus erase room --yes", room="lab")
-        async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        async with harness.app.database.transaction(here.tenant_id, "read") as tx:
             due = await tx.posted_files.due("slack", "T1", now, 10)
         assert [file.external_id for file in due] == ["of alice", "of bob"], "Carol wrote nothing there"
 

@@ -74,7 +74,7 @@ async def raw(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
 def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each statement is run."""
     counts: Counter[str] = Counter()
-    for method in ("fetch", "fetch_one", "fetch_value", "execute", "lock"):
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
         doing = getattr(PostgresStatements, method)
 
         async def counted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:

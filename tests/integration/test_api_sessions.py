@@ -472,7 +472,7 @@ async def test_lists_go_on_with_their_cursor(sessions: Sessions, harness: AppHar
     alice = await sessions.bearer("alice", grants=ALL_GRANTS)
     for number in range(5):
         await sessions.answer(alice, f"message {number}", session=f"s{number % 3}")
-    async with harness.app.database.transaction(alice.workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(alice.workspace.tenant_id, "read") as tx:
         page = await list_exchanges(tx, alice, limit=3)
         rest = await list_exchanges(tx, alice, limit=3, before=page.cursor)
         named = await list_sessions(tx, alice, limit=2)

@@ -47,7 +47,7 @@ async def owner(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
 
 async def events(harness: AppHarness, **wanted: Any) -> list[AuditEvent]:
     """The rows of the tenant's log, oldest first."""
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return (await tx.audit.find(**{"limit": 1000, **wanted}))[::-1]
 
 
@@ -127,7 +127,7 @@ async def test_projects_links_settings_and_admins_are_recorded(harness: AppHarne
     await harness.say(BOB, "hello", room="general")
     alice, bob, room = user_id(at, ALICE), user_id(at, BOB), room_id(at, "general")
     one, other = uuid.uuid4(), uuid.uuid4()
-    async with harness.app.database.transaction(at.tenant_id) as tx:
+    async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
         tx.audit.act_for(alice, room)
         await tx.projects.create(one, "apollo", True, alice, harness.clock.now())
         await tx.projects.create(other, "gemini", False, alice, harness.clock.now())
@@ -409,7 +409,7 @@ async def test_rows_of_many_transactions_at_once_are_sealed_in_one_chain_by_seve
 async def test_a_transaction_that_adds_a_row_does_not_wait_for_one_that_seals(harness: AppHarness) -> None:
     await harness.say(ALICE, "hello", room="general")
     async with harness.app.database.transaction(harness.workspace().tenant_id) as sealing:
-        await sealing.audit.lock()
+        await sealing.serialize()
         await make_admin(harness, ALICE)
         await harness.say(ALICE, "hello again", room="board", private=True)
     assert await acts(harness) == [AuditAct.ADMIN_GRANTED, AuditAct.ROOM_JOINED]

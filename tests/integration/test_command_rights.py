@@ -14,6 +14,7 @@ import pytest
 from bot.commands.command import Call
 from bot.commands.table import COMMANDS, parse
 from composer.errors import BadInput, NotFound, Refused
+from composer.ports.database import Mode
 from composer.repositories.database import Transaction
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
@@ -330,8 +331,8 @@ def roll_back(monkeypatch: pytest.MonkeyPatch) -> None:
     changing = Call.changing
 
     @asynccontextmanager
-    async def rolled_back(call: Call) -> AsyncIterator[Transaction]:
-        async with changing(call) as tx:
+    async def rolled_back(call: Call, mode: Mode = "share") -> AsyncIterator[Transaction]:
+        async with changing(call, mode) as tx:
             yield tx
             raise _RolledBackError
 

@@ -141,7 +141,7 @@ async def test_what_a_person_is_now_decides_and_not_what_they_were(harness: AppH
     with_admin = await resolve(harness, own.text)
     assert with_admin is not None
     assert with_admin.may(KeyPermission.ADMIN)
-    async with harness.app.database.transaction(tenant) as tx:
+    async with harness.app.database.transaction(tenant, "alone") as tx:
         await tx.people.set_admin(alice.id, False)
         await tx.people.set_opted_out(alice.id, True)
     without, reading = await resolve(harness, own.text), await resolve(harness, tool.text)
@@ -409,7 +409,7 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
     now = harness.clock.now()
     async with harness.app.database.transaction(at.tenant_id) as tx:
         code = await sign_in.make_login_link(tx, at.tenant, alice.id, secrets.token_bytes(32), now, by=None)
-    async with harness.app.database.transaction(at.tenant_id) as tx:
+    async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
         assert await delete_credentials(tx, [alice.id]) == {"key": 1, "web session": 1, "login": 0}
     assert await resolve(harness, made.text) is None
     assert await resolve(harness, None, cookie) is None

@@ -45,7 +45,7 @@ async def posted(harness: AppHarness, at: datetime, *, summarised: bool = True) 
 
 async def stored(harness: AppHarness) -> Message:
     turn = harness.delivery.replies[-1].turn
-    async with harness.app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(turn.tenant_id, "read") as tx:
         message = await tx.messages.get(turn.message_id)
     assert message is not None
     return message

@@ -81,7 +81,7 @@ def workspace_of(harness: AppHarness, guild: str = GUILD) -> Workspace:
 
 async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     workspace = workspace_of(harness)
-    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(id, user_id(workspace, user), Trust.MEMBER)
         if access is None:
             return None, None
@@ -184,7 +184,7 @@ async def test_discord_is_asked_who_may_view_a_channel(
         async with open_harness(with_token) as harness:
             done = await loaded(harness.app, DISCORD, *files)
             workspace = workspace_of(harness, str(guild.id))
-            async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
                 found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
     assert done.assumed_private == set()

@@ -264,7 +264,7 @@ async def test_forget_here_takes_a_span_of_days(harness: AppHarness, settings: S
 async def link(harness: AppHarness, one: str, other: str) -> None:
     """Make two users one person."""
     at = harness.workspace()
-    async with harness.app.database.transaction(at.tenant_id) as tx:
+    async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
         users = [await tx.people.find_user(at.platform, at.name, name) for name in (one, other)]
         assert users[0] is not None
         assert users[1] is not None

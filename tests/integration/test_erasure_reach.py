@@ -86,7 +86,7 @@ async def test_nothing_that_is_posted_changes_when_messages_only_grow_old(
     await harness.say("alice", "the code of the vault is zqvault", id="said", **ROOM)
     await post_answer(harness, model, raw, "posted", **ROOM)
     said = message_id(room_id(harness.workspace(), "general"), "said")
-    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
         receipt = await forget(tx, [said], [], harness.clock.now(), by_age=True)
     await harness.app.forgotten(harness.workspace().tenant_id, receipt)
     assert await retractions(harness) == []

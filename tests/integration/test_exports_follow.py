@@ -44,7 +44,7 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
 async def gone(harness: AppHarness) -> tuple[set[str], set[str]]:
     """Whose files in DMs are to be deleted, and whose of the terminal are gone."""
     here = harness.workspace()
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
         due = await tx.posted_files.due("slack", "T1", harness.clock.now(), 10)
     return {file.external_id for file in due}, {"alice", "bob", "carol"} - left(harness.app.settings.home)
 

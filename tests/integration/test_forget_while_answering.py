@@ -153,7 +153,7 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
     await harness.change("asked", None)
     async with harness.app.database.transaction(tenant) as tx:
         assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"
-    async with harness.app.database.transaction(tenant, snapshot=True) as tx:
+    async with harness.app.database.transaction(tenant, "read") as tx:
         assert [
             part.external_id for part in await tx.deliveries.pending_retractions(CONSOLE, 10, harness.clock.now())
         ] == ["p0"]
@@ -175,7 +175,7 @@ async def test_an_answer_that_was_not_delivered_before_its_question_was_erased_e
     await harness.change("asked", None)
     report = await respond_again(harness, reply.turn)
     assert (report.outcome, harness.delivery.abandoned) == (TurnOutcome.ERASED, [reply.turn.id])
-    async with harness.app.database.transaction(reply.turn.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(reply.turn.tenant_id, "read") as tx:
         assert await tx.turns.unfinished(harness.app.locks.number) == [], "every later start would take it up again"
 
 
@@ -184,7 +184,7 @@ async def test_an_answer_that_was_erased_by_itself_before_its_delivery_is_not_de
 ) -> None:
     reply = await harness.ask("alice", "@nexus what of the vault?", id="asked", **ROOM)
     await set_state(settings, "answered")
-    async with harness.app.database.transaction(reply.turn.tenant_id) as tx:
+    async with harness.app.database.transaction(reply.turn.tenant_id, "alone") as tx:
         await forget(tx, [derived_id("reply", str(reply.turn.id))], [], harness.clock.now())
     harness.delivery.replies.clear()
     report = await respond_again(harness, reply.turn)
@@ -201,7 +201,7 @@ class ErasedMeanwhile(RecordedDelivery):
 
     async def deliver(self, reply: OutgoingAnswer) -> None:
         await super().deliver(reply)
-        async with self._harness.app.database.transaction(reply.turn.tenant_id) as tx:
+        async with self._harness.app.database.transaction(reply.turn.tenant_id, "alone") as tx:
             await forget(tx, [derived_id("reply", str(reply.turn.id))], [], self._harness.clock.now())
 
 

@@ -54,10 +54,10 @@ async def test_what_is_approved_or_amended_while_its_source_is_forgotten_is_gone
         assert row is not None
 
         async def forgetting() -> Receipt:
-            async with database.transaction(here.tenant_id) as tx:
+            async with database.transaction(here.tenant_id, "alone") as tx:
                 return await forget(tx, [row["id"]], [], harness.clock.now())
 
-        async with database.transaction(here.tenant_id) as tx:
+        async with database.transaction(here.tenant_id, "alone" if act is approve_all else "share") as tx:
             access = await tx.conversations.access_context(row["room"], alice, Trust.MEMBER)
             assert access is not None
             await (approve_all if act is approve_all else amend)(tx, harness, access)

@@ -74,7 +74,7 @@ async def log(
 ) -> list[Message]:
     workspace = harness.workspace()
     id = room_id(workspace, room)
-    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(
             id if thread is None else thread_id(id, thread), user_id(workspace, user), Trust.MEMBER
         )
@@ -91,7 +91,7 @@ async def texts_in(harness: AppHarness, room: str = "general", user: str = "alic
 
 async def has_joined(harness: AppHarness, user: str, room: str = "general") -> bool | None:
     workspace = harness.workspace()
-    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(room_id(workspace, room), user_id(workspace, user), Trust.MEMBER)
     return None if access is None else access.joined
 
@@ -301,7 +301,7 @@ async def test_an_irc_log_becomes_a_room_with_its_members_and_is_not_answered(
     ]
     assert [await has_joined(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
     assert harness.delivery.replies == []
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
@@ -387,7 +387,7 @@ async def test_a_join_may_make_a_room_private_but_never_public(
             await load(harness, path)
         else:
             assert await play(harness, path) == []
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert room is not None
     assert room.private
@@ -481,7 +481,7 @@ async def test_a_room_that_a_join_makes_private_is_not_opened_by_what_was_said_b
 ) -> None:
     events = [event("join"), message("m1", "in public", 1, private=False), event("join", 2, user="bob", private=True)]
     await load(harness, jsonl(tmp_path, *events, message("m2", "in private", 3)))
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(harness.workspace(), "general"))
     assert room is not None
     assert room.private

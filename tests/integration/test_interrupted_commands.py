@@ -200,7 +200,7 @@ async def test_finishing_a_command_does_not_change_whether_its_room_is_private(
     await set_room_private(office.app.database, workspace, agents, "board", closed, office.clock.tick())
     (found,) = await adopted(office, settings)
     await answered(office, found)
-    async with office.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with office.app.database.transaction(workspace.tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(workspace, "board"))
     assert room is not None
     assert room.private is closed

@@ -14,6 +14,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from bot.console import schedule
 from composer.ingest.rooms import set_thread_archived
 from composer.model import Agent
+from composer.ports.database import Mode
 from composer.ports.models import Tokenizer, UsageAccount
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
@@ -68,8 +69,8 @@ class DatabaseKilledAtCommit:
         self.commits_left = commits_left
 
     @asynccontextmanager
-    async def transaction(self, tenant: Any, *, snapshot: bool = False) -> AsyncIterator[Any]:
-        async with self._store.transaction(tenant, snapshot=snapshot) as tx:
+    async def transaction(self, tenant: Any, mode: Mode = "share") -> AsyncIterator[Any]:
+        async with self._store.transaction(tenant, mode) as tx:
             yield tx
             self.commits_left -= 1
             if self.commits_left == 0:

@@ -76,7 +76,7 @@ async def test_nobody_sees_or_ends_what_opens_anothers_memory(harness: AppHarnes
 async def test_keys_are_the_persons_with_all_their_accounts(harness: AppHarness) -> None:
     made, bob = key_in(await dm(harness, "keys create claude --yes")), await person(harness, "bob")
     alice = await person(harness)
-    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
         await tx.people.link(bob.id, alice.id)
     found = await resolve(harness, made)
     assert found is not None

@@ -340,7 +340,7 @@ async def test_a_forgotten_memory_does_not_return_in_another_wording(harness: Ap
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = harness.workspace(), await memories(harness)
-    async with harness.app.database.transaction(here.tenant_id) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "alone") as tx:
         receipt = await forget(tx, [], [("memory", first["id"])], harness.clock.now())
     assert receipt.counts["memory"] == 2
     await harness.app.indexer.catch_up(here.tenant_id)

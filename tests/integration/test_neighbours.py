@@ -46,7 +46,7 @@ async def search_room(
     """What a search for one stem finds in the room, by message id."""
     readable = readable_conversation(await receiver.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         found = await tx.recall.search(readable, None, [term], 60, away, now)
     return {row.item.messages[0]: row for row in found.candidates}
 

@@ -422,7 +422,7 @@ async def test_an_app_signs_itself_out(nexus: Nexus) -> None:
 async def test_apps_end_with_their_person(nexus: Nexus) -> None:
     client, given = await nexus.connected()
     found = await person(nexus.harness, "alice")
-    async with nexus.harness.app.database.transaction(nexus.harness.workspace().tenant_id) as tx:
+    async with nexus.harness.app.database.transaction(nexus.harness.workspace().tenant_id, "alone") as tx:
         await delete_credentials(tx, [found.id])
     assert not await nexus.opens(given["access_token"])
     assert (await nexus.renew(client, given["refresh_token"])).status_code == 400

@@ -452,7 +452,7 @@ async def test_erasing_a_person_disconnects_their_account(
 ) -> None:
     await connect(harness, browsers())
     alice = await person(harness, "alice")
-    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
         assert (await delete_credentials(tx, [alice.id]))["login"] == 1
     assert (await sign_in(browsers())).status_code == 404
 

@@ -62,7 +62,7 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
 async def counted(harness: AppHarness, *, user: uuid.UUID | None = None) -> dict[tuple[str, str], int]:
     """What the totals of this month have, by vendor and kind, of everyone or of one user; all is stored first."""
     await harness.app.operations.settle()
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         rows = await tx.operations._sql.fetch("operations_report", since=MAY, user_ids=None if user is None else [user])
     return {(row["vendor"], row["operation"]): row["count"] for row in rows}
 
@@ -171,7 +171,7 @@ async def test_what_was_counted_is_stored_soon_without_being_asked_for(harness: 
 
 async def stored(harness: AppHarness) -> int:
     """How many reads are stored."""
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return (await tx.operations.used(MAY)).get(Operation.READS, 0)
 
 

@@ -184,7 +184,7 @@ async def test_nothing_that_others_do_where_the_person_may_not_read_changes_an_a
 async def test_an_export_is_recorded_without_content(harness: AppHarness) -> None:
     await small_world(harness)
     document = await exported(harness, "alice", **DM)
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         (row,) = await tx.audit.find(act="exported", limit=10)
     assert [str(user) for user in row.users] == [account["id"] for account in document["accounts"]]
     assert row.details["messages"] == len(document["messages"])

@@ -163,8 +163,9 @@ async def test_all_accounts_of_a_person_have_the_settings_that_were_changed_last
     harness.clock.tick()
     await change(client, second, budget=200)
     assert (await shown(client, first))["budget"] == 100
-    async with harness.app.database.transaction(tenant) as tx:
-        await tx.people.link(await hub.user("alice"), await hub.user("carol"))
+    alice, carol = await hub.user("alice"), await hub.user("carol")
+    async with harness.app.database.transaction(tenant, "alone") as tx:
+        await tx.people.link(alice, carol)
     assert [(await shown(client, key))["budget"] for key in (first, second)] == [200, 200]
     harness.clock.tick()
     await change(client, first, trash_days=9)
@@ -220,7 +221,7 @@ async def test_they_are_exported_recorded_by_name_alone_and_erased_with_their_pe
     assert answer.file is not None
     [own] = json.loads(answer.file.text)["settings"]
     assert (own["budget"], own["recall"]) == (123, True)
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         [row] = await tx.audit.find(act="person.settings", limit=100)
     assert dict(row.details) == {"budget": True}
     await harness.command("alice", "/nexus forget everything --yes", dm="nexus")

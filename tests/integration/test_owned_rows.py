@@ -82,7 +82,7 @@ async def test_what_others_own_changes_no_read_of_ones_own(
     shown = []
     for minute, user in enumerate(("alice", "bob", "alice")):  # the last time is the control
         await store(harness, rows, user, 10 * minute + 1)
-        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
             shown.append(await read(harness, tx.own_data, tx.sharing, tx.reminders))
     before, after, control = shown
     assert all(before.values())
@@ -95,7 +95,7 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
         await store(harness, rows, user, 10 * minute + 1)
     at = harness.workspace()
     users = [user_id(at, name) for name in ("alice", "bob")]
-    async with harness.app.database.transaction(at.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(at.tenant_id, "read") as tx:
         everyones: Any = Unfiltered(tx.own_data._sql, users)
         assert {row["user_id"] for row in await everyones.fetch("own_memories")} == set(users)
         found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit), Reminders(everyones))

@@ -14,6 +14,7 @@ from bot.script.places import incoming, place_of
 from composer.errors import NotFound, Refused
 from composer.model import ConversationKind, Place
 from composer.permissions import ActorFacts
+from composer.ports.database import Mode
 from composer.repositories.database import Transaction
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
@@ -37,9 +38,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, harness: AppHarness, user: str, r
     changing = Call.changing
 
     @asynccontextmanager
-    async def overtaken(call: Call) -> AsyncIterator[Transaction]:
+    async def overtaken(call: Call, mode: Mode = "share") -> AsyncIterator[Transaction]:
         await harness.move(user, room, joined=False)
-        async with changing(call) as tx:
+        async with changing(call, mode) as tx:
             yield tx
 
     monkeypatch.setattr(Call, "changing", overtaken)

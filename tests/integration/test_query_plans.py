@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.ports.database import Mode
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores import postgres
@@ -51,12 +52,12 @@ async def set_row_counts(settings: Settings, rows: int, *tables: str) -> None:
         await connection.close()
 
 
-async def plan_mode(settings: Settings, *, snapshot: bool) -> str:
+async def plan_mode(settings: Settings, mode: Mode) -> str:
     """The plan mode of a transaction in a newly opened store."""
     assert settings.database_url is not None
     database = await PostgresDatabase.open(service_url(settings.database_url))
     try:
-        async with database.transaction(TENANT, snapshot=snapshot) as tx:
+        async with database.transaction(TENANT, mode) as tx:
             return str(await connection_of(tx).fetchval("SHOW plan_cache_mode"))
     finally:
         await database.close()
@@ -64,10 +65,10 @@ async def plan_mode(settings: Settings, *, snapshot: bool) -> str:
 
 async def test_plans_are_reused_when_the_sizes_of_all_large_tables_are_known(settings: Settings) -> None:
     await set_row_counts(settings, 0, *LARGE)
-    assert await plan_mode(settings, snapshot=False) == "force_custom_plan", "a writing transaction makes tables grow"
+    assert await plan_mode(settings, "share") == "force_custom_plan", "a writing transaction makes tables grow"
     await set_row_counts(settings, 50_000, *LARGE)
-    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
-    assert await plan_mode(settings, snapshot=False) == "auto"
+    assert await plan_mode(settings, "read") == "force_generic_plan"
+    assert await plan_mode(settings, "share") == "auto"
 
 
 @pytest.mark.parametrize("small", LARGE)
@@ -77,7 +78,7 @@ async def test_plans_are_not_reused_while_a_large_table_may_be_empty(settings: S
         await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     await set_row_counts(settings, 50_000, *LARGE)
     await set_row_counts(settings, 0, small)
-    assert await plan_mode(settings, snapshot=True) == "force_custom_plan"
+    assert await plan_mode(settings, "read") == "force_custom_plan"
 
 
 async def test_plans_are_reused_where_entries_are_stored_and_nothing_is_said(settings: Settings) -> None:
@@ -89,7 +90,7 @@ async def test_plans_are_reused_where_entries_are_stored_and_nothing_is_said(set
     rows = await analysed_rows(settings)
     assert rows["recall_index"] > 0
     assert rows["messages"] == -1
-    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
+    assert await plan_mode(settings, "read") == "force_generic_plan"
 
 
 async def prompts(harness: AppHarness) -> list[str]:
@@ -118,7 +119,7 @@ async def test_a_reused_plan_gives_the_same_prompts(settings: Settings) -> None:
         planned_anew, clock = await prompts(harness), harness.clock
         assert any('"layer": "semantic"' in prompt for prompt in planned_anew)
     await set_row_counts(settings, 50_000, *LARGE)
-    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
+    assert await plan_mode(settings, "read") == "force_generic_plan"
     async with open_harness(settings, clock=clock) as harness:
         assert await prompts(harness) == planned_anew
 
@@ -150,12 +151,12 @@ async def forget_statistics(settings: Settings) -> None:
 
 async def test_plans_are_reused_as_soon_as_a_new_store_has_a_few_messages(settings: Settings) -> None:
     await forget_statistics(settings)
-    assert await plan_mode(settings, snapshot=True) == "force_custom_plan"
+    assert await plan_mode(settings, "read") == "force_custom_plan"
     async with open_harness(settings) as harness:
         for number in range(FIRST_LOOK):
             await harness.say("alice", f"message {number} of the launch", room="general")
         await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
+    assert await plan_mode(settings, "read") == "force_generic_plan"
 
 
 async def test_statistics_are_taken_anew_when_the_tables_have_grown(settings: Settings) -> None:
@@ -196,7 +197,7 @@ async def test_the_sessions_of_a_person_are_found_by_an_index_of_theirs(settings
         await set_row_counts(settings, 1_000_000, "conversations")
         statement, alice = queries()["session_rows"], user_id(harness.workspace(), "alice")
         given = {"tenant_id": TENANT, "user_ids": [alice], "projects": None}
-        async with harness.app.database.transaction(TENANT, snapshot=True) as tx:
+        async with harness.app.database.transaction(TENANT, "read") as tx:
             values = [given[name] for name in statement.parameters]
             rows = await connection_of(tx).fetch(f"EXPLAIN {statement.sql}", *values)
     plan = "\n".join(row[0] for row in rows)

@@ -107,12 +107,12 @@ class World:
         most: int = 10_000,
         leave_out: Sequence[uuid.UUID] = (),
     ) -> list[Candidate]:
-        async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
+        async with self._taking.database.transaction(self.tenant, "read") as tx:
             return (await tx.recall.search(who, vector, terms, most, leave_out, NOW)).candidates
 
     async def read(self, query: SearchQuery, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
         """Read as a turn does, or without its `floor` of relevance."""
-        async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
+        async with self._taking.database.transaction(self.tenant, "read") as tx:
             return await self._read(tx, query, retrieval, floor=floor)
 
     async def _read(

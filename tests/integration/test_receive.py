@@ -80,7 +80,7 @@ async def test_messages_are_ordered_by_time_and_then_by_arrival(receiver: Receiv
 async def test_the_latest_messages_are_read_before_a_given_message(receiver: Receiver) -> None:
     await receiver(*(said(f"m{n}", minute=n // 2) for n in range(10)))
     log = await receiver.log()
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         own = readable_conversation(access)
@@ -349,7 +349,7 @@ async def test_a_sequence_number_is_never_reused_even_after_erasing(receiver: Re
 
 async def test_an_edited_message_keeps_its_position_and_a_repeat_keeps_the_edit(receiver: Receiver) -> None:
     await receiver(said("m1", "old"), said("m2", minute=1))
-    async with receiver.database.transaction(TENANT) as tx:
+    async with receiver.database.transaction(TENANT, "alone") as tx:
         found = await tx.messages.get(message_id(room_id(HERE, "general"), "m1"))
         assert found is not None
         await edit(tx, found, "new", [], (), START)

@@ -134,7 +134,7 @@ async def test_a_process_with_the_old_embedder_stores_no_vector_and_reports_it(s
             await harness.say("alice", "the launch is off", room="general")
         composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "it is still found by its words"
-        async with harness.app.database.transaction(tenant, snapshot=True) as tx:
+        async with harness.app.database.transaction(tenant, "read") as tx:
             assert await tx.recall.backlog() == (0, 1), "the message is stored and findable but has no vector"
     with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
         async with open_harness(settings, embedder=HashedWords()):

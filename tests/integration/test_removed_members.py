@@ -9,7 +9,6 @@ import pytest
 from bot.commands.command import Call
 from composer.errors import NotFound, Refused
 from composer.repositories.database import Transaction
-from composer.rights import Act, by_project
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
@@ -67,8 +66,7 @@ async def remove_bob(harness: AppHarness, tx: Transaction) -> None:
 async def test_who_is_being_removed_does_nothing_by_a_role_once_removed(
     harness: AppHarness, settings: Settings, room: str, text: str
 ) -> None:
-    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        await tx.people.lock()
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
         await remove_bob(harness, tx)
         task = await begun(settings, give(harness, "bob", text, room))
         assert not task.done()
@@ -83,8 +81,7 @@ async def test_what_one_shares_into_a_project_while_removed_stays_where_it_was(
 ) -> None:
     await give(harness, "bob", "remember the tree is oak")
     id = next(line.split()[0] for line in (await give(harness, "bob", "share")).splitlines() if "oak" in line)
-    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        await tx.people.lock()
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
         await remove_bob(harness, tx)
         task = await begun(settings, give(harness, "bob", f"share {id} project --yes"))
         assert not task.done()
@@ -113,12 +110,3 @@ async def test_a_removal_waits_for_what_is_judged_before_it(
     room = "den" if text == ASSIGN else "lab"
     await give(harness, "bob", text, room)
     assert "no longer" in await removals[0]
-
-
-@pytest.mark.parametrize("act", list(Act))
-def test_no_act_that_needs_a_role_is_judged_without_a_lock(act: Act) -> None:
-    by_role = {Act.WRITE_PROJECT, Act.MOVE_TO_PROJECT, Act.ACCEPT_LANDMARK, Act.SETTLE_LANDMARK, Act.REVIEW}
-    named = {Act.SEE_PROJECT, Act.ADD_MEMBER, Act.REMOVE_MEMBER, Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.ASSIGN_DM}
-    named |= {Act.RENAME_PROJECT, Act.DELETE_PROJECT}
-    left = {Act.UNASSIGN_ROOM, Act.UNASSIGN_SESSION, Act.UNASSIGN_DM}
-    assert by_project([act]) is (act in by_role | named | left)

@@ -49,12 +49,12 @@ async def queue(
 
 async def left(harness: AppHarness, after: timedelta = MAX_REFUSED * 3) -> int:
     """How many are due after a time."""
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return len(await tx.deliveries.pending_retractions(CONSOLE, 100, harness.clock.now() + after))
 
 
 async def refused(harness: AppHarness) -> list[int]:
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return [each.count for each in await tx.deliveries.refused_retractions()]
 
 
@@ -136,7 +136,7 @@ async def test_a_file_that_is_refused_is_due_at_once_for_a_process_that_starts(h
         await tx.posted_files.withdraw([alice.id])
         await tx.posted_files.postpone(CONSOLE, here.name, "f1", now + timedelta(days=1), now)
     await Retraction(harness.app, CONSOLE, Moody()).catch_up()
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
         assert [file.external_id for file in await tx.posted_files.due(CONSOLE, here.name, now, 9)] == ["f1"]
 
 

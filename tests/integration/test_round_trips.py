@@ -12,6 +12,7 @@ from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.places import incoming, place_of
 from composer.model import ConversationKind, Place
+from composer.ports.database import Mode
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.usage import Dimension, Figures
 from composer.stores.postgres import PostgresDatabase
@@ -39,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, method, counted)
 
-    for method in ("fetch", "fetch_one", "fetch_value", "execute", "lock"):
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
         count(PostgresStatements, method, None)
     count(redis.Redis, "execute_command", "cache")
     count(Pipeline, "execute", "cache")
@@ -72,9 +73,9 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[uuid.UUID]:
     begun: list[uuid.UUID] = []
     begin = PostgresDatabase.transaction
 
-    def counted(self: PostgresDatabase, tenant_id: uuid.UUID, **options: bool) -> object:
+    def counted(self: PostgresDatabase, tenant_id: uuid.UUID, mode: Mode = "share") -> object:
         begun.append(tenant_id)
-        return begin(self, tenant_id, **options)
+        return begin(self, tenant_id, mode)
 
     monkeypatch.setattr(PostgresDatabase, "transaction", counted)
     return begun

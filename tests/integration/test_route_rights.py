@@ -166,7 +166,7 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The statements that are run, in their order."""
     names: list[str] = []
-    for method in ("fetch", "fetch_one", "fetch_value", "execute", "lock"):
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
         doing = getattr(PostgresStatements, method)
 
         async def noted(self: object, *args: object, _doing: Any = doing, **options: object) -> object:

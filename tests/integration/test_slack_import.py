@@ -75,7 +75,7 @@ def here(harness: AppHarness) -> Workspace:
 async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     """A conversation as a user sees it; the messages are None when the user may not read them."""
     workspace = here(harness)
-    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(conversation, user_id(workspace, user), Trust.MEMBER)
         if access is None:
             return None, None
@@ -262,7 +262,7 @@ async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness
         "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", harness.clock.now()
     )
     await harness.app.receive(here(harness), [hello], answer=False)
-    async with harness.app.database.transaction(here(harness).tenant_id) as tx:
+    async with harness.app.database.transaction(here(harness).tenant_id, "alone") as tx:
         await tx.people.set_opted_out(user_id(here(harness), BOB), True)
         await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), RecordingPolicy.OFF)
     done = await loaded(harness.app, SLACK, path, bot=BOT)

@@ -47,7 +47,7 @@ async def test_the_latest_word_of_a_platform_counts_whatever_is_still_stored(har
         await say(harness, "hello", trust)
         assert await trust_of(harness) is trust
     here = on(harness, "slack")
-    async with harness.app.database.transaction(here.tenant_id) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "alone") as tx:
         user = await tx.people.find_user("slack", "T1", "alice")
         assert user is not None
         await tx.people.set_opted_out(user.id, True)

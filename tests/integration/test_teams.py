@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composer.entries import teams
-from composer.entries.access import access_for_managing
+from composer.entries.access import access_for_writing
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import EVERY_VENDOR, TeamRole
 from tests.support.entries import OF_PERSON, Hub
@@ -21,8 +21,8 @@ async def manage(
 ) -> Any:
     """Do something with a team as a person."""
     user, tenant = await hub.user(name), hub.harness.workspace().tenant_id
-    async with hub.harness.app.database.transaction(tenant) as tx:
-        access = await access_for_managing(tx, tenant, user, vendor, OF_PERSON)
+    async with hub.harness.app.database.transaction(tenant, "alone") as tx:
+        access = await access_for_writing(tx, tenant, user, vendor, OF_PERSON)
         return await act(tx, access, *given, hub.harness.clock.tick())
 
 
@@ -126,7 +126,7 @@ async def test_no_tool_changes_who_is_in_a_team(hub: Hub) -> None:
 async def test_membership_belongs_to_the_person_with_all_their_accounts(hub: Hub) -> None:
     team = await team_of(hub, "alice", "bob")
     bob, bert = await hub.user("bob"), await hub.user("bert")
-    async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id) as tx:
+    async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id, "alone") as tx:
         await tx.people.link(bert, bob)
     id = (await hub.write("alice", "zqshared")).entry.id
     await hub.share("alice", id, team)

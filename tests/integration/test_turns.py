@@ -100,7 +100,7 @@ async def test_a_turn_that_was_queued_just_now_is_known_as_it_is_read(receiver: 
     zone = timezone(timedelta(hours=2))
     at = (START + timedelta(microseconds=1_234)).astimezone(zone)
     await receiver(said("m1", "hello", user="bob"))
-    async with receiver.database.transaction(TENANT) as tx:
+    async with receiver.database.transaction(TENANT, "alone") as tx:
         await tx.people.set_opted_out(user_id(HERE, "bob"), opted_out=True)
     received = await receiver(
         replace(said("m2", '@nexus line\n"two" \U0001f600', attachments=files, mentions=("bob", "carol")), at=at),
@@ -182,7 +182,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
             return await tx.turns.store_answer(answered(turn, failure=text))
 
     assert sorted(await asyncio.gather(*(give(f"answer {n}") for n in range(4)))) == [False, False, False, True]
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         stored = await tx.turns.get(turn.id)
     assert stored is not None
     assert (stored.state, stored.reply_id) == ("answered", None)
@@ -201,7 +201,7 @@ async def test_a_turn_that_fails_before_its_prompt_is_answered_with_the_reason(r
 
 async def test_a_process_gets_the_turns_it_queued_oldest_first(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         assert await tx.turns.unfinished(PROCESS) == [(turn, "queued") for turn in turns]
         assert await tx.turns.unfinished(PROCESS + 1) == []
 
@@ -354,7 +354,7 @@ async def test_turns_of_one_conversation_are_answered_in_order(harness: AppHarne
     await harness.app.receive(here, batch)
     await harness.app.turns.settle()
     assert [reply.in_reply_to for reply in harness.delivery.replies] == [f"q{n}" for n in range(5)]
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
         assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
@@ -388,7 +388,7 @@ class Overtaken(HashedWords):
 
 
 async def backlog(harness: AppHarness) -> int:
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return sum(await tx.recall.backlog())
 
 

@@ -214,7 +214,7 @@ async def test_an_undone_history_may_be_imported_again_with_another_privacy(
     assert await count(harness, "SELECT count(*) FROM conversations") == 0
     again = await load(harness, path, private={(harness.name, "harbour")})
     assert again.messages == 2
-    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(workspace, "harbour"))
     assert room is not None
     assert room.private
@@ -297,7 +297,7 @@ async def test_runs_are_listed_and_the_undoing_is_in_the_audit_log(harness: AppH
     (after, _) = await list_imports(harness.app.database)
     assert "undone" in imports.line(after)
     assert imports.as_json(after)["messages"] == 0
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         (event,) = [
             each
             for each in await tx.audit.find(since=None, until=None, act=None, user=None, limit=20)

@@ -75,7 +75,7 @@ async def _viewer(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sc
     await harness.say("alice", "hello", dm="nexus")
     place = await raw.fetchval("SELECT id FROM conversations WHERE kind = $1", kind)
     alice, bob = [await raw.fetchval("SELECT id FROM users WHERE name = $1", name) for name in ("alice", "bob")]
-    async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(here.tenant_id, "read") as tx:
         access = await tx.conversations.access_context(place, alice, Trust.MEMBER)
     assert access is not None
     pool = (PoolMember("room:pooled", ConversationKind.ROOM, private=False, pooled=False),)
@@ -99,7 +99,7 @@ async def _viewer(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sc
 
 async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
     """What every read that takes a Readable returns for the viewer."""
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         question = _question(scene)
         vector = np.ones(WIDTH, dtype=np.float32)
         background = await tx.recall.background(
@@ -225,7 +225,7 @@ async def test_no_unreadable_message_is_found_beside_a_hit(
 
 async def _found(harness: AppHarness, scene: Scene) -> dict[str, list[Candidate]]:
     """What is recalled for a question, by meaning and by words."""
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         vector = np.ones(WIDTH, dtype=np.float32)
         return {
             "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
@@ -242,7 +242,7 @@ async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHa
     async with _scene(harness, "dm") as (scene, rows):
         await rows.insert(scene.visible[0], 1)
         await rows.insert(scene.visible[0], 2, newer_vendors=["claude"])
-        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
             found = await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW)
         assert [(old.text, old.newer and old.newer.text) for old in found] == [
             ("visible memory 2, old", None),
@@ -274,7 +274,7 @@ async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
         after = await _everything_read(harness, scene)
         assert {name for name, read in before.items() if after[name] != read} == RECALLED
         pinned = [derived_id(kind, str(n)) for kind in ("marked", "proposed") for n in (1, 11)]
-        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
             assert await tx.explanations.find_readable(scene.readable, pinned) == {}  # facts and landmarks
 
 
@@ -287,7 +287,7 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
     where: dict[str, Any] = {"room": "general"} if not own.readers else {"dm": "nexus"}
     typing = incoming(here, place_of(where.get("room"), where.get("dm"), None), "alice", "", NOW, id="typing")
     shown: dict[str, Any] = {}
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
         shown["working"] = await working.read(tx.messages, cache, own, scene.conversation, question)
         background = await episodic.read(tx.recall, own, scene.conversation, scene.agent, question, [])
         shown |= {"summaries": background.summaries, "compaction": background.compaction}

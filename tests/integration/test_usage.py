@@ -161,7 +161,7 @@ async def test_tokens_are_estimated_where_the_api_reports_none_and_failures_are_
 async def test_offline_answers_use_nothing(settings: Settings) -> None:
     async with open_harness(settings) as harness:
         await harness.ask("alice", "@nexus hello?", **ROOM)
-        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
             assert await tx.usage.spent(START.date()) == []
 
 

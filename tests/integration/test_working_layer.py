@@ -54,7 +54,7 @@ async def view(
     receiver: Receiver, trigger: Message | None = None, *, cache: RedisWorkingCache | None = None
 ) -> list[Message]:
     """What a turn in #general sees, from the cache if that is valid."""
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         found = await working.read(
@@ -69,7 +69,7 @@ async def view(
 
 async def logged(receiver: Receiver, trigger: Message | None = None) -> list[Message]:
     """The same, from the log alone."""
-    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, "read") as tx:
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         own, about = readable_conversation(access), trigger or question()

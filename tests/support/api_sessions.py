@@ -34,7 +34,7 @@ class Sessions:
     ) -> SessionOwner:
         """A person of the harness's workspace, by their name there."""
         here = self.harness.workspace(workspace)
-        async with self.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        async with self.app.database.transaction(here.tenant_id, "read") as tx:
             user = await tx.people.find_user(here.platform, here.name, name)
         assert user is not None, f"{name} has said nothing yet"
         return SessionOwner(api_workspace(here.tenant_id, here.tenant), user.id, grants)
@@ -68,7 +68,7 @@ class Sessions:
         """Forget a session with one agent."""
         tenant, now = bearer.workspace.tenant_id, self.app.clock.now()
         named = agent_of(self.app.directory.agents(tenant), agent)
-        async with self.app.database.transaction(tenant) as tx:
+        async with self.app.database.transaction(tenant, "alone") as tx:
             key = secrets.token_bytes(RECEIPT_KEY_BYTES)
             receipt = await forget_session(tx, self.app.settings.home, bearer, named, session, project, now, key)
         await self.app.forgotten(tenant, receipt)
@@ -76,7 +76,7 @@ class Sessions:
 
     async def said_in(self, bearer: SessionOwner, **options: Any) -> list[SessionExchange]:
         """What a person said in their sessions, newest first."""
-        async with self.app.database.transaction(bearer.workspace.tenant_id, snapshot=True) as tx:
+        async with self.app.database.transaction(bearer.workspace.tenant_id, "read") as tx:
             return list((await list_exchanges(tx, bearer, **options)).exchanges)
 
 

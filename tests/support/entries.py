@@ -58,7 +58,7 @@ class Hub:
         """A transaction, and the facts of a request in it."""
         user, tenant = await self.user(name), self.harness.workspace().tenant_id
         granted = grants if grants is not None else OF_PERSON if vendor is None else OF_TOOL
-        async with self.harness.app.database.transaction(tenant) as tx:
+        async with self.harness.app.database.transaction(tenant, "alone") as tx:
             who = vendor or EVERY_VENDOR
             yield tx, await access_for_writing(tx, tenant, user, who, granted, project)
 

@@ -1,35 +1,38 @@
 """An erasure that stands still in its middle while a test does something else."""
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
 
 from composer.credentials.resolver import Resolver
+from composer.ports.database import Mode
 from composer.repositories.erasure import Erasure
+from composer.stores.postgres import PostgresDatabase
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
 class HeldErasure:
     """Every erasure stands still before one of its steps, where it has its lock, until `go` is set. Meanwhile
-    `lock_wanted` is set once something that must not be stored behind an erasure comes to its lock, and
+    `lock_wanted` is set once something that is to be stored comes to the tenant's lock, and
     `credential_read` once a credential was read."""
 
     def __init__(self, patch: pytest.MonkeyPatch, step: str = "erase") -> None:
         """`step` is a method of `Erasure`: with `store_receipt` all that is to be erased is erased by then."""
         self.go, self.lock_wanted, self.credential_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._begun = asyncio.Event()
-        take, block, resolve = getattr(Erasure, step), Erasure.block, Resolver.resolve
+        take, begin, resolve = getattr(Erasure, step), PostgresDatabase.transaction, Resolver.resolve
 
         async def taken(erasure: Erasure, *args: Any, **options: Any) -> Any:
             self._begun.set()
             await self.go.wait()
             return await take(erasure, *args, **options)
 
-        async def blocked(erasure: Erasure) -> None:
-            if self._begun.is_set():
+        def begun(database: PostgresDatabase, tenant: uuid.UUID, mode: Mode = "share") -> Any:
+            if self._begun.is_set() and mode != "read":
                 self.lock_wanted.set()
-            await block(erasure)
+            return begin(database, tenant, mode)
 
         async def resolved(resolver: Resolver, *args: Any, **options: Any) -> Any:
             found = await resolve(resolver, *args, **options)
@@ -38,7 +41,7 @@ class HeldErasure:
             return found
 
         patch.setattr(Erasure, step, taken)
-        patch.setattr(Erasure, "block", blocked)
+        patch.setattr(PostgresDatabase, "transaction", begun)
         patch.setattr(Resolver, "resolve", resolved)
 
     async def until_held(self) -> None:

@@ -58,24 +58,24 @@ class Receiver:
             await record_membership(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
 
     async def forget(self, *ids: str, room: str = "general") -> Receipt:
-        async with self.database.transaction(TENANT) as tx:
+        async with self.database.transaction(TENANT, "alone") as tx:
             return await forget(tx, [message_id(room_id(HERE, room), id) for id in ids], [], self.now)
 
     async def conversation(self, id: uuid.UUID) -> Conversation:
-        async with self.database.transaction(TENANT, snapshot=True) as tx:
+        async with self.database.transaction(TENANT, "read") as tx:
             found = await tx.conversations.get(id)
         assert found is not None
         return found
 
     async def access_context(self, room: str = "general", user: str = "alice") -> AccessContext:
-        async with self.database.transaction(TENANT, snapshot=True) as tx:
+        async with self.database.transaction(TENANT, "read") as tx:
             found = await tx.conversations.access_context(room_id(HERE, room), user_id(HERE, user), Trust.MEMBER)
         assert found is not None
         return found
 
     async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", limit: int = 10_000) -> list[Message]:
         """The messages of a conversation (by default #general), oldest first, as a viewer in it reads them."""
-        async with self.database.transaction(TENANT, snapshot=True) as tx:
+        async with self.database.transaction(TENANT, "read") as tx:
             access = await tx.conversations.access_context(
                 id or room_id(HERE, "general"), user_id(HERE, user), Trust.MEMBER
             )
@@ -87,7 +87,7 @@ class Receiver:
 
     async def turns(self, process: int = PROCESS) -> list[str]:
         """The open turns, as `external id of the message>slug of the agent`."""
-        async with self.database.transaction(TENANT, snapshot=True) as tx:
+        async with self.database.transaction(TENANT, "read") as tx:
             found = []
             for turn, _ in await tx.turns.unfinished(process):
                 message = await tx.messages.get(turn.message_id)

@@ -16,6 +16,7 @@ from bot.platform.retry import Backoff
 from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
+from composer.ports.database import Mode
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
 from composer.signals import ErasureSignal
@@ -38,9 +39,7 @@ class Store:
         self.queued: list[tuple[str, int | None]] = []  # to be retracted: by id, or by number
 
     @asynccontextmanager
-    async def transaction(
-        self, tenant: uuid.UUID, *, snapshot: bool = False, blocks_erasure: bool = False
-    ) -> AsyncIterator["Store"]:
+    async def transaction(self, tenant: uuid.UUID, mode: Mode = "share") -> AsyncIterator["Store"]:
         yield self
 
     async def destination(self, turn: uuid.UUID) -> Destination:

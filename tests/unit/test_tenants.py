@@ -98,7 +98,7 @@ async def test_stored_workspaces_are_read_at_startup() -> None:
             return [(id, slug) for id, (slug, _) in rows.items()]
 
         @asynccontextmanager
-        async def transaction(self, tenant: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[Any]:
+        async def transaction(self, tenant: uuid.UUID, mode: str) -> AsyncIterator[Any]:
             async def workspaces() -> list[tuple[str, str]]:
                 read.append(tenant)
                 return rows[tenant][1]

@@ -267,7 +267,7 @@ def _place(event: MessageEvent, room: str | None) -> tuple[object, ...]:
 
 
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, "read") as tx:
         unindexed, unembedded = await tx.recall.backlog()
     with render.progress("indexing") as index_bar, render.progress("embedding") as embed_bar:
         indexing = index_bar.add_task("", total=unindexed)

@@ -34,7 +34,7 @@ class McpEndpoint:
         if self.is_known_to_be_on:
             return True
         for tenant, _ in await self._app.database.tenants():
-            async with self._app.database.transaction(tenant, snapshot=True) as tx:
+            async with self._app.database.transaction(tenant, "read") as tx:
                 if await tx.api_keys.has_tools(self._app.clock.now()):
                     self._tool_key_seen = True
                     return True

@@ -246,7 +246,7 @@ class EntryTools:
         wanted = entries_of_tool(kind, older_than, everything=everything)
         async with self._caller.call(context, Operation.REMOVALS) as call:
             home, key = call.app.settings.home, secrets.token_bytes(RECEIPT_KEY_BYTES)
-            async with call.writing() as (tx, access):
+            async with call.writing(alone=True) as (tx, access):
                 if access.is_person:
                     raise BadInput("This is for tools. A person forgets entries by /v1/entries/forget or in a chat.")
                 receipt = await erase_entries(tx, access, home, wanted, call.now, key=key, confirmed=None)

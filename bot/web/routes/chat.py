@@ -195,7 +195,7 @@ async def list_chat_sessions(
 ) -> Response:
     """One's own sessions."""
     owner = await _owner(nexus, principal)
-    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+    async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
         page = await list_sessions(tx, owner, limit=limit, before=cursor)
     found = [
         ChatSession(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
@@ -219,7 +219,7 @@ async def list_episodes(
     """What one said in one's sessions, and the answers, newest first: in the sessions of one project, with one agent,
     in sessions of one name."""
     owner = await _owner(nexus, principal)
-    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+    async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
         only = None if project is None else project_id(await owner.access(tx), project)
         page = await list_exchanges(tx, owner, agent=agent, session=session, project=only, limit=limit, before=cursor)
     return json_answer(EpisodeList(items=[_episode(each) for each in page.exchanges], next=page.cursor))

@@ -166,7 +166,7 @@ async def write(call: Call, sent: NewEntry, project: str | None) -> Response:
         status = 201 if id == entries.entry_id(access, event.id) else 200
         return await answer(tx, access, before, status, pending=False)
 
-    response, repeated = await call.once(make, again, project)
+    response, repeated = await call.once(make, again, project, alone=sent.key is not None)
     if repeated:
         response.headers[REPLAYED] = "true"
     return response
@@ -208,7 +208,7 @@ async def _changed(
         return await answer(tx, access, await listing.get(tx, access, id, call.now))
 
     with only_version(version):
-        response, repeated = await call.change(changed, shown, project)
+        response, repeated = await call.change(changed, shown, project, alone=True)
     if repeated:
         response.headers[REPLAYED] = "true"
     return response

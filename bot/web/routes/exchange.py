@@ -111,7 +111,7 @@ async def import_document(
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Imported:
         return await imported(tx, access, dry_run=True)
 
-    found, repeated = await call.once(make, again)
+    found, repeated = await call.once(make, again, alone=not dry_run)
     headers = {REPLAYED: "true"} if repeated else None
     values = import_values(found, dry_run=dry_run or repeated)
     return json_answer(values, headers=headers)

@@ -104,7 +104,7 @@ async def list_pending_entries(call: Calling, project: InProject = None) -> Resp
 )
 async def approve_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
-    await call.act(lambda tx, access: listing.decide(tx, access, id, call.now, approved=True), project)
+    await call.act(lambda tx, access: listing.decide(tx, access, id, call.now, approved=True), project, alone=True)
 
 
 @router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
@@ -114,7 +114,7 @@ async def reject_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     async def reject(tx: Transaction, access: EntryAccess) -> None:
         call.erased.append(await listing.decide(tx, access, id, call.now, approved=False))
 
-    await call.act(reject, project)
+    await call.act(reject, project, alone=True)
 
 
 def _tuple(text: str | None) -> tuple[str, ...]:

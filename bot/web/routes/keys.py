@@ -130,7 +130,7 @@ _MADE: Final[dict[int | str, dict[str, Any]]] = {
 async def whoami(principal: Bearer, nexus: Nexus) -> WhoAmI:
     """Whom the credential stands for, and what it may be used for. For people and tools."""
     app = nexus.app
-    async with app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(principal.tenant_id, "read") as tx:
         bounds = await own_credentials.bounds_of(tx, principal, app.clock.now())
     return WhoAmI(
         tenant=principal.tenant,

@@ -155,7 +155,7 @@ async def _asked(
 async def _person(nexus: WebState, principal: Principal, asked: AuthorizationRequest) -> tuple[str, list[str]]:
     """Whose memory it is about, and as which tools they have allowed the same before. Raises Refused for who may
     connect no app."""
-    async with nexus.app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+    async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
         await connected_apps.require_may_connect(tx, principal)
         name = (await tx.people.names([principal.user])).get(principal.user, "")
         before = await connected_apps.find_connected(tx, principal, asked, nexus.app.clock.now())

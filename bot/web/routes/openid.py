@@ -127,7 +127,7 @@ async def show(request: Request, flow: Flow) -> Response:
     who, app = flow.provider.settings, flow.nexus.app
     if principal.tenant != who.tenant:
         return page(f"{who.host} signs in people of {who.tenant} alone.", status=403)
-    async with app.database.transaction(principal.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(principal.tenant_id, "read") as tx:
         access = await access_for_reading(
             tx, principal.tenant_id, principal.user, principal.reads_as, principal.permissions
         )

@@ -61,7 +61,7 @@ async def create_project(call: Calling, sent: NewProject) -> Response:
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Project:
         return await projects.own_project(tx, access, id)
 
-    made, repeated = await call.once(make, again, managing=True)
+    made, repeated = await call.once(make, again, alone=True)
     headers = {"Location": f"/v1/projects/{made.id}"} | (IS_REPLAYED if repeated else {})
     return json_answer(project_values(made), 201, headers)
 
@@ -86,7 +86,7 @@ async def rename_project(call: Calling, id: uuid.UUID, sent: ProjectUpdate) -> R
     found, repeated = await call.change(
         lambda tx, access: projects.rename_over_api(tx, access, id, sent.name),
         lambda tx, access: projects.own_project(tx, access, id),
-        managing=True,
+        alone=True,
     )
     return json_answer(project_values(found), headers=IS_REPLAYED if repeated else None)
 
@@ -111,7 +111,7 @@ async def delete_project(
     async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
         return await delete_over_api(tx, access, home, id, call.now, key=key, confirmed=confirm)
 
-    return receipt_answer(*await call.erase(erase, managing=True))
+    return receipt_answer(*await call.erase(erase))
 
 
 @router.get(
@@ -129,10 +129,10 @@ async def list_project_members(call: Calling, id: uuid.UUID) -> Response:
 @router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
 async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> None:
     """For the project's admins. From then on they recall what the project remembers. The only admin stays one."""
-    await call.act(lambda tx, access: members.set_member_over_api(tx, access, id, user, Role(sent.role)), managing=True)
+    await call.act(lambda tx, access: members.set_member_over_api(tx, access, id, user, Role(sent.role)), alone=True)
 
 
 @router.delete("/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
 async def remove_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the project's admins, and for oneself. The only admin can't leave."""
-    await call.act(lambda tx, access: members.remove_member_over_api(tx, access, id, user), managing=True)
+    await call.act(lambda tx, access: members.remove_member_over_api(tx, access, id, user), alone=True)

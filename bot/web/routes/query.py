@@ -214,7 +214,7 @@ async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _As
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
     project, name = None, ""
     if body.project is not None or body.answer:  # else the search gathers all that it needs
-        async with app.database.transaction(tenant, snapshot=True) as tx:
+        async with app.database.transaction(tenant, "read") as tx:
             access = await access_for_reading(tx, tenant, user, principal.reads_as, principal.permissions)
             project = None if body.project is None else named_project(access, body.project).id
             name = access.name

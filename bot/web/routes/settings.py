@@ -67,7 +67,7 @@ async def change_settings(call: Calling, sent: SettingsUpdate) -> Response:
         return own_settings(call.principal, access)
 
     found, repeated = await call.change(
-        lambda tx, access: change_own_settings(tx, call.principal, access, changed, call.now), shown, managing=True
+        lambda tx, access: change_own_settings(tx, call.principal, access, changed, call.now), shown, alone=True
     )
     return json_answer(_shown(found), headers=IS_REPLAYED if repeated else None)
 

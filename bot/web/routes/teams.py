@@ -57,7 +57,7 @@ async def create_team(call: Calling, sent: NewTeam) -> Response:
         id = await teams.create(tx, access, sent.name, event.id, call.now)
         return id, id
 
-    id, repeated = await call.once(make, _still_there, managing=True)
+    id, repeated = await call.once(make, _still_there, alone=True)
     return json_answer({"id": id}, 201, IS_REPLAYED if repeated else {})
 
 
@@ -81,7 +81,7 @@ async def rename_team(call: Calling, id: uuid.UUID, sent: TeamUpdate) -> Respons
     found, repeated = await call.change(
         lambda tx, access: teams.rename(tx, access, id, sent.name, call.now),
         lambda tx, access: teams.get(tx, access, id, call.now),
-        managing=True,
+        alone=True,
     )
     return json_answer(team_values(found), headers=IS_REPLAYED if repeated else None)
 
@@ -90,7 +90,7 @@ async def rename_team(call: Calling, id: uuid.UUID, sent: TeamUpdate) -> Respons
 async def delete_team(call: Calling, id: uuid.UUID) -> None:
     """For its admins. What was shared with it is its owners' alone again, also of former members; its invitations
     end."""
-    await call.act(lambda tx, access: teams.delete(tx, access, id, call.now), managing=True)
+    await call.act(lambda tx, access: teams.delete(tx, access, id, call.now), alone=True)
 
 
 @router.get(
@@ -110,22 +110,20 @@ async def list_team_members(call: Calling, id: uuid.UUID) -> Response:
 @router.patch("/v1/teams/{id}/members/{user}", summary="Set what a member may do", status_code=204, responses=_DONE)
 async def set_team_role(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: TeamRoleUpdate) -> None:
     """For the team's admins. The only one of them stays one."""
-    await call.act(
-        lambda tx, access: teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now), managing=True
-    )
+    await call.act(lambda tx, access: teams.set_role(tx, access, id, user, TeamRole(sent.role), call.now), alone=True)
 
 
 @router.delete("/v1/teams/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
 async def remove_team_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
     """For the team's admins, and for oneself. What they shared stays shared, marked as of a former member, until they
     or an admin of the team end that."""
-    await call.act(lambda tx, access: teams.remove(tx, access, id, user, call.now), managing=True)
+    await call.act(lambda tx, access: teams.remove(tx, access, id, user, call.now), alone=True)
 
 
 @router.post("/v1/teams/{id}/leave", summary="Leave a team", status_code=204, responses=_DONE)
 async def leave_team(call: Calling, id: uuid.UUID) -> None:
     """What one shared stays shared until one ends that. The only admin can't leave."""
-    await call.act(lambda tx, access: teams.remove(tx, access, id, access.user, call.now), managing=True)
+    await call.act(lambda tx, access: teams.remove(tx, access, id, access.user, call.now), alone=True)
 
 
 @router.delete(
@@ -159,7 +157,7 @@ async def invite_to_team(call: Calling, id: uuid.UUID, sent: NewInvitation) -> R
     async def again(tx: Transaction, access: EntryAccess, event: Event, made: uuid.UUID) -> uuid.UUID:
         return made
 
-    made, repeated = await call.once(make, again, managing=True)
+    made, repeated = await call.once(make, again, alone=True)
     return json_answer({"id": made}, 201, IS_REPLAYED if repeated else {})
 
 
@@ -179,7 +177,7 @@ async def list_team_invitations(call: Calling, id: uuid.UUID) -> Response:
 @router.delete("/v1/teams/{id}/invites/{invite}", summary="End an invitation", status_code=204, responses=_DONE)
 async def revoke_invitation(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> None:
     """For the team's admins, while it is open."""
-    await call.act(lambda tx, access: teams.revoke_invite(tx, access, id, invite, call.now), managing=True)
+    await call.act(lambda tx, access: teams.revoke_invite(tx, access, id, invite, call.now), alone=True)
 
 
 @router.get(
@@ -209,13 +207,13 @@ async def list_invitations(call: Calling) -> Response:
 @router.post("/v1/teams/{id}/accept", summary="Accept an invitation", status_code=204, responses=_DONE)
 async def accept_invitation(call: Calling, id: uuid.UUID) -> None:
     """Join the team that one is invited to."""
-    await call.act(lambda tx, access: teams.accept(tx, access, id, call.now), managing=True)
+    await call.act(lambda tx, access: teams.accept(tx, access, id, call.now), alone=True)
 
 
 @router.post("/v1/teams/{id}/decline", summary="Decline an invitation", status_code=204, responses=_DONE)
 async def decline_invitation(call: Calling, id: uuid.UUID) -> None:
     """It is gone then."""
-    await call.act(lambda tx, access: teams.decline(tx, access, id, call.now), managing=True)
+    await call.act(lambda tx, access: teams.decline(tx, access, id, call.now), alone=True)
 
 
 async def _still_there(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> uuid.UUID:

@@ -30,7 +30,6 @@ from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
-from tests.support.held_erasure import HeldErasure
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import until
 
@@ -66,29 +65,6 @@ async def test_a_chat_gives_a_name_back_while_its_person_is_erased_again(
     assert await rows(settings, "SELECT 1 FROM messages WHERE text LIKE '%zqword%'") == []
     await harness.say("alice", "hello", dm="nexus")
     assert await rows(settings, "SELECT name FROM users WHERE name = 'alice'")
-
-
-# docs/architecture.md: an event is acknowledged once it is stored, and Slack waits three seconds for that. The row of
-# its sender is locked for as long as all of theirs is being erased; one that waited for it would hold its conversation
-# meanwhile.
-async def test_a_message_waits_for_no_erasure_of_its_sender(
-    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = harness.workspace()
-    for user in ("alice", "bob"):
-        await harness.say(user, "hello", room="general")
-    await rows(settings, "UPDATE users SET admin = true WHERE name = 'bob' RETURNING 1")
-    await rows(settings, "UPDATE users SET name = 'someone' WHERE name = 'alice' RETURNING 1")
-    held = HeldErasure(monkeypatch)
-    erasing = asyncio.create_task(harness.command("bob", "/nexus erase user alice --yes", room="general"))
-    await held.until_held()
-    said = incoming(at, place_of("another", None, None), "alice", "zqword", harness.clock.tick(), id="said")
-    receiving = asyncio.create_task(harness.app.receive(at, [said], answer=False))
-    await until_stopped(settings, receiving)
-    is_stored = receiving.done()
-    held.go.set()
-    await asyncio.gather(erasing, receiving)
-    assert is_stored
 
 
 # docs/decisions/0030, docs/architecture.md: words that an entry no longer has are erased as what is forgotten is. An

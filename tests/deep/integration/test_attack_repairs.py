@@ -15,7 +15,7 @@ import pytest
 from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from bot.web.sessions import EventKind
+from bot.web.sessions import ApiSessions, EventKind
 from composer import visibility
 from composer.app import App
 from composer.credentials.issuing import require_valid
@@ -28,7 +28,6 @@ from composer.memory.review import approve
 from composer.model import Trust, Visibility
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
 from composer.repositories.imports import ImportRun, Imports
-from composer.sessions.opening import open_session
 from composer.settings import AgentSettings, Settings
 from composer.visibility import AccessTag
 from jobs.work import JobRun, purge
@@ -68,24 +67,24 @@ async def test_no_message_is_stored_by_a_key_that_ends_before(
     key = bearer(await key_of(harness, "alice"))
     if known:
         assert (await client.post("/v1/chat", json={"content": "hello", "session": "zqname"}, headers=key)).is_success
-    receive, forgets = App.receive, [True]
+    receive, ask, forgets = App.receive, ApiSessions.ask, [True]
 
     async def forget() -> None:
         if forgets:
             forgets.clear()
             await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
 
-    async def opens(*arguments: Any) -> Any:
+    async def asks(sessions: ApiSessions, *arguments: Any, **named: Any) -> Any:
         if before == "it is opened":
             await forget()
-        return await open_session(*arguments)
+        return await ask(sessions, *arguments, **named)
 
     async def receives(app: App, *arguments: Any, **named: Any) -> Any:
         if "admit" in named or arguments[0].platform == "api":
             await forget()
         return await receive(app, *arguments, **named)
 
-    monkeypatch.setattr("bot.web.sessions.open_session", opens)
+    monkeypatch.setattr(ApiSessions, "ask", asks)
     monkeypatch.setattr(App, "receive", receives)
     answer = await client.post("/v1/chat", json={"content": "zqlate", "session": "zqname"}, headers=key)
     assert answer.status_code == 401, answer.text
@@ -209,7 +208,6 @@ async def test_what_is_stored_while_all_of_a_place_is_erased_goes_with_it(
         return await sessions.forget(alice, None, "s1", None)
 
     async with database.transaction(at.tenant_id) as tx:
-        await tx.erasure.block()
         tag, now = AccessTag(namespace, visible, alice.user), harness.clock.now()
         await set_fact(tx, tag, "vault", '"zqorchid"', Author("alice"), "console", "e", now)
         erasing = asyncio.create_task(erase())
@@ -232,7 +230,6 @@ async def test_a_project_is_deleted_while_an_answer_is_stored_in_it(
     [[room]] = await rows(settings, "SELECT id FROM conversations WHERE name = 'general'")
 
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:  # as an answer is stored
-        await tx.erasure.block()
         path = f"/v1/projects/{project['id']}?confirm=true"
         deleting = asyncio.create_task(client.delete(path, headers=key))
         await until_stopped(settings, deleting)
@@ -252,7 +249,7 @@ async def test_what_is_approved_while_it_is_taken_back_does_not_stay(harness: Ap
         settings, "SELECT u.id, c.id FROM users AS u, conversations AS c WHERE u.name = 'alice' AND c.name = 'board'"
     )
 
-    async with harness.app.database.transaction(at.tenant_id) as tx:
+    async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
         access = await tx.conversations.access_context(room, alice, Trust.MEMBER)
         assert access is not None
         [item] = await tx.quarantine.find_pending(visibility.reviewable(access, room_admin=True, pooled=True))
@@ -361,7 +358,6 @@ async def test_something_is_stored_for_a_person_while_all_of_theirs_is_to_be_era
     [[alice]] = await rows(settings, "SELECT id FROM users WHERE name = 'alice'")
 
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        await tx.erasure.block()
         erasing = asyncio.create_task(harness.command("alice", f"/nexus {command}", dm="nexus"))
         await until_stopped(settings, erasing)
         exchange = GatewayExchange(uuid.uuid4(), "the vault is zqorchid", "", harness.clock.now())

@@ -17,7 +17,6 @@ from composer.repositories.messages import Messages
 from composer.settings import Settings
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
-from tests.support.held_erasure import HeldErasure
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import until
 
@@ -90,80 +89,6 @@ async def test_a_command_that_arrives_after_its_room_was_deleted_stores_nothing(
     again = said(harness, "/nexus remember zqafter", "general", thread)
     await run_command(app, at, again)
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqafter"]
-
-
-# README: what takes long stops nobody else. Somebody who forgets something waits for what is being received, and all of
-# the organisation's messages for them; a message in a room that is being erased held up that, until it was erased.
-async def test_messages_are_received_while_somebody_forgets_beside_an_erasure(
-    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at, database = harness.workspace(), harness.app.database
-    await harness.app.receive(at, [said(harness, "zqold", "general"), said(harness, "zqkept", "elsewhere")])
-    await harness.command("bob", "/nexus fact set code zqorchid --yes", dm="nexus")
-    held = HeldErasure(monkeypatch)
-    erasing = asyncio.create_task(erase_room(database, at, "general", None, harness.clock.now()))
-    await held.until_held()
-    waiting = asyncio.create_task(harness.app.receive(at, [said(harness, "zqnew", "general")]))
-    await until_stopped(settings, waiting)
-    forgetting = asyncio.create_task(harness.command("bob", "/nexus forget everything --yes", dm="nexus"))
-    await until_waiting(settings, 2, forgetting)
-    other = asyncio.create_task(harness.app.receive(at, [said(harness, "zqother", "elsewhere")]))
-    await until_waiting(settings, 3, other)
-    stored = other.done()
-    held.go.set()
-    await asyncio.gather(erasing, waiting, forgetting, other)
-    assert stored
-    assert "Forgotten for good" in forgetting.result().text
-
-
-# README: an outage of one part stops nobody else. Whoever had a lock and took it another way, as one who deletes a
-# project over the API does, was refused while others waited for them: for want of a place among those who wait.
-@pytest.mark.parametrize("begins", [False, True])
-async def test_who_has_a_lock_takes_it_another_way_while_others_wait_for_it(
-    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, begins: bool
-) -> None:
-    monkeypatch.setattr("composer.stores.lock_waits.PATIENCE_SECONDS", 0)
-    tenant, database = harness.workspace().tenant_id, harness.app.database
-
-    async def erase() -> None:
-        async with database.transaction(tenant) as tx:
-            await tx.summaries.lock()
-
-    async with database.transaction(tenant, blocks_erasure=begins) as tx:
-        await tx.erasure.block()
-        async with database.transaction(tenant, blocks_erasure=True):
-            waiting = [asyncio.create_task(erase()) for _ in range(3)]
-            await until_waiting(settings, 3, waiting[0])
-            again = asyncio.create_task(tx.summaries.lock())
-            await until_waiting(settings, 4, again)
-        await again
-        await tx.erasure.block()
-    await asyncio.gather(*waiting)
-
-
-# The same for who waits for a lock of another organisation's: its erasure took all places among those who wait.
-@pytest.mark.parametrize("begins", [False, True])
-async def test_an_organisation_that_waits_for_its_erasure_leaves_places_to_others(
-    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch, begins: bool
-) -> None:
-    monkeypatch.setattr("composer.stores.lock_waits.PATIENCE_SECONDS", 0)
-    tenants, database = [harness.workspace(name).tenant_id for name in ("long", "short")], harness.app.database
-
-    async def wait(tenant: uuid.UUID) -> None:
-        async with database.transaction(tenant, blocks_erasure=begins) as tx:
-            if not begins:
-                await tx.summaries.lock()
-
-    async with database.transaction(tenants[0]) as long:
-        await long.summaries.lock()
-        waiting = [asyncio.create_task(wait(tenants[0])) for _ in range(2 if begins else 3)]
-        await until_waiting(settings, len(waiting), waiting[0])
-        async with database.transaction(tenants[1]) as short:
-            await short.summaries.lock()
-            other = asyncio.create_task(wait(tenants[1]))
-            await until_waiting(settings, len(waiting) + 1, other)
-        await other
-    await asyncio.gather(*waiting)
 
 
 async def until_waiting(settings: Settings, count: int, task: asyncio.Task[Any]) -> None:

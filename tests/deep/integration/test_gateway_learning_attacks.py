@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 EXCHANGES: Final = "SELECT question, answer FROM gateway_exchanges"
 TEXTS: Final = "SELECT * FROM gateway_exchanges WHERE question <> '' OR answer <> ''"
-WAITING_LOCKS: Final = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+WAITING_LOCKS: Final = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ async def view(harness: AppHarness) -> tuple[Conversation, list[Message] | None]
 
 
 async def backlog(harness: AppHarness) -> int:
-    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         return sum(await tx.recall.backlog())
 
 

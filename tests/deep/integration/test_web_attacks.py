@@ -164,7 +164,7 @@ async def test_nothing_is_stored_by_a_key_behind_the_erasure_that_ended_it(
     held.go.set()
     assert "1 memory" in (await erasing).text
     answer = await writing
-    assert "has ended since" in answer.text, answer.text
+    assert "has been revoked or has expired" in answer.text, answer.text
     assert answer.status_code == (200 if path == "/mcp" else 401)
     assert await hub.find("alice") == []
     said = await client.get("/v1/episodes", headers=bearer(await key_of(harness, "alice")))
