@@ -14,6 +14,8 @@ from tests.golden.recording import facts_of, path_of, traces
 WIDTH: Final = 400  # of an example
 MORE: Final = 6  # examples of a kind that is explained
 _MISSING: Final = object()
+# What was numbered as it came up, tables that only one of both has among it.
+_NUMBERED: Final = re.compile(r"<(id|hex|key|short|receipt|flake|stamp|code) (\d+)(…?)>")
 
 
 @dataclass
@@ -135,7 +137,8 @@ def _compare_trace(family: str, one: Any, two: Any, shared: dict[str, set[str]] 
         found.add(f"{family}: the input itself is another (its outcome is not compared)", one["id"], example)
         return False
     for part in sorted((one.keys() | two.keys()) - {"id", "input", "rows"}):
-        for kind, example in _differences(part, one.get(part, _MISSING), two.get(part, _MISSING)):
+        old, new = (_renumbered(trace.get(part, _MISSING)) for trace in (one, two))
+        for kind, example in _differences(part, old, new):
             found.add(f"{family}: {kind}", one["id"], example)
     for kind, example in _row_differences(one.get("rows", {}), two.get("rows", {}), shared):
         found.add(f"{family}: {kind}", one["id"], example)
@@ -185,11 +188,9 @@ def _general(key: str) -> str:
 
 def _row_differences(one: Any, two: Any, shared: dict[str, set[str]] | None) -> Iterator[tuple[str, str]]:
     """What differs between rows, table by table: rows that are gone or new, and columns that changed."""
+    one, two = _comparable(one, shared), _comparable(two, shared)
     for table in sorted(one.keys() | two.keys()):
-        if shared is not None and table not in shared:
-            continue
-        columns = None if shared is None else shared[table]
-        old, new = (_multiset(rows.get(table, []), columns) for rows in (one, two))
+        old, new = (_multiset(rows.get(table, [])) for rows in (one, two))
         for text in list(old):
             common = min(old[text], new.get(text, 0))
             old[text] -= common
@@ -214,11 +215,41 @@ def _row_differences(one: Any, two: Any, shared: dict[str, set[str]] | None) -> 
             yield f"rows of {table} are new", _short(row)
 
 
-def _multiset(rows: list[dict[str, Any]], columns: set[str] | None) -> dict[str, int]:
+def _renumbered(value: Any, numbers: dict[str, int] | None = None) -> Any:
+    """A value in which what has a number is numbered anew, in the order in which it comes up."""
+    if value is _MISSING:
+        return value
+    given: dict[str, int] = {} if numbers is None else numbers
+
+    def renumbered(found: re.Match[str]) -> str:
+        key = f"{found[1]} {found[2]}"
+        given.setdefault(key, 1 + sum(name.startswith(f"{found[1]} ") for name in given))
+        return f"<{found[1]} {given[key]}{found[3]}>"
+
+    return json.loads(_NUMBERED.sub(renumbered, json.dumps(value, ensure_ascii=False)))
+
+
+def _comparable(tables: dict[str, list[Any]], shared: dict[str, set[str]] | None) -> dict[str, list[Any]]:
+    """The rows of the tables and columns that both have, with what has a number numbered by these alone."""
+    found: dict[str, list[Any]] = {}
+    numbers: dict[str, int] = {}
+    for table in sorted(tables):
+        if shared is not None and table not in shared:
+            continue
+        columns = None if shared is None else shared[table]
+        rows = [
+            row if columns is None else {name: value for name, value in row.items() if name in columns}
+            for row in tables[table]
+        ]
+        rows.sort(key=lambda row: _NUMBERED.sub("·", _text(row)))
+        found[table] = _renumbered(rows, numbers)
+    return found
+
+
+def _multiset(rows: list[dict[str, Any]]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
-        kept = row if columns is None else {name: value for name, value in row.items() if name in columns}
-        text = _text(kept)
+        text = _text(row)
         counts[text] = counts.get(text, 0) + 1
     return counts
 
