@@ -1424,6 +1424,7 @@ GRANT UPDATE (name) ON teams TO nexus_service;
 GRANT UPDATE (slug) ON projects TO nexus_service;
 GRANT UPDATE (created_at) ON tenants TO nexus_service;  -- to lock the row (tenant_serialize)
 GRANT UPDATE (erased_at) ON erased TO nexus_service;
+GRANT UPDATE (counts, digests) ON receipts TO nexus_service;
 GRANT UPDATE (history_unread_since) ON workspaces TO nexus_service;
 GRANT UPDATE (trust, trust_stated_at) ON identities TO nexus_service;
 GRANT UPDATE (refused_since, retry_at) ON retractions TO nexus_service;

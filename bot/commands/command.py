@@ -360,9 +360,10 @@ class Call:
         return facts
 
     @asynccontextmanager
-    async def changing(self, mode: Mode = "share") -> AsyncIterator[Transaction]:
+    async def changing(self, mode: Mode = "share", *, more: bool = False) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
-        records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
+        records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py);
+        except for one after which `more` is to be done, so that it is.
         Raises as `judge`, NotFound where its room was deleted since it was given, and Refused for a call that only
         shows, that is done already or that another process has taken over."""
         if self.preview:
@@ -375,7 +376,7 @@ class Call:
             await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
-            if self.recorded:
+            if self.recorded and not more:
                 await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
     async def _require_standing(self, tx: Transaction) -> None:

@@ -2,9 +2,10 @@
 
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from typing import Final
 
 from bot.commands import parameters
@@ -14,9 +15,11 @@ from bot.commands.days import named_day, with_dates
 from bot.commands.parameters import ForgetScope, ForgetTarget
 from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
+from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.exported import authors_of
 from composer.memory.matching import find_matching
+from composer.memory.portions import erase_ahead
 from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
@@ -55,6 +58,12 @@ class _ToErase:
     @property
     def count(self) -> int:
         return len(self.messages) + len(self.items)
+
+    def without(self, gone: Collection[uuid.UUID]) -> "_ToErase":
+        """What is left of it."""
+        return _ToErase(
+            [id for id in self.messages if id not in gone], [item for item in self.items if item[1] not in gone]
+        )
 
     @classmethod
     def of(cls, texts: Sequence[OwnText], words: str = "") -> "_ToErase":
@@ -102,13 +111,24 @@ async def _forget(call: Call) -> CommandAnswer:
             return CommandAnswer(str(forgetting.Receipt()))
         exported = exported_files(call.app.settings.home, people)
         return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, _days(call)))
+    everything = target.scope is ForgetScope.EVERYTHING
+    whole = everything and not (since or until)
+    by_words = target.scope is ForgetScope.MATCHING  # these are looked for in all that somebody has said: not alone
+    if by_words:
+        async with call.changing("alone", more=True):
+            pass  # what was being stored is by now, and is found
+    found = _ToErase()
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
+        if by_words or target.scope in (ForgetScope.HERE, ForgetScope.EVERYTHING):
+            found = await _own(tx, call, target)
+        people = await _identities(tx, call.user)
+    erasing = await _erase_ahead(call, found, people if whole else ())
     async with call.changing("alone") as tx:
-        people, everything = await _identities(tx, call.user), target.scope is ForgetScope.EVERYTHING
-        names = people if everything and not (since or until) else ()
+        people = await _identities(tx, call.user)
         if everything:
             await tx.usage.blank(people, *_blanked_days(call))
-        found = await _own(tx, call, target)
-        receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
+        found = found.without(erasing.ahead.erased) if by_words else await _own(tx, call, target)
+        receipt = await erasing.rest(tx, found, people if whole else (), people)
         if everything:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
@@ -248,42 +268,68 @@ async def _erase_selected(
     their names in the figures of usage."""
     call = with_dates(call, _SINCE, _UNTIL)
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-        messages, items = await tx.erasure.select(selection)
+        found = _ToErase(*await tx.erasure.select(selection))
+        exports_of = of_people or await authors_of(tx, found.messages, found.items)
     if "yes" not in call.flags:
-        count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}{_days(call)}"
+        count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')}"
+        count += f" {whose}{_days(call)}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
+    erasing = await _erase_ahead(call, found, names_of)
     async with call.changing("alone") as tx:
         await tx.usage.blank(of_people, *_blanked_days(call))
-        messages, items = await tx.erasure.select(selection)
-        exports_of = of_people or await authors_of(tx, messages, items)
-        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
+        found = _ToErase(*await tx.erasure.select(selection))
+        exports_of = of_people or tuple({*exports_of, *await authors_of(tx, found.messages, found.items)})
+        receipt = await erasing.rest(tx, found, names_of, exports_of)
         await tx.operations.blank(of_people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
 
 
-async def _erase(
-    tx: Transaction,
-    call: Call,
-    messages: Sequence[uuid.UUID],
-    items: Sequence[ItemRef],
-    *,
-    names_of: tuple[uuid.UUID, ...],
-    exports_of: tuple[uuid.UUID, ...],
-) -> forgetting.Receipt:
-    """Erase messages and items, with the names and the exported files of people, as of now: a command that a restart
-    interrupted was given earlier."""
-    return await erase(
-        tx,
-        call.app.settings.home,
-        messages,
-        items,
-        call.app.clock.now(),
-        call.conversation.id,
-        key=secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES),
-        names_of=names_of,
-        exports_of=exports_of,
-    )
+@dataclass(frozen=True, slots=True)
+class _Erasing:
+    """An erasure that has begun: what went in portions, under the `key` of its receipt, and the names that people were
+    stored under before that."""
+
+    call: Call
+    key: bytes
+    names: frozenset[str]
+    ahead: forgetting.Receipt
+
+    async def rest(
+        self,
+        tx: Transaction,
+        found: _ToErase,
+        names_of: tuple[uuid.UUID, ...],
+        exports_of: tuple[uuid.UUID, ...],
+    ) -> forgetting.Receipt:
+        """Erase the rest, with the names and the exported files of people, as of now: a command that a restart
+        interrupted was given earlier."""
+        call = self.call
+        return await erase(
+            tx,
+            call.app.settings.home,
+            found.messages,
+            found.items,
+            call.app.clock.now(),
+            call.conversation.id,
+            key=self.key,
+            names_of=names_of,
+            exports_of=exports_of,
+            ahead=self.ahead,
+            names=self.names,
+        )
+
+
+async def _erase_ahead(call: Call, found: _ToErase, names_of: tuple[uuid.UUID, ...]) -> _Erasing:
+    """Begin an erasure, and erase what is too much for one transaction."""
+    key = secrets.token_bytes(forgetting.RECEIPT_KEY_BYTES)
+    read = partial(call.app.database.transaction, call.workspace.tenant_id, "read")
+    async with read() as tx:
+        names = await blanking.names_of(tx, names_of)
+    alone = partial(call.changing, "alone", more=True)
+    now, here = call.app.clock.now(), call.conversation.id
+    ahead = await erase_ahead(read, alone, found.messages, found.items, now, here, names=names, key=key)
+    return _Erasing(call, key, frozenset(names), ahead)
 
 
 def _span(call: Call) -> tuple[datetime | None, datetime | None]:

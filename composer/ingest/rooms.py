@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from composer.errors import NotFound
 from composer.ingest.imports import begin_import
@@ -11,6 +12,7 @@ from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
+from composer.memory.portions import erase_ahead
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
@@ -92,13 +94,19 @@ async def erase_room(
     is not stored."""
     id = _place_id(workspace, room, thread)
     await note_room_deleted(database, workspace, room, thread, now)
-    async with database.transaction(workspace.tenant_id, "alone") as tx:
+    read, alone = (partial(database.transaction, workspace.tenant_id, mode) for mode in ("read", "alone"))
+    async with read() as tx:
+        gone = await tx.conversations.with_threads(id)
+        messages, items = await tx.erasure.select(Selection(None, id))
+        people = await authors_of(tx, messages, items)
+    ahead = await erase_ahead(read, alone, messages, items, now, id, posts_stay=gone)
+    async with alone() as tx:
         if await tx.conversations.get(id) is None:
             return None
         messages, items = await tx.erasure.select(Selection(None, id))
         gone = await tx.conversations.with_threads(id)
-        people = await authors_of(tx, messages, items)
-        receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
+        people = (*people, *await authors_of(tx, messages, items))
+        receipt = ahead.plus(await forget(tx, messages, items, now, id, posts_stay=gone))
         await tx.deliveries.drop_retractions(gone)
         await tx.conversations.clear_titles(id)
         return await withdraw_exports(tx, people, receipt)

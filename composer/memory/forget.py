@@ -7,7 +7,7 @@ drew on it or repeat it are retracted. A receipt counts what was erased.
 
 import asyncio
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -66,19 +66,35 @@ class Receipt:
         """This receipt, with the changed conversations of another one."""
         return replace(self, conversations=self.conversations | other.conversations)
 
+    def plus(self, other: "Receipt") -> "Receipt":
+        """The receipt of two erasures, with the id of the first."""
+        counts = Counter(self.counts)
+        counts.update(other.counts)
+        return Receipt(
+            dict(counts),
+            self.conversations | other.conversations,
+            self.erased | other.erased,
+            self.id,
+            self.owners | other.owners,
+        )
 
-async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -> Receipt:
+
+NOTHING: Final = Receipt()
+
+
+async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime, *, before: Receipt = NOTHING) -> Receipt:
     """Store a receipt without anything of what was erased: its counts, and digests of the ids under `key`, which is
-    random and its own.
+    random and its own. `before`: what of it is stored already, since it was erased earlier.
 
     Returns it with its id; unchanged if nothing was erased.
     """
     if not receipt.erased:
         return receipt
     id = blake2b(key, digest_size=RECEIPT_ID_BYTES).hexdigest()
-    digests = sorted(receipt_digest(key, erased) for erased in receipt.erased)
+    digests = sorted(receipt_digest(key, erased) for erased in receipt.erased - before.erased)
     await tx.erasure.store_receipt(id, key, receipt.counts, digests, now)
-    await tx.audit.record(AuditAct.ERASURE_RECEIPT, details={"receipt": id})
+    if not before.id:
+        await tx.audit.record(AuditAct.ERASURE_RECEIPT, details={"receipt": id})
     return replace(receipt, id=id)
 
 
@@ -107,6 +123,53 @@ async def forget(
     others asked elsewhere.
     """
     tx.require_alone()  # what is being made of it is stored before, and found, or finds it gone
+    reach = await find_reach(tx, messages, items, conversation, by_age=by_age, names=names, kept=kept)
+    affected = reach.found
+    if not by_age:
+        await _queue_retractions(tx, affected, messages, posts_stay)
+    await _replace_replies(tx, affected)
+    emptied = await tx.erasure.clear_prompts(affected.turns, messages)
+    await tx.memories.reindex_sources(reach.reread(affected), messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now, again=again)
+    retracted = [reply.conversation_id for reply in affected.replies]
+    await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
+    asked_in = {conversation} if conversation is not None else set()
+    await tx.conversations.clear_unused_names(sorted(conversations | asked_in), RETRACTED)
+    counts[PENDING_KIND] = reach.pending
+    receipt = _receipt(counts, conversations | set(retracted), reach.counted_in, emptied, _newly_retracted(affected))
+    if any(receipt.counts.values()):
+        await tx.audit.record(AuditAct.ERASED, conversation=conversation, details=receipt.counts)
+    item_ids, episodes = [id for _, id in items], [episode_id_of(message) for message in messages]
+    return replace(receipt, erased=frozenset((*messages, *episodes, *item_ids)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What `forget` erases and retracts besides what it was given. Its receipt counts answers and prompts of the
+    conversations `counted_in`, and so many `pending` items. `unread` are memories of which nothing is read again: it
+    would come back in another wording."""
+
+    found: Affected
+    counted_in: frozenset[uuid.UUID]
+    pending: int
+    unread: frozenset[uuid.UUID]
+
+    def reread(self, part: Affected) -> list[uuid.UUID]:
+        """The memories of a part of it whose other sources are read again."""
+        return [id for id in _ids(part.items, "memory") if id not in self.unread]
+
+
+async def find_reach(
+    tx: Transaction,
+    messages: Sequence[uuid.UUID],
+    items: Sequence[ItemRef],
+    conversation: uuid.UUID | None,
+    *,
+    by_age: bool = False,
+    names: Collection[str] = (),
+    kept: Collection[uuid.UUID] = (),
+) -> Reach:
+    """Look for what `forget` would erase besides. Changes nothing."""
     item_ids = [id for _, id in items]
     texts = await tx.erasure.texts([*messages, *item_ids])
     request = ErasureRequest(
@@ -117,28 +180,37 @@ async def forget(
         derived=not by_age,
         kept=await tx.landmarks.find_confirmed() if by_age else kept,
     )
-    affected = await find_affected(tx, request)
-    if not by_age:
-        await _queue_retractions(tx, affected, messages, posts_stay)
-    await _replace_replies(tx, affected)
-    emptied = await tx.erasure.clear_prompts(affected.turns, messages)
-    merged = await tx.memories.find_merged(item_ids)  # must not come back in another wording
-    reread = [id for id in _ids(affected.items, "memory") if id not in {*item_ids, *merged}]
-    await tx.memories.reindex_sources(reread, messages)
-    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now, again=again)
-    retracted = [reply.conversation_id for reply in affected.replies]
-    await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
-    asked_in = {conversation} if conversation is not None else set()
-    await tx.conversations.clear_unused_names(sorted(conversations | asked_in), RETRACTED)
-    counted_in = {id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None}
+    found = await find_affected(tx, request)
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
     named = {id for kind, id in items if kind == PENDING_KIND}
-    counts[PENDING_KIND] = sum(each.id in named and any(each.parts) for each in texts)
-    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, _newly_retracted(affected))
-    if any(receipt.counts.values()):
-        await tx.audit.record(AuditAct.ERASED, conversation=conversation, details=receipt.counts)
-    episodes = [episode_id_of(message) for message in messages]
-    return replace(receipt, erased=frozenset((*messages, *episodes, *item_ids)))
+    return Reach(
+        found,
+        frozenset(id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None),
+        sum(each.id in named and any(each.parts) for each in texts),
+        frozenset((*item_ids, *await tx.memories.find_merged(item_ids))),
+    )
+
+
+async def erase_reached(
+    tx: Transaction,
+    reach: Reach,
+    part: Affected,
+    messages: Sequence[uuid.UUID],
+    now: datetime,
+    posts_stay: Collection[uuid.UUID] = (),
+) -> Receipt:
+    """Erase and retract a part of what `find_reach` has found. Nothing is made again from the `messages`, which are
+    erased after it."""
+    tx.require_alone()
+    await _queue_retractions(tx, part, (), posts_stay)
+    await _replace_replies(tx, part)
+    emptied = await tx.erasure.clear_prompts(part.turns, ())
+    await tx.memories.reindex_sources(reach.reread(part), messages)
+    counts, _ = await tx.erasure.erase([], _by_kind(part.items), now)
+    counts.pop(PENDING_KIND, None)
+    retracted = {reply.conversation_id for reply in part.replies}
+    await tx.conversations.bump_versions(sorted(retracted))
+    return _receipt(counts, retracted, reach.counted_in, emptied, _newly_retracted(part))
 
 
 async def edit(

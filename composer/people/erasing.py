@@ -14,7 +14,7 @@ from composer.errors import BadInput, Conflict, NotFound, Refused, Unavailable
 from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
-from composer.memory.forget import Receipt
+from composer.memory.forget import NOTHING, Receipt
 from composer.model import project_namespace
 from composer.moments import moment
 from composer.people.export_files import count_exports, remove_exports
@@ -38,19 +38,22 @@ async def erase(
     key: bytes,
     names_of: Sequence[uuid.UUID] = (),
     exports_of: Collection[uuid.UUID] = (),
+    ahead: Receipt = NOTHING,
+    names: Collection[str] = (),
 ) -> Receipt:
     """Erase messages and items, with the names and the exported files of people, and record a receipt. With their names
     goes all that opens their memories from outside (keys, web sessions, logins and login links), what they have set,
     what their sessions were called, and whom the figures of the API name.
 
     `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
-    that of the receipt: random, and of RECEIPT_KEY_BYTES. Raises Unavailable.
+    that of the receipt: random, and of RECEIPT_KEY_BYTES; `ahead` is what `erase_ahead` has erased under it,
+    and `names` those of people that were stored before that. Raises Unavailable.
 
     An exported file holds what was there when it was made, so it goes with any part of that; and so does what people's
     tools said to models and nothing was learnt from yet, since it may say the same again. Files are deleted before
     the commit: a request that is interrupted between is made again. Those in DMs are deleted after it, by the adapter.
     """
-    names = await blanking.names_of(tx, names_of)
+    names = await blanking.names_of(tx, names_of) | set(names)
     blanked = await blanking.blank_names(tx, names_of, names, now) if names_of else Receipt()
     receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names)
     await tx.gateway_exchanges.drop(exports_of, now)
@@ -65,7 +68,7 @@ async def erase(
         await tx.operations.blank(names_of)
     gone = {"exported file": exported, **opening}
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)
-    return await forgetting.record(tx, receipt, key, now)
+    return await forgetting.record(tx, ahead.plus(receipt), key, now, before=ahead)
 
 
 async def erase_entry(

@@ -222,9 +222,11 @@ WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
       AND NOT EXISTS (SELECT FROM compactions AS c WHERE c.tenant_id = :tenant_id AND c.id = erased.id)
 
 -- name: receipt_insert
--- Store the receipt of an erasure. `counts` is JSON text.
-INSERT INTO receipts (tenant_id, id, made_at, key, counts, digests)
+-- Store the receipt of an erasure. `counts` is JSON text. Of one that is stored already, the counts are replaced, and the
+-- digests added.
+INSERT INTO receipts AS r (tenant_id, id, made_at, key, counts, digests)
 VALUES (:tenant_id, :id, :now, :key, :counts::jsonb, :digests::bytea[])
+ON CONFLICT (tenant_id, id) DO UPDATE SET counts = excluded.counts, digests = r.digests || excluded.digests
 
 -- name: erasures_count
 -- Count what was erased so far: the receipts, and what must not be stored again.
