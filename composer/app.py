@@ -15,8 +15,9 @@ from composer.composition import (
     agent_tokenizer,
     build_answering,
     build_due_posts,
-    build_extraction_worker,
+    build_extraction,
     build_extractor,
+    build_gateway_learner,
     build_models,
     build_reading,
     open_foundation,
@@ -27,23 +28,25 @@ from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable
-from composer.gateway.learning import GatewayLearner, LearningRules
+from composer.gateway.learning import GatewaySource
 from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory
 from composer.ingest.voice_notes import VoiceNotes, untranscribed
-from composer.memory.extraction import ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
+from composer.memory.learner import Learner
 from composer.model import Incoming
 from composer.people.export_files import remove_exports
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.database import Transaction
+from composer.repositories.extraction_queue import ExtractionScope
+from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.scheduled.due_posts import DuePosts
@@ -97,7 +100,8 @@ class App:
     entry_answerer: EntryAnswerer
     gateway_meter: GatewayMeter
     gateway_memory: GatewayMemory
-    gateway_learner: GatewayLearner
+    gateway_source: GatewaySource
+    gateway_learner: Learner[ExchangeOwner]
     operations: OperationMeter
     indexer: Indexer
     locks: PostgresProcessLocks
@@ -109,7 +113,7 @@ class App:
     audit: AuditLog
     credentials: Resolver
     observer: Observer
-    extractions: ExtractionWorker | None = None
+    extractions: Learner[ExtractionScope] | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
 
     async def receive(
@@ -230,7 +234,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
     stack.push_async_callback(operations.close)
     last_use = LastUse(database, clock)
     stack.push_async_callback(last_use.settle)
-    learning = LearningRules(extraction, extractor, directory.zone, directory.plan, indexer.due)
+    gateway_source = GatewaySource(database, operations, clock, directory.plan, is_on=extraction is not Extraction.OFF)
     entry_search = EntrySearch(database, models.embedder, directory.retrieval, directory.zone, clock)
     return App(
         settings=settings,
@@ -251,7 +255,8 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         entry_answerer=EntryAnswerer(models.chat, agent_tokenizer),
         gateway_meter=GatewayMeter(models.calls, tokenizer_for),
         gateway_memory=GatewayMemory(database, entry_search, clock),
-        gateway_learner=GatewayLearner(database, operations, clock, uuid.uuid4, learning),
+        gateway_source=gateway_source,
+        gateway_learner=build_gateway_learner(base, gateway_source, extractor, indexer),
         operations=operations,
         indexer=indexer,
         locks=base.locks,
@@ -263,7 +268,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
         credentials=Resolver(database, directory, settings, clock, last_use),
         observer=base.observer,
-        extractions=None if extractor is None else build_extraction_worker(base, extractor, indexer),
+        extractions=None if extractor is None else build_extraction(base, extractor, indexer),
         notice=extraction_notice(settings),
     )
 

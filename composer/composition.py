@@ -12,15 +12,19 @@ from typing import Final, Protocol
 import structlog
 
 from composer.errors import Unavailable, for_operator
+from composer.gateway.learning import GatewaySource
 from composer.ingest.tenants import TenantDirectory, configured_prices
 from composer.ingest.voice_notes import VoiceNotes
-from composer.memory.extraction import BatchRules, ExtractionWorker
+from composer.memory.extraction import BatchRules, ConversationSource
 from composer.memory.indexer import Indexer
+from composer.memory.learner import Learner
 from composer.model import Agent
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import Observer
 from composer.repositories.audit import AuditSigner
+from composer.repositories.extraction_queue import ExtractionScope
+from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.scheduled.digests import DueDigests
 from composer.scheduled.due_posts import DuePosts
 from composer.scheduled.quotas import QuotaNotices
@@ -238,13 +242,18 @@ def build_extractor(stack: AsyncExitStack, settings: Settings, models: Models) -
     return extractor
 
 
-def build_extraction_worker(base: Foundation, extractor: Mem0Extractor, indexer: Indexer) -> ExtractionWorker:
-    """Build what extracts memories in the background."""
-    settings, directory = base.settings, base.directory
-    batches = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
-    return ExtractionWorker(
-        base.database, extractor, base.clock, uuid.uuid4, indexer.due, directory.quarantine, batches
-    )
+def build_extraction(base: Foundation, extractor: Mem0Extractor, indexer: Indexer) -> Learner[ExtractionScope]:
+    """Build what extracts memories from conversations in the background."""
+    rules = BatchRules(base.settings.extraction_batch, tokenizer_for(extraction_model(base.settings)))
+    source = ConversationSource(base.directory.quarantine, rules)
+    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due)
+
+
+def build_gateway_learner(
+    base: Foundation, source: GatewaySource, extractor: Mem0Extractor | None, indexer: Indexer
+) -> Learner[ExchangeOwner]:
+    """Build what learns from the gateway in the background."""
+    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due)
 
 
 def build_due_posts(base: Foundation, turns: TurnWorker) -> DuePosts:

@@ -75,7 +75,7 @@ async def extract(run: JobRun) -> None:
         return
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        while done := await extractions.extract_due(tenant):
+        while done := await extractions.learn_due(tenant):
             run.report(done)
 
     await _each_tenant(run, one)

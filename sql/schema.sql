@@ -941,21 +941,23 @@ CREATE TABLE extraction_queue (
 );
 CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility);
 
--- Attempts at the queue of a conversation. claim: the attempt that works on it, until claimed_until. parked_at: it failed too
--- often, and an admin has to look. error: a sentence of ours.
-CREATE TABLE extraction_batches (
+-- Attempts at what waits to be learnt from, by scope: a conversation's messages of one namespace and visibility, or what one
+-- tool of a user asked models. claim: the attempt that works on it, until claimed_until. parked_at: it failed too often, and
+-- an admin has to look. error: a sentence of ours.
+CREATE TABLE learning_batches (
     tenant_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    namespace text NOT NULL,
-    visibility text NOT NULL,
+    scope text NOT NULL,
+    conversation_id uuid,
+    user_id uuid,
     claim uuid,
     claimed_until timestamptz,
     attempts int NOT NULL DEFAULT 0,
     due_at timestamptz,
     parked_at timestamptz,
     error text,
-    PRIMARY KEY (tenant_id, conversation_id, namespace, visibility),
-    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
+    PRIMARY KEY (tenant_id, scope),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
 
 -- Keys, sign-ins and connected apps ------------------------------------------------------------------------------------
@@ -1111,10 +1113,6 @@ CREATE TABLE gateway_exchanges (
     answer text NOT NULL,
     said_at timestamptz NOT NULL,
     learnt_at timestamptz,
-    claim uuid,
-    claimed_until timestamptz,
-    due_at timestamptz,
-    attempts int NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
@@ -1415,8 +1413,8 @@ GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, commands, connections, deliveries,
-    deployment, digests, extraction_batches, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
-    job_runs, landmarks, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
+    deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
+    job_runs, landmarks, learning_batches, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
     oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
     quota_notices, recall_index, reminders, settings, summaries_due, team_invites, team_members, turns, voice_notes,
     web_sessions TO nexus_service;

@@ -27,5 +27,28 @@ GRANT UPDATE (created_at) ON tenants TO nexus_service;
 -- The receipt of a long erasure grows with each portion of it.
 GRANT UPDATE (counts, digests) ON receipts TO nexus_service;
 
+-- Attempts to learn are counted for conversations and for the gateway alike. Those of before are made anew.
+DROP TABLE extraction_batches;
+CREATE TABLE learning_batches (
+    tenant_id uuid NOT NULL,
+    scope text NOT NULL,
+    conversation_id uuid,
+    user_id uuid,
+    claim uuid,
+    claimed_until timestamptz,
+    attempts int NOT NULL DEFAULT 0,
+    due_at timestamptz,
+    parked_at timestamptz,
+    error text,
+    PRIMARY KEY (tenant_id, scope),
+    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+ALTER TABLE learning_batches ENABLE ROW LEVEL SECURITY;
+ALTER TABLE learning_batches FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON learning_batches USING (tenant_id = current_tenant());
+GRANT SELECT, INSERT, UPDATE, DELETE ON learning_batches TO nexus_service;
+ALTER TABLE gateway_exchanges DROP COLUMN claim, DROP COLUMN claimed_until, DROP COLUMN due_at, DROP COLUMN attempts;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;

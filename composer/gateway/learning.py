@@ -1,18 +1,14 @@
 """Learn from what people's tools ask models for: statements of the user, as entries that the tool has written.
 
-An exchange is stored once its answer is whole, and read in the background, in batches of one person and tool: by the
-extraction model where there is one, else by patterns. Never read are memory that was put in, results of functions and
-system texts.
+An exchange is stored once its answer is whole, and read in the background, in batches of one person and tool
+(composer/memory/learner.py). Never read are memory that was put in, results of functions and system texts.
 """
 
-import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
-
-import structlog
 
 from composer import visibility
 from composer.entries.access import access_for_writing
@@ -20,26 +16,23 @@ from composer.entries.draft import ENTRY_KINDS, EntryDraft, check_draft
 from composer.entries.entries import entry_id
 from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
-from composer.errors import BudgetUsedUp, EntriesFull, NexusError, NotFound, QuotaUsedUp, for_operator, where_raised
+from composer.errors import EntriesFull, QuotaUsedUp
 from composer.memory import entry_index
-from composer.memory.index import Extraction, extracted_memories
+from composer.memory.learner import Finding, LearningBatch
 from composer.model import EVERY_VENDOR, Message, Trust, Visibility, derived_id, entries_namespace
 from composer.ports.clock import Clock
-from composer.ports.extraction import Extractor, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
+from composer.repositories.learning import ReadyRule
 from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_text
 from composer.text.digests import text_digest
 from composer.text.masking import mask
-from composer.text.work import off_loop
 from composer.usage.operations import Actor, OperationMeter
 from composer.usage.plans import Plan
 from composer.visibility import EntryAccess, Grants
-
-logger = structlog.get_logger()
 
 OWN_KEY: Final = "gateway"  # writes what is learnt from a person's own key: no tool has this name
 MAX_BYTES: Final = 64 * 1024  # of a message and of an answer: the last ones count
@@ -47,46 +40,27 @@ MAX_STATEMENT_CHARS: Final = 500
 MAX_STATEMENTS: Final = 40  # of one batch
 MAX_FORGOTTEN: Final = 100  # times that one statement was learnt and forgotten again
 BATCH_SIZE: Final = 10  # exchanges; so many are due at once
-QUIET_PERIOD: Final = timedelta(minutes=5)  # without an exchange, after which fewer are due
-MAX_WAIT: Final = timedelta(hours=1)  # of the oldest one, after which fewer are due, quiet or not
-CLAIM_DURATION: Final = timedelta(minutes=10)
-RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
-MAX_ATTEMPTS: Final = 6  # then an exchange is given up
-MAX_CONCURRENT: Final = 4  # batches of one tenant
-POLL_SECONDS: Final = 15.0
 GRANTS: Final = frozenset({Grants.READ_ENTRIES, Grants.WRITE_ENTRIES})
 
 
-@dataclass(frozen=True, slots=True)
-class LearningRules:
-    """How to learn: the kind of `extraction`, with the extractor where a model does it; a tenant's time zone and plan;
-    and `on_stored`, which is called with each tenant that has new entries."""
+class GatewaySource:
+    """The exchanges of people's tools with models, and the entries of those tools. `is_on`: whether anything is learnt
+    at all; `plan` is a tenant's."""
 
-    extraction: Extraction
-    extractor: Extractor | None
-    zone: Callable[[uuid.UUID], tzinfo]
-    plan: Callable[[uuid.UUID], Plan | None]
-    on_stored: Callable[[uuid.UUID], None]
-
-
-class GatewayLearner:
-    """Stores exchanges, and learns from them."""
+    name = "gateway"
+    batch_size = BATCH_SIZE
 
     def __init__(
         self,
         database: Database,
         operations: OperationMeter,
         clock: Clock,
-        new_id: Callable[[], uuid.UUID],
-        rules: LearningRules,
+        plan: Callable[[uuid.UUID], Plan | None],
+        *,
+        is_on: bool,
     ) -> None:
         self._database, self._operations, self._clock = database, operations, clock
-        self._new_id, self._rules = new_id, rules
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is learnt at all."""
-        return self._rules.extraction is not Extraction.OFF
+        self._plan, self.is_on = plan, is_on
 
     async def note(self, reader: EntryReader, digest: bytes, question: str, answer: str, asked_at: datetime) -> bool:
         """Store an exchange to learn from, once for a turn (`digest`). Not where the key may not write entries, or the
@@ -104,110 +78,56 @@ class GatewayLearner:
             exchange = GatewayExchange(id, said, _end_of(answer), now)
             return await tx.gateway_exchanges.put(ExchangeOwner(reader.user, vendor), exchange, asked_at)
 
-    async def run(self) -> None:
-        """Learn from every batch that becomes due, until cancelled."""
-        while True:
-            try:
-                for tenant, _ in await self._database.tenants():
-                    while await self.learn_due(tenant):
-                        pass
-            except NexusError as error:
-                logger.warning("gateway.learning_postponed", error=for_operator(error))
-            except Exception as error:
-                logger.error("gateway.learning_failed", **where_raised(error))
-            await asyncio.sleep(POLL_SECONDS)
+    async def due(self, tx: Transaction, rule: ReadyRule) -> list[ExchangeOwner]:
+        """Whose exchanges are due."""
+        return await tx.gateway_exchanges.due(rule)
 
-    async def learn_due(self, tenant: uuid.UUID) -> int:
-        """Learn from one batch of everyone whose exchanges are due, a few at a time; returns how many were read."""
-        now = self._clock.now()
-        async with self._database.transaction(tenant, "read") as tx:
-            due = await tx.gateway_exchanges.due(now, BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT)
-        return sum(await asyncio.gather(*(self._learn(tenant, owner) for owner in due)))
+    async def take(self, tx: Transaction, scope: ExchangeOwner, failures: int) -> LearningBatch:
+        """The oldest exchanges of a person and a tool."""
+        exchanges = await tx.gateway_exchanges.waiting(scope, max(1, self.batch_size >> failures))
+        name = await _name(tx, scope)
+        messages = [message for each in exchanges for message in _messages(scope, name, each)]
+        return LearningBatch([each.id for each in exchanges], messages, scope.user)
 
-    async def _learn(self, tenant: uuid.UUID, owner: ExchangeOwner) -> int:
-        claim, now = self._new_id(), self._clock.now()
-        async with self._database.transaction(tenant) as tx:
-            exchanges = await tx.gateway_exchanges.claim(owner, claim, now, now + CLAIM_DURATION, BATCH_SIZE)
-            name = (await tx.people.names([owner.user])).get(owner.user, "")
-        if not exchanges:
-            return 0
-        try:
-            found = await self._statements(tenant, owner, name, exchanges)
-            stored = await self._store(tenant, owner, name, claim, exchanges, found)
-        except Exception as error:  # of whatever kind: it must not hold up others
-            await self._fail(tenant, claim, exchanges, error)
-            return 0
-        if stored:
-            self._rules.on_stored(tenant)
-        logger.info("gateway.learnt", exchanges=len(exchanges), extracted=len(found), stored=stored)
-        return len(exchanges)
+    async def near(
+        self, tx: Transaction, scope: ExchangeOwner, owner: uuid.UUID | None, vector: Vectors
+    ) -> list[tuple[uuid.UUID, str]]:
+        """Nothing: the tool might not be allowed to read what is known already."""
+        return []
 
-    async def _statements(
-        self, tenant: uuid.UUID, owner: ExchangeOwner, name: str, exchanges: Sequence[GatewayExchange]
-    ) -> list[tuple[str, str]]:
-        """The statements in exchanges: (kind, text) each. The extractor is shown nothing that is known already: the
-        tool might not be allowed to read it."""
-        messages = [each for exchange in exchanges for each in _messages(owner, name, exchange)]
+    async def is_unchanged(self, tx: Transaction, batch: LearningBatch) -> bool:
+        """Whether none of the exchanges was erased."""
+        return await tx.gateway_exchanges.are_waiting(batch.ids)
 
-        async def nothing(_: Vectors) -> list[tuple[uuid.UUID, str]]:
-            return []
-
-        if self._rules.extractor is not None:
-            batch = MessageBatch(tenant, None, messages, self._rules.zone(tenant), owner.user)
-            try:
-                extracted = await self._rules.extractor.extract(batch, nothing)
-                return [(each.kind, each.text) for each in extracted]
-            except BudgetUsedUp:
-                logger.info("gateway.learnt_by_pattern", exchanges=len(exchanges))
-        chars = sum(len(message.text) for message in messages)
-        return await off_loop(chars, lambda: [(m.kind, m.text) for each in messages for m in extracted_memories(each)])
-
-    async def _store(
-        self,
-        tenant: uuid.UUID,
-        owner: ExchangeOwner,
-        name: str,
-        claim: uuid.UUID,
-        exchanges: Sequence[GatewayExchange],
-        found: Sequence[tuple[str, str]],
+    async def store(
+        self, tx: Transaction, tenant: uuid.UUID, scope: ExchangeOwner, found: Sequence[Finding], now: datetime
     ) -> int:
-        """Store statements as entries and take their exchanges off the list, in one transaction. Nothing is stored
-        where an exchange was erased meanwhile, the person does not want it any more, or the plan has no room."""
-        now = self._clock.now()
-        async with self._database.transaction(tenant) as tx:
-            access = await access_for_writing(tx, tenant, owner.user, owner.vendor, GRANTS)
-            wanted = access.settings.recall and not await tx.people.has_opted_out((owner.user,))
-            entries = _entries(access, name, found, now) if wanted else []
-            entries = [each for each in entries if not await _is_known(tx, access, each, now)]
-            try:
-                if entries:
-                    await self._operations.require(tx, tenant, Operation.WRITES, len(entries))
-                    (await entry_quota(tx, self._rules.plan(tenant))).require_capacity(len(entries))
-            except (QuotaUsedUp, EntriesFull):
-                entries = []
-            if not await tx.gateway_exchanges.still_claimed(claim, exchanges):
-                return 0
-            stored = [each for each in await _new(tx, access, entries) if await entry_index.store(tx, each)]
-            await tx.gateway_exchanges.end(claim, now)
-            if stored:
-                actor, tokens = Actor(tenant, owner.user, owner.vendor), sum(each.tokens for each in stored)
-                await self._operations.add(tx, actor, Operation.WRITES, len(stored), tokens)
+        """Store statements as entries of the tool; none where the person does not want it any more, or the plan has no
+        room."""
+        access = await access_for_writing(tx, tenant, scope.user, scope.vendor, GRANTS)
+        wanted = access.settings.recall and not await tx.people.has_opted_out((scope.user,))
+        statements = [(each.statement.kind, each.statement.text) for each in found]
+        entries = _entries(access, await _name(tx, scope), statements, now) if wanted else []
+        entries = [each for each in entries if not await _is_known(tx, access, each, now)]
+        try:
+            if entries:
+                await self._operations.require(tx, tenant, Operation.WRITES, len(entries))
+                (await entry_quota(tx, self._plan(tenant))).require_capacity(len(entries))
+        except (QuotaUsedUp, EntriesFull):
+            entries = []
+        stored = [each for each in await _new(tx, access, entries) if await entry_index.store(tx, each)]
+        if stored:
+            actor, tokens = Actor(tenant, scope.user, scope.vendor), sum(each.tokens for each in stored)
+            await self._operations.add(tx, actor, Operation.WRITES, len(stored), tokens)
         return len(stored)
 
-    async def _fail(
-        self, tenant: uuid.UUID, claim: uuid.UUID, exchanges: Sequence[GatewayExchange], error: Exception
-    ) -> None:
-        now, attempts = self._clock.now(), max(each.attempts for each in exchanges)
-        over = attempts + 1 >= MAX_ATTEMPTS or isinstance(error, NotFound)
-        if isinstance(error, NexusError):
-            logger.warning("gateway.learning_postponed", error=for_operator(error), attempts=attempts + 1)
-        else:
-            logger.error("gateway.learning_failed", attempts=attempts + 1, **where_raised(error))
-        async with self._database.transaction(tenant) as tx:
-            if over:
-                await tx.gateway_exchanges.end(claim, now)
-            else:
-                await tx.gateway_exchanges.fail(claim, now + RETRY_DELAY * 2**attempts)
+    async def remove(self, tx: Transaction, ids: Sequence[uuid.UUID], now: datetime) -> None:
+        """Erase the texts of exchanges."""
+        await tx.gateway_exchanges.end(ids, now)
+
+
+async def _name(tx: Transaction, owner: ExchangeOwner) -> str:
+    return (await tx.people.names([owner.user])).get(owner.user, "")
 
 
 def _messages(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> list[Message]:

@@ -21,6 +21,7 @@ from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
 from composer.model import Message, Trust, derived_id
+from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import MeteredEmbedder, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
@@ -155,7 +156,7 @@ def _read(messages: Sequence[Message], extraction: Extraction) -> tuple[list[Ind
 
 def extracted_memories(message: Message) -> list[NewMemory]:
     """The statements that patterns find in a person's message, filed in the message's own namespace."""
-    if message.user_id is None or message.by_agent:
+    if message.user_id is None:
         return []
     tag = AccessTag(message.namespace, message.visibility, message.user_id)
     return [
@@ -171,8 +172,15 @@ def extracted_memories(message: Message) -> list[NewMemory]:
             sources=(message.id,),
             trust=message.trust,
         )
-        for number, statement in enumerate(extract(message.text))
+        for number, statement in enumerate(statements_by_pattern(message))
     ]
+
+
+def statements_by_pattern(message: Message) -> list[ExtractedStatement]:
+    """The statements that patterns find in a person's message."""
+    if message.user_id is None or message.by_agent:
+        return []
+    return [ExtractedStatement(each.kind, each.text, (message.id,)) for each in extract(message.text)]
 
 
 def episode_entry(message: Message) -> IndexEntry:

@@ -26,7 +26,7 @@ async def backlog(database: Database) -> Backlog:
     for tenant, _ in tenants:
         async with database.transaction(tenant, "read") as tx:
             messages, items = await tx.recall.backlog()
-            waiting, stuck, error = await tx.extraction_queue.backlog()
+            waiting, stuck, error = await tx.learning.backlog()
         unindexed, unembedded = unindexed + messages, unembedded + items
         unextracted, parked, why = unextracted + waiting, parked + stuck, error or why
     return Backlog(len(tenants), unindexed, unembedded, unextracted, parked, why)

@@ -13,7 +13,7 @@ from typing import Final, Self
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.imports import short_id
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
-from composer.memory.extraction import MAX_ATTEMPTS
+from composer.memory.learner import MAX_ATTEMPTS
 from composer.model import API
 from composer.operations.backlog import backlog
 from composer.operations.tool_places import ServerPlaces, server_places

@@ -25,6 +25,7 @@ from composer.repositories.gateway_exchanges import GatewayExchanges
 from composer.repositories.gateway_turns import GatewayTurns
 from composer.repositories.imports import Imports
 from composer.repositories.landmarks import Landmarks
+from composer.repositories.learning import LearningBatches
 from composer.repositories.login_links import LoginLinks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
@@ -107,6 +108,7 @@ class Transaction:
     own_data = cached_property[OwnData](lambda tx: OwnData(tx._sql))
     own_settings = cached_property[OwnSettings](lambda tx: OwnSettings(tx._sql, tx.audit))
     landmarks = cached_property[Landmarks](lambda tx: Landmarks(tx._sql))
+    learning = cached_property[LearningBatches](lambda tx: LearningBatches(tx._sql))
     login_links = cached_property[LoginLinks](lambda tx: LoginLinks(tx._sql, tx.audit))
     openid_logins = cached_property[OpenIdLogins](lambda tx: OpenIdLogins(tx._sql, tx.audit))
     maintenance = cached_property[Maintenance](lambda tx: Maintenance(tx._sql))

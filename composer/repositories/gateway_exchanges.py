@@ -7,19 +7,19 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.ports.database import Statements
+from composer.repositories.learning import ReadyRule
 
 EXCHANGE_RETENTION: Final = timedelta(days=7)  # of its id: so long an exchange is not stored again
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayExchange:
-    """A user's message and the answer. `attempts` to learn from it have failed."""
+    """A user's message and the answer."""
 
     id: uuid.UUID
     question: str
     answer: str
     said_at: datetime
-    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,18 @@ class ExchangeOwner:
     user: uuid.UUID
     vendor: str
 
+    @property
+    def key(self) -> str:
+        """Their name among all that is learnt from."""
+        return f"gateway {self.user} {self.vendor}"
+
+    @property
+    def conversation_id(self) -> None:
+        """They are of no conversation."""
+
 
 class GatewayExchanges:
-    """Exchanges that wait to be learnt from. An attempt claims some until it ends or its time runs out."""
+    """Exchanges that wait to be learnt from."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
@@ -51,50 +60,24 @@ class GatewayExchanges:
         )
         return waits is True
 
-    async def due(
-        self, now: datetime, batch_size: int, quiet_since: datetime, waiting_since: datetime, limit: int
-    ) -> list[ExchangeOwner]:
-        """The owners whose exchanges are due: `batch_size` of them wait, none came since `quiet_since`, or one is from
-        before `waiting_since`; longest waiting first."""
-        rows = await self._sql.fetch(
-            "gateway_exchanges_due",
-            now=now,
-            batch_size=batch_size,
-            quiet_since=quiet_since,
-            waiting_since=waiting_since,
-            limit=limit,
-        )
+    async def due(self, rule: ReadyRule) -> list[ExchangeOwner]:
+        """The owners whose exchanges are due, longest waiting first."""
+        rows = await self._sql.fetch("gateway_exchanges_due", **rule.parameters)
         return [ExchangeOwner(row["user_id"], row["vendor"]) for row in rows]
 
-    async def claim(
-        self, owner: ExchangeOwner, claim: uuid.UUID, now: datetime, until: datetime, limit: int
-    ) -> list[GatewayExchange]:
-        """Claim the oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
-        rows = await self._sql.fetch(
-            "gateway_exchanges_claim",
-            user_id=owner.user,
-            vendor=owner.vendor,
-            claim=claim,
-            now=now,
-            until=until,
-            limit=limit,
-        )
-        found = [GatewayExchange(r["id"], r["question"], r["answer"], r["said_at"], r["attempts"]) for r in rows]
-        return sorted(found, key=lambda each: (each.said_at, each.id))
+    async def waiting(self, owner: ExchangeOwner, limit: int) -> list[GatewayExchange]:
+        """The oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
+        rows = await self._sql.fetch("gateway_exchanges_oldest", user_id=owner.user, vendor=owner.vendor, limit=limit)
+        return [GatewayExchange(row["id"], row["question"], row["answer"], row["said_at"]) for row in rows]
 
-    async def still_claimed(self, claim: uuid.UUID, exchanges: Sequence[GatewayExchange]) -> bool:
-        """Whether all exchanges of an attempt are still there and its own; they are locked until the transaction
-        ends."""
-        rows = await self._sql.fetch("gateway_exchanges_claimed", claim=claim)
-        return {row["id"] for row in rows} == {each.id for each in exchanges}
+    async def are_waiting(self, exchanges: Sequence[uuid.UUID]) -> bool:
+        """Whether all of these still wait; they are locked until the transaction ends."""
+        rows = await self._sql.fetch("gateway_exchanges_lock_waiting", ids=list(exchanges))
+        return len(rows) == len(exchanges)
 
-    async def end(self, claim: uuid.UUID, now: datetime) -> None:
-        """End an attempt: its exchanges are not read again, and their texts are gone."""
-        await self._sql.execute("gateway_exchanges_learnt", claim=claim, now=now)
-
-    async def fail(self, claim: uuid.UUID, due_at: datetime) -> None:
-        """End an attempt that failed; it is made again at a time."""
-        await self._sql.execute("gateway_exchanges_failed", claim=claim, due_at=due_at)
+    async def end(self, exchanges: Sequence[uuid.UUID], now: datetime) -> None:
+        """Have exchanges not read again: their texts are gone."""
+        await self._sql.execute("gateway_exchanges_learnt", ids=list(exchanges), now=now)
 
     async def count(self, users: Sequence[uuid.UUID]) -> int:
         """How many exchanges of these users wait."""
@@ -104,14 +87,17 @@ class GatewayExchanges:
     async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
         """Learn nothing from the exchanges of these users that wait, whose texts are gone, and nothing from what was
         asked by now and is answered later. Call it once erasure is locked."""
+        await self._sql.execute("learning_end_of", user_ids=list(users))  # also an attempt that goes on
         await self._sql.execute("gateway_exchanges_drop", user_ids=list(users), now=now)
         await self._sql.execute("gateway_forgets_note", user_ids=list(users), now=now)
 
     async def delete_before(self, before: datetime) -> None:
         """Delete exchanges from before a time, and what else was noted until then."""
         await self._sql.execute("gateway_exchanges_delete_before", before=before)
+        await self._sql.execute("learning_end_idle")
         await self._sql.execute("gateway_forgets_delete_before", before=before)
 
     async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
         """Delete the exchanges of people who are erased."""
+        await self._sql.execute("learning_end_of", user_ids=list(users))
         await self._sql.execute("gateway_exchanges_delete_of", user_ids=list(users))

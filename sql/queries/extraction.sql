@@ -10,25 +10,14 @@ ON CONFLICT DO NOTHING
 -- a while, or the oldest has waited for long; not parked, not waiting after a failure, not claimed.
 SELECT q.conversation_id, q.namespace, q.visibility
 FROM extraction_queue AS q
-LEFT JOIN extraction_batches AS b ON b.tenant_id = :tenant_id AND b.conversation_id = q.conversation_id
-                                     AND b.namespace = q.namespace
-                                     AND b.visibility = q.visibility
+LEFT JOIN learning_batches AS b ON b.tenant_id = :tenant_id
+                                   AND b.scope = q.conversation_id || ' ' || q.namespace || ' ' || q.visibility
 WHERE q.tenant_id = :tenant_id AND b.parked_at IS NULL AND (b.due_at IS NULL OR b.due_at <= :now)
       AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
 GROUP BY q.conversation_id, q.namespace, q.visibility
 HAVING count(*) >= :batch_size OR max(q.queued_at) <= :quiet_since OR min(q.queued_at) <= :waiting_since
 ORDER BY min(q.queued_at), q.conversation_id, q.namespace, q.visibility
 LIMIT :limit
-
--- name: extraction_claim
--- Claim a scope's queue for one attempt, until the attempt ends or its time runs out.
-INSERT INTO extraction_batches AS b (tenant_id, conversation_id, namespace, visibility, claim, claimed_until)
-VALUES (:tenant_id, :conversation_id, :namespace, :visibility, :claim, :until)
-ON CONFLICT (tenant_id, conversation_id, namespace, visibility) DO UPDATE SET claim = excluded.claim,
-    claimed_until = excluded.claimed_until
-WHERE b.parked_at IS NULL AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
-      AND (b.due_at IS NULL OR b.due_at <= :now)
-RETURNING claim
 
 -- name: extraction_messages
 -- Get the oldest queued messages of a scope, for the extractor only.
@@ -50,51 +39,6 @@ JOIN extraction_queue AS q ON q.tenant_id = :tenant_id AND q.message_id = m.id
 WHERE m.tenant_id = :tenant_id
 FOR UPDATE OF m
 
--- name: extraction_complete
--- End an attempt and remove its messages from the queue, if it still has the claim.
-WITH ended_claim AS (
-    DELETE FROM extraction_batches
-    WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace
-          AND visibility = :visibility AND claim = :claim
-    RETURNING claim
-)
+-- name: extraction_remove
+-- Remove messages from the queue.
 DELETE FROM extraction_queue WHERE tenant_id = :tenant_id AND message_id = ANY (:message_ids::uuid[])
-    AND EXISTS (SELECT FROM ended_claim) RETURNING message_id
-
--- name: extraction_claimed
--- Lock an attempt's claim, if it still has it, until this transaction ends.
-SELECT claim FROM extraction_batches
-WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace
-      AND visibility = :visibility AND claim = :claim
-FOR UPDATE
-
--- name: extraction_failed
--- End a failed attempt: retry at `due_at`, or park the scope.
-UPDATE extraction_batches
-SET claim = NULL, claimed_until = NULL, attempts = attempts + 1, error = :error, due_at = :due_at,
-    parked_at = :parked_at
-WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace
-      AND visibility = :visibility AND claim = :claim
-
--- name: extraction_attempts
--- Count a scope's failed attempts in a row.
-SELECT attempts FROM extraction_batches WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
-    AND namespace = :namespace AND visibility = :visibility
-
--- name: extraction_release
--- End an attempt without recording a failure. The next one may start at once.
-UPDATE extraction_batches SET claim = NULL, claimed_until = NULL
-WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace
-      AND visibility = :visibility AND claim = :claim
-
--- name: extraction_unpark
--- Let parked scopes be tried again.
-UPDATE extraction_batches SET parked_at = NULL, attempts = 0, due_at = NULL, error = NULL
-WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL RETURNING conversation_id
-
--- name: extraction_backlog
--- Count queued messages and parked scopes, with the last error, for doctor.
-SELECT (SELECT count(*) FROM extraction_queue WHERE tenant_id = :tenant_id) AS waiting,
-       (SELECT count(*) FROM extraction_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL) AS parked,
-       (SELECT error FROM extraction_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL
-           ORDER BY parked_at DESC LIMIT 1) AS error

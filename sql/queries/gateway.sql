@@ -50,40 +50,30 @@ RETURNING learnt_at IS NULL
 
 -- name: gateway_exchanges_due
 -- List whose exchanges, by tool, are to be learnt from: enough of them wait, none came for a while, or the oldest has waited
--- for long; not claimed, and not waiting after a failure.
-SELECT user_id, vendor FROM gateway_exchanges
-WHERE tenant_id = :tenant_id AND learnt_at IS NULL AND (claimed_until IS NULL OR claimed_until <= :now)
-      AND (due_at IS NULL OR due_at <= :now)
-GROUP BY user_id, vendor
-HAVING count(*) >= :batch_size OR max(said_at) <= :quiet_since OR min(said_at) <= :waiting_since
-ORDER BY min(said_at), user_id, vendor LIMIT :limit
+-- for long; not parked, not waiting after a failure, not claimed.
+SELECT e.user_id, e.vendor
+FROM gateway_exchanges AS e
+LEFT JOIN learning_batches AS b ON b.tenant_id = :tenant_id AND b.scope = 'gateway ' || e.user_id || ' ' || e.vendor
+WHERE e.tenant_id = :tenant_id AND e.learnt_at IS NULL AND b.parked_at IS NULL AND (b.due_at IS NULL OR b.due_at <= :now)
+      AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
+GROUP BY e.user_id, e.vendor
+HAVING count(*) >= :batch_size OR max(e.said_at) <= :quiet_since OR min(e.said_at) <= :waiting_since
+ORDER BY min(e.said_at), e.user_id, e.vendor LIMIT :limit
 
--- name: gateway_exchanges_claim
--- Claim the oldest exchanges of a user and a tool for one attempt, and return them.
-UPDATE gateway_exchanges AS e SET claim = :claim, claimed_until = :until
-FROM (
-    SELECT id FROM gateway_exchanges
-    WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND learnt_at IS NULL
-          AND (claimed_until IS NULL OR claimed_until <= :now) AND (due_at IS NULL OR due_at <= :now)
-    ORDER BY said_at, id LIMIT :limit
-    FOR UPDATE SKIP LOCKED
-) AS found
-WHERE e.tenant_id = :tenant_id AND e.id = found.id
-RETURNING e.id, e.question, e.answer, e.said_at, e.attempts
+-- name: gateway_exchanges_oldest
+-- Get the oldest exchanges of a user and a tool that wait.
+SELECT id, question, answer, said_at FROM gateway_exchanges
+WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND learnt_at IS NULL
+ORDER BY said_at, id LIMIT :limit
 
--- name: gateway_exchanges_claimed
--- Lock the exchanges of a claim until the transaction ends.
-SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND claim = :claim AND learnt_at IS NULL FOR UPDATE
+-- name: gateway_exchanges_lock_waiting
+-- Lock those of these exchanges that still wait, until the transaction ends.
+SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND learnt_at IS NULL FOR UPDATE
 
 -- name: gateway_exchanges_learnt
--- End an attempt that succeeded, or was given up: the texts are emptied.
-UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = '', claim = NULL, claimed_until = NULL
-WHERE tenant_id = :tenant_id AND claim = :claim
-
--- name: gateway_exchanges_failed
--- End an attempt that failed: it is made again at `due_at`.
-UPDATE gateway_exchanges SET claim = NULL, claimed_until = NULL, attempts = attempts + 1, due_at = :due_at
-WHERE tenant_id = :tenant_id AND claim = :claim
+-- End exchanges that were read: the texts are emptied.
+UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: gateway_exchanges_delete_before
 -- Delete exchanges from before a time.
@@ -99,8 +89,8 @@ SELECT count(*) FROM gateway_exchanges
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
 
 -- name: gateway_exchanges_drop
--- Learn nothing from the exchanges of these users that wait: the texts are emptied, and an attempt that goes on ends so.
-UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = '', claim = NULL, claimed_until = NULL
+-- Learn nothing from the exchanges of these users that wait: the texts are emptied.
+UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
 
 -- name: gateway_forgets_note

@@ -92,7 +92,7 @@ async def test_the_model_is_the_only_address_of_answers_and_extraction(settings:
                 await harness.ask("alice", "@nexus I prefer tabs over spaces", room="general")
                 harness.clock.tick(3600)
                 assert harness.app.extractions is not None
-                await harness.app.extractions.extract_due(harness.workspace().tenant_id)
+                await harness.app.extractions.learn_due(harness.workspace().tenant_id)
             assert len(model.requests) > 1
     assert hosts == LOCAL
 

@@ -72,7 +72,7 @@ async def test_of_a_message_that_is_changed_while_what_a_model_found_in_it_is_st
     async with office_on(settings) as office:
         office.server.script.append(extraction_reply([{"text": f"The vault opens with {SECRET}", "sources": [1]}]))
         await office.harness.say("alice", SAID, id="said", **ROOM)
-        async with changed_before_it_ends(monkeypatch, office.harness, settings, ExtractionQueue, "complete", text):
+        async with changed_before_it_ends(monkeypatch, office.harness, settings, ExtractionQueue, "remove", text):
             await office.extract()
         assert await tables_with_secret(settings) == set()
 

@@ -10,7 +10,8 @@ import httpx2
 import openai
 import pytest
 
-from composer.gateway.learning import CLAIM_DURATION
+from composer.memory.learner import CLAIM_DURATION, MAX_ATTEMPTS
+from composer.repositories.learning import ReadyRule
 from composer.settings import AgentSettings, PlanSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
@@ -238,6 +239,25 @@ async def test_the_extraction_model_reads_the_exchange_and_nothing_that_is_known
         assert await stage.rows(WAITING) == [(0,)]
 
 
+async def test_what_fails_too_often_is_kept_and_read_after_a_restart(settings: Settings) -> None:
+    async with gateway_stage(settings, agents=(AgentSettings(model="gpt-4o"),), uses_upstream=True) as stage:
+        client, app = await stage.client(), stage.harness.app
+        await client.chat.completions.create(model=MODEL, messages=TEA)
+        await waits(stage, 1)
+        stage.upstream.default = Say(("no JSON",))
+        for _ in range(MAX_ATTEMPTS + 2):
+            assert await learn(stage) == 0
+            stage.harness.clock.tick(3_600)
+        said = {"memory": [{"text": "alice prefers zqtea", "kind": "preference", "sources": [1]}]}
+        stage.upstream.default = Say((json.dumps(said),))
+        assert (await learn(stage), await stage.rows(WAITING)) == (0, [(1,)]), "it is left alone"
+        await app.gateway_learner.learn_all()  # the first round since the start
+        assert (await stage.rows(WAITING), [row[0] for row in await stage.rows(ENTRIES)]) == (
+            [(0,)],
+            ["alice prefers zqtea"],
+        )
+
+
 async def test_what_waits_is_learnt_from_once_by_many_and_after_a_crash(stage: GatewayStage) -> None:
     client, harness = await stage.client(), stage.harness
     for drink in ("zqtea", "zqjuice", "zqwater"):
@@ -248,9 +268,9 @@ async def test_what_waits_is_learnt_from_once_by_many_and_after_a_crash(stage: G
     tenant, learner = harness.workspace().tenant_id, harness.app.gateway_learner
     async with harness.app.database.transaction(tenant) as tx:  # a process that dies while it learns
         now = harness.clock.now()
-        [whose] = await tx.gateway_exchanges.due(now, 1, now, now, 1)
-        taken = await tx.gateway_exchanges.claim(whose, uuid.uuid4(), now, now + CLAIM_DURATION, 10)
-    assert (len(taken), await learner.learn_due(tenant)) == (3, 0)
+        [whose] = await tx.gateway_exchanges.due(ReadyRule(now, 1, now, now, 1))
+        assert await tx.learning.claim(whose, uuid.uuid4(), now, now + CLAIM_DURATION)
+    assert await learner.learn_due(tenant) == 0
     harness.clock.tick(CLAIM_DURATION.total_seconds())
     assert sum(await asyncio.gather(*(learner.learn_due(tenant) for _ in range(4)))) == 3
     assert len(await stage.rows(ENTRIES)) == 3

@@ -117,7 +117,7 @@ async def test_what_an_import_uses_is_near_its_estimate(settings: Settings) -> N
                 estimator.add("general", harness.clock.now(), text)
             harness.clock.tick(600)
             assert harness.app.extractions is not None
-            while await harness.app.extractions.extract_due(harness.workspace().tenant_id):
+            while await harness.app.extractions.learn_due(harness.workspace().tenant_id):
                 pass
         sent = [request.body["messages"] for request in server.requests]
     count = tokenizer_for("gpt-4o").count

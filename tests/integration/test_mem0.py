@@ -18,16 +18,11 @@ from structlog.testing import capture_logs
 from bot.console.doctor import run_doctor
 from bot.script.places import incoming
 from composer.memory import extraction
-from composer.memory.extraction import (
-    CLAIM_DURATION,
-    MAX_ATTEMPTS,
-    MAX_BATCH_SIZE,
-    MAX_WAIT,
-    QUIET_PERIOD,
-    ExtractionWorker,
-)
+from composer.memory.extraction import MAX_BATCH_SIZE
+from composer.memory.learner import CLAIM_DURATION, MAX_ATTEMPTS, MAX_WAIT, QUIET_PERIOD, Learner
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
+from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.memories import NewMemory
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
@@ -63,7 +58,7 @@ class Office:
     server: ModelServer
 
     @property
-    def extractions(self) -> ExtractionWorker:
+    def extractions(self) -> Learner[ExtractionScope]:
         assert self.harness.app.extractions is not None
         return self.harness.app.extractions
 
@@ -77,7 +72,7 @@ class Office:
     async def extract(self, seconds: float = QUIET_PERIOD.total_seconds() + 1) -> int:
         """Advance the clock, then extract what is due."""
         self.harness.clock.tick(seconds)
-        done = await self.extractions.extract_due(self.harness.workspace().tenant_id)
+        done = await self.extractions.learn_due(self.harness.workspace().tenant_id)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
         return done
 
@@ -325,7 +320,7 @@ async def test_a_batch_that_fails_often_is_parked_and_shown_to_an_admin(office: 
     assert "not the requested JSON" in check.detail
     office.server.default = extraction_reply(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
-        assert await tx.extraction_queue.unpark() == 1
+        assert await tx.learning.unpark() == 1
     assert await office.extract() == 3
     assert len(await office.texts()) == 3
 
@@ -366,18 +361,18 @@ async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monke
     tried: list[uuid.UUID] = []
     broken = True
 
-    async def extract_due(tenant: uuid.UUID) -> int:
+    async def learn_due(tenant: uuid.UUID) -> int:
         tried.append(tenant)
         if tenant == bad and broken:
             raise RuntimeError("secret-4711")
         return 0
 
-    monkeypatch.setattr(office.extractions, "extract_due", extract_due)
+    monkeypatch.setattr(office.extractions, "learn_due", learn_due)
 
     async def tries_after(seconds: float) -> tuple[int, int]:
         office.harness.clock.tick(seconds)
         tried.clear()
-        await office.extractions.extract_all()
+        await office.extractions.learn_all()
         return tried.count(bad), tried.count(good)
 
     with capture_logs() as logs:
@@ -400,7 +395,7 @@ async def test_a_batch_of_a_dead_worker_is_adopted_once_and_its_late_answer_is_d
     tenant = office.harness.workspace().tenant_id
     office.server.script += [Hang(), extraction_reply(FACTS)]
     office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
-    dying = asyncio.create_task(office.extractions.extract_due(tenant))
+    dying = asyncio.create_task(office.extractions.learn_due(tenant))
     while not office.prompts_sent:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     dying.cancel()
@@ -417,6 +412,7 @@ async def test_a_message_edited_during_its_extraction_is_extracted_again(
     tenant = office.harness.workspace().tenant_id
     edited = asyncio.Event()
     extractor = office.extractions._extractor
+    assert extractor is not None
     honest = extractor.extract
 
     async def slow(*args: Any) -> list[ExtractedStatement]:
@@ -432,7 +428,7 @@ async def test_a_message_edited_during_its_extraction_is_extracted_again(
         extraction_reply([{"text": "alice is fine with spaces", "sources": [1]}]),
     ]
     office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
-    assert await office.extractions.extract_due(tenant) == 0
+    assert await office.extractions.learn_due(tenant) == 0
     assert await office.texts() == []
     assert await office.extract() == 3
     assert await office.texts() == ["alice is fine with spaces"]
@@ -461,4 +457,4 @@ async def test_without_a_model_patterns_extract_the_memories(settings: Settings)
         assert harness.app.extractions is None
         await harness.say("alice", "I prefer tabs", **ROOM)
         async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-            assert await tx.extraction_queue.backlog() == (0, 0, None)
+            assert await tx.learning.backlog() == (0, 0, None)

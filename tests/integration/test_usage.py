@@ -79,7 +79,7 @@ class Paid:
     async def extract(self) -> int:
         assert self.harness.app.extractions is not None
         self.harness.clock.tick(600)
-        return await self.harness.app.extractions.extract_due(self.harness.workspace().tenant_id)
+        return await self.harness.app.extractions.learn_due(self.harness.workspace().tenant_id)
 
     async def cost(self) -> Decimal:
         ((cost,),) = await self.rows("SELECT coalesce(sum(cost), 0) FROM model_usage")

@@ -159,7 +159,7 @@ class Gateway:
 
     async def _note(self, reader: EntryReader, turn: GatewayTurn, answer: str, asked_at: datetime) -> None:
         try:
-            await self._app.gateway_learner.note(reader, turn.digest, turn.text, answer, asked_at)
+            await self._app.gateway_source.note(reader, turn.digest, turn.text, answer, asked_at)
         except NexusError as error:
             logger.warning("gateway.not_noted", error=for_operator(error))
 

@@ -30,10 +30,12 @@ from bot.console.command_line import cli
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.errors import NexusError
-from composer.memory.extraction import BatchRules, ExtractionWorker
+from composer.memory.extraction import BatchRules, ConversationSource
+from composer.memory.learner import Learner
 from composer.model import Agent
 from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatch
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
+from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.stores.tokens import tokenizer_for
@@ -654,12 +656,12 @@ async def test_what_a_job_writes_is_shown_to_those_alone_who_may_read_what_it_is
     assert bool(recounted) == (job in CARRIED_ON), "what the job has written was not shown, so it was not tested"
 
 
-def extracting(harness: AppHarness, extractor: Extractor) -> ExtractionWorker:
-    """The worker of the job that extracts, with this extractor."""
+def extracting(harness: AppHarness, extractor: Extractor) -> Learner[ExtractionScope]:
+    """The learner of the job that extracts, with this extractor."""
     directory = harness.app.directory
-    rules = BatchRules(2_000, tokenizer_for(""), directory.zone)
-    return ExtractionWorker(
-        *(harness.app.database, extractor, harness.clock, uuid.uuid4, lambda _: None, directory.quarantine, rules)
+    source = ConversationSource(directory.quarantine, BatchRules(2_000, tokenizer_for("")))
+    return Learner(
+        *(harness.app.database, harness.clock, uuid.uuid4, source, extractor, directory.zone, lambda _: None)
     )
 
 

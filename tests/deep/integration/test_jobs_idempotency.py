@@ -15,7 +15,8 @@ import pytest_asyncio
 from bot.console import schedule
 from bot.script.places import incoming, place_of
 from composer.app import open_app
-from composer.memory.extraction import CLAIM_DURATION, BatchRules, ExtractionWorker
+from composer.memory.extraction import BatchRules, ConversationSource
+from composer.memory.learner import CLAIM_DURATION, Learner
 from composer.model import CONSOLE, derived_id
 from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
@@ -184,16 +185,16 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
                 delivery, tenant = RecordedDelivery(), app.directory.workspace(CONSOLE, "acme").tenant_id
                 app.turns.serve(CONSOLE, delivery)
                 numbers = iter(range(10_000))
-                extractions_worker = ExtractionWorker(
+                learner = Learner(
                     app.database,
-                    FixedExtractor(),
                     clock,
                     lambda: derived_id("attempt", str(next(numbers))),
+                    ConversationSource(app.directory.quarantine, BatchRules(2_000, tokenizer_for(""))),
+                    FixedExtractor(),
+                    app.directory.zone,
                     lambda _: None,
-                    app.directory.quarantine,
-                    BatchRules(2_000, tokenizer_for(""), app.directory.zone),
                 )
-                harness = AppHarness(replace(app, extractions=extractions_worker), delivery, clock)
+                harness = AppHarness(replace(app, extractions=learner), delivery, clock)
                 await add_sample_data(harness, raw, tenant)
                 yield await with_snapshot(harness, raw, kill_points)
     finally:

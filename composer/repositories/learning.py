@@ -1,0 +1,93 @@
+"""Attempts to learn from what waits: messages of a conversation, or what people's tools ask models."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from composer.ports.database import Statements
+
+
+class LearningScope(Protocol):
+    """What is learnt from together, named by its `key`. It ends with its conversation or its user."""
+
+    @property
+    def key(self) -> str:
+        """Its name, as `due` of its source names it in SQL."""
+        ...
+
+    @property
+    def conversation_id(self) -> uuid.UUID | None:
+        """The conversation that it is of, if it is of one."""
+        ...
+
+    @property
+    def user(self) -> uuid.UUID | None:
+        """The user that it is of, if it is of one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyRule:
+    """What is due `now`: a scope in which `batch_size` wait, of which none came since `quiet_since`, or one is from
+    before `waiting_since`. At most `limit` are wanted."""
+
+    now: datetime
+    batch_size: int
+    quiet_since: datetime
+    waiting_since: datetime
+    limit: int
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What a query takes of it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class LearningBatches:
+    """The attempts. One claims a scope until it ends or its time runs out."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def claim(self, scope: LearningScope, claim: uuid.UUID, now: datetime, until: datetime) -> bool:
+        """Claim a scope; False while another attempt has claimed it, and where it is not due."""
+        owners = {"conversation_id": scope.conversation_id, "user_id": scope.user}
+        claimed = await self._sql.fetch_one(
+            "learning_claim", scope=scope.key, **owners, claim=claim, now=now, until=until
+        )
+        return claimed is not None
+
+    async def hold(self, scope: LearningScope, claim: uuid.UUID) -> bool:
+        """Whether an attempt still has its claim, which it keeps until the transaction ends."""
+        return await self._sql.fetch_one("learning_hold", scope=scope.key, claim=claim) is not None
+
+    async def end(self, scope: LearningScope, claim: uuid.UUID) -> None:
+        """End an attempt that succeeded."""
+        await self._sql.execute("learning_end", scope=scope.key, claim=claim)
+
+    async def release(self, scope: LearningScope, claim: uuid.UUID) -> None:
+        """Give up a claim without recording a failure. The next one may start at once."""
+        await self._sql.execute("learning_release", scope=scope.key, claim=claim)
+
+    async def attempts(self, scope: LearningScope) -> int:
+        """How often a scope has failed in a row."""
+        return await self._sql.fetch_value("learning_attempts", scope=scope.key) or 0
+
+    async def record_failure(
+        self, scope: LearningScope, claim: uuid.UUID, error: str, due_at: datetime, parked_at: datetime | None
+    ) -> None:
+        """Give up a claim after a failure. The scope is retried at `due_at`, or parked until `unpark`."""
+        await self._sql.execute(
+            "learning_failed", scope=scope.key, claim=claim, error=error, due_at=due_at, parked_at=parked_at
+        )
+
+    async def unpark(self) -> int:
+        """Let parked scopes be tried again. Returns how many there were."""
+        return len(await self._sql.fetch("learning_unpark"))
+
+    async def backlog(self) -> tuple[int, int, str | None]:
+        """(queued messages, parked scopes, last error of a parked scope)."""
+        row = await self._sql.fetch_one("learning_backlog")
+        return (0, 0, None) if row is None else (row["waiting"], row["parked"], row["error"])
