@@ -1,10 +1,12 @@
 """What people see on both platforms and what the model is sent, from step to step, as the tests' servers have it."""
 
+import asyncio
 import hashlib
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from tests.golden.names import Names, unordered
+from tests.golden.names import AUDIT, Names, unordered
 from tests.week.stage import Stage
 
 # Requests whose number or moment depends on how fast the machine is.
@@ -19,6 +21,7 @@ PASSING: Final = (
 # An answer that comes quickly is posted as a whole, others as they come.
 POSTS: Final = ("chat.postMessage", "chat.startStream", "chat.stopStream")
 READS: Final = ("GET ", "conversations.", "users.", "team.", "auth.", "bots.", "files.info")
+QUIET_SECONDS: Final = 0.25  # nothing may happen for so long
 State = dict[str, Any]
 
 
@@ -43,6 +46,18 @@ class Watch:
             know(str(user.id), f"{name} on discord")
         for place, channel in stage.channels.items():
             know(str(channel.id), f"#{place}")
+
+    async def quiet(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Until nothing happens any more, on either platform and at the model's server."""
+        before: Any = None
+        while before != (before := self._happened()):
+            await asyncio.sleep(QUIET_SECONDS)
+            await settle()
+
+    def _happened(self) -> Any:
+        stage = self._stage
+        seen = len(stage.slack.calls), len(stage.discord.rest.calls), len(stage.model.requests)
+        return *seen, len(stage.slack.api.ephemerals)
 
     def look(self) -> State:
         """All that has changed since the last look."""
@@ -100,6 +115,8 @@ class Watch:
         self._alone = len(slack.api.ephemerals)
         for token, used in self._stage.discord.world.interactions.items():
             shown = [_discord_state(said, "", own=True) for said in used.messages if said.ephemeral]
+            if shown and AUDIT in shown[0]["text"]:  # its lines are sorted, so they must be in one text
+                shown = [shown[0] | {"text": "\n".join(each["text"] for each in shown)}]
             state = {"user": used.user.name, "shown": shown, "choices": used.choices, "modal": used.modal}
             if self._answered.get(token) != state and (shown or used.choices or used.modal):
                 found.append(state)

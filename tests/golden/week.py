@@ -28,6 +28,8 @@ class Recorded(Player):
         verdict = "as it is to be"
         try:
             await super()._step(day, step)
+            assert self.watch is not None
+            await self.watch.quiet(lambda: self.stage.settle(self.service))
         except (AssertionError, Exception) as error:
             verdict = f"{type(error).__name__}: {error}"
             raise

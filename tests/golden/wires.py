@@ -4,7 +4,6 @@ Nexus runs in a process of its own (tests/week/service.py), between the tests' o
 is moved from here.
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -49,7 +48,6 @@ WEEK: Final = Week.model_validate(
         "days": [],
     }
 )
-QUIET_SECONDS: Final = 0.25  # nothing may happen for so long
 MINUTE: Final = timedelta(minutes=1)
 
 
@@ -100,16 +98,13 @@ class Script:
 
     async def quiet(self) -> None:
         """Until nothing happens any more."""
-        before: Any = None
-        while before != (before := self._happened()):
-            await asyncio.sleep(QUIET_SECONDS)
+
+        async def settle() -> None:
             await self.stage.slack.settled()
             if self.running:
                 await self.service.do("settle")
 
-    def _happened(self) -> Any:
-        stage = self.stage
-        return len(stage.slack.calls), len(stage.discord.rest.calls), len(stage.model.requests)
+        await self.watch.quiet(settle)
 
     # Discord
 
@@ -203,7 +198,8 @@ class Script:
             said = [each for each in slack.ephemerals(user) if each.get("blocks")][-1]
             elements = [element for block in said["blocks"] for element in block.get("elements", [])]
             action = next(each["action_id"] for each in elements if "action_id" in each)
-            await slack.click(self.stage.ids[place], user, said["ts"], action)
+            answered = await slack.click(self.stage.ids[place], user, said["ts"], action)
+            await slack.wait_for(lambda: answered.responses or answered.ack.get("text"))
 
         await self.step(f"slack {who} presses the button", act)
 
