@@ -2,12 +2,16 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 
 from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
+from bot.web import routes
 from bot.web.bodies import BodyLimits, JsonRoute
 from bot.web.connected import Connected
 from bot.web.document import document
@@ -16,33 +20,14 @@ from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.gateway.gateway import Gateway
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
+from bot.web.metering import operation_of
 from bot.web.metrics import Metrics
 from bot.web.oauth.documents import ClientDocuments
 from bot.web.oauth.metadata import CONSENT, REGISTER, REVOKE, TOKEN
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.problems import add_problems, documented
-from bot.web.routes import (
-    admin,
-    agent,
-    chat,
-    entries,
-    exchange,
-    forgetting,
-    gateway,
-    health,
-    keys,
-    login,
-    mcp_route,
-    oauth,
-    openid,
-    projects,
-    query,
-    settings,
-    slack,
-    teams,
-    usage,
-)
+from bot.web.routes import exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from composer import __version__
@@ -62,29 +47,17 @@ BODY_BYTES: Final[Mapping[str, int]] = {
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
-# Those that are asked most come first: a request looks for its route in this order. What has a path under another's
-# path with a parameter comes before that.
-ROUTERS: Final = (
-    query.router,
-    gateway.router,
-    agent.router,
-    forgetting.router,
-    exchange.router,
-    entries.router,
-    mcp_route.router,
-    chat.router,
-    health.router,
-    login.router,
-    login.signed_in_routes,
-    openid.router,
-    oauth.router,
-    keys.router,
-    settings.router,
-    usage.router,
-    admin.router,
-    teams.router,
-    projects.router,
-)
+
+def _collected() -> list[APIRoute]:
+    """The routes of all modules of bot.web.routes, in the order in which a request looks for its own: a path without a
+    parameter comes before those that would take it as one, and what counts as an operation is asked most."""
+    modules = [import_module(f"{routes.__name__}.{each.name}") for each in iter_modules(routes.__path__)]
+    routers = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, APIRouter)}
+    found = [route for router in routers.values() for route in router.routes if isinstance(route, APIRoute)]
+    return sorted(found, key=lambda route: ("{" in route.path, operation_of(route) is None, route.path))
+
+
+ROUTES: Final = tuple(_collected())
 
 
 def web_app(
@@ -103,9 +76,8 @@ def web_app(
         yield
         await nexus.close()
 
-    routers = ROUTERS if slack_http is None else (*ROUTERS, slack.router)
     api = FastAPI(
-        routes=[route for router in routers for route in router.routes],
+        routes=[each for each in ROUTES if slack_http is not None or each.path != SLACK_EVENTS_PATH],
         title=TITLE,
         version=__version__,
         openapi_url=DOCUMENT,

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
-from bot.web.metering import OPERATIONS, QUOTA
+from bot.web.metering import QUOTA, operation_of
 from bot.web.problems import SCHEMA, documented, header
 
 # What a request can be refused with before its route sees it, by what the route takes.
@@ -20,7 +21,12 @@ def document(api: FastAPI) -> dict[str, Any]:
     if api.openapi_schema is None:
         made = get_openapi(title=api.title, version=api.version, routes=api.routes)
         made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
-        counted = {(method, path.replace(":path", "")) for method, path in OPERATIONS}
+        counted = {
+            (method, route.path_format)
+            for route in api.routes
+            if isinstance(route, APIRoute) and operation_of(route) is not None
+            for method in route.methods or ()
+        }
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
                 _add_refusals(operation)

@@ -4,12 +4,13 @@ Counting a read costs no statement: it is stored in batches (composer/usage/oper
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 
 from composer.credentials.principal import Principal
 from composer.entries.draft import API_ORIGIN
@@ -17,43 +18,24 @@ from composer.repositories.operations import Operation
 from composer.usage.operations import Actor, OperationMeter, request_digest
 
 QUOTA: Final = "X-Nexus-Quota"
-_W, _R, _S, _C, _X = Operation.WRITES, Operation.READS, Operation.SEARCHES, Operation.CHATS, Operation.REMOVALS
+_OPERATION: Final = "counts_as"  # of the function of a route
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
-OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
-    ("GET", "/v1/entries"): _R,
-    ("POST", "/v1/entries"): _W,
-    ("GET", "/v1/entries/export"): _R,
-    ("POST", "/v1/entries/import"): _W,
-    ("GET", "/v1/entries/{id}"): _R,
-    ("PATCH", "/v1/entries/{id}"): _W,
-    ("DELETE", "/v1/entries/{id}"): _X,
-    ("POST", "/v1/entries/{id}/restore"): _W,
-    ("POST", "/v1/entries/{id}/forget"): _X,
-    ("PUT", "/v1/entries/{id}/team"): _W,
-    ("DELETE", "/v1/entries/{id}/team"): _X,
-    ("POST", "/v1/entries/forget"): _X,
-    ("GET", "/v1/entries/pending"): _R,
-    ("POST", "/v1/entries/pending/{id}/approve"): _W,
-    ("POST", "/v1/entries/pending/{id}/reject"): _X,
-    ("POST", "/v1/agent/entries"): _W,
-    ("GET", "/v1/agent/entries"): _R,
-    ("GET", "/v1/agent/entries/latest"): _R,
-    ("GET", "/v1/agent/entries/by-tag/{name:path}"): _R,
-    ("GET", "/v1/agent/entries/{id}"): _R,
-    ("POST", "/v1/agent/entries/{id}/forget"): _X,
-    ("POST", "/v1/agent/forget"): _X,
-    ("GET", "/v1/agent/team/{id}/entries"): _R,
-    ("DELETE", "/v1/teams/{id}/entries/{entry}"): _X,
-    ("POST", "/v1/query"): _S,
-    ("GET", "/v1/agent/search"): _S,
-    ("POST", "/v1/chat"): _C,
-    ("POST", "/v1/chat/completions"): _C,
-    ("POST", "/v1/responses"): _C,
-    ("GET", "/v1/chat/turns/{turn}"): _R,
-    ("GET", "/v1/chat/sessions"): _R,
-    ("DELETE", "/v1/chat/session/{session:path}"): _X,
-    ("GET", "/v1/episodes"): _R,
-}
+
+def counts_as(operation: Operation) -> Callable[[Handler], Handler]:
+    """Mark the function of a route: each request that it answers counts as such an operation."""
+
+    def marked(handler: Handler) -> Handler:
+        setattr(handler, _OPERATION, operation)
+        return handler
+
+    return marked
+
+
+def operation_of(route: APIRoute) -> Operation | None:
+    """What a request to a route counts as; None for nothing."""
+    found: Operation | None = getattr(route.endpoint, _OPERATION, None)
+    return found
 
 
 @dataclass(slots=True)
@@ -79,7 +61,7 @@ class Metered:
 async def admit(request: Request, meter: OperationMeter, principal: Principal) -> None:
     """Note what a request counts as. Raises QuotaUsedUp where the plan has nothing left of it; a write finds that out
     in its own transaction, so that one that repeats another is answered."""
-    operation = OPERATIONS.get((request.method, request.scope["route"].path))
+    operation = operation_of(request.scope["route"])
     if operation is None:
         return
     request.state.metered = Metered(meter, principal, operation)

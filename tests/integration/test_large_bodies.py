@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.web.bodies import MAX_JSON_NAMES
 from bot.web.mcp.tools import KindFilter, TagFilter
+from bot.web.routes.exchange import EntryDocument
 from bot.web.routes.query import QueryRequest
-from bot.web.shapes.entry_document import EntryDocument
 from composer.errors import BadInput
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness

@@ -1,6 +1,7 @@
-"""Every route of the web port by every kind of viewer: whoever adds a route says here who may use it."""
+"""Every route of the web port by every kind of viewer, by its path and by what the document says that it takes."""
 
 import inspect
+import re
 import secrets
 import uuid
 from collections.abc import AsyncIterator
@@ -10,10 +11,13 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from fastapi.routing import APIRoute
+from fastapi.openapi.utils import get_openapi
 from fastapi.security.base import SecurityBase
+from starlette.routing import Match
+from starlette.types import Scope
 
-from bot.web.app import ROUTERS
+from bot.slack.signed_http import SLACK_EVENTS_PATH
+from bot.web import app
 from bot.web.principal import NOT_FOR_TOOLS
 from composer.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
@@ -44,91 +48,35 @@ class Route:
     params: dict[str, str] | None = None
 
 
-ENTRY: Final = {"id": "entry"}
-TEAM: Final = {"id": "team"}
-MEMBER: Final = {"id": "team", "user": "user"}
-PROJECT: Final = {"id": "project"}
-OF_PROJECT: Final = {"id": "project", "user": "user"}
-CHANGE: Final = {"tags": ["x"]}
-WRITE: Final = {"content": "x"}
-
-ROUTES: Final[dict[tuple[str, str], Route]] = {
-    ("GET", "/health"): Route(ANYBODY),
-    ("GET", "/ready"): Route(ANYBODY),
-    ("GET", "/metrics"): Route(ANYBODY),
-    ("POST", "/v1/chat"): Route(PEOPLE, {"content": "hello"}),
-    ("GET", "/v1/chat/turns/{turn}"): Route(PEOPLE, of={"turn": "turn"}),
-    ("GET", "/v1/chat/sessions"): Route(PEOPLE),
-    ("DELETE", "/v1/chat/session/{session:path}"): Route(PEOPLE, of={"session:path": "session"}),
-    ("GET", "/v1/episodes"): Route(PEOPLE),
-    ("POST", "/v1/query"): Route(TOOLS, {"question": "x"}),
-    ("GET", "/v1/agent/search"): Route(TOOLS, params={"q": "x"}),
-    ("GET", "/v1/entries"): Route(PEOPLE),
-    ("POST", "/v1/entries"): Route(PEOPLE, WRITE),
-    ("GET", "/v1/entries/{id}"): Route(PEOPLE, of=ENTRY),
-    ("PATCH", "/v1/entries/{id}"): Route(PEOPLE, CHANGE, ENTRY),
-    ("DELETE", "/v1/entries/{id}"): Route(PEOPLE, of=ENTRY),
-    ("POST", "/v1/entries/{id}/restore"): Route(PEOPLE, of=ENTRY),
-    ("POST", "/v1/entries/{id}/forget"): Route(PEOPLE, of=ENTRY),
-    ("PUT", "/v1/entries/{id}/team"): Route(PEOPLE, {"team": "<team>"}, ENTRY),
-    ("DELETE", "/v1/entries/{id}/team"): Route(PEOPLE, of=ENTRY),
-    ("POST", "/v1/entries/forget"): Route(PEOPLE, {}),
-    ("GET", "/v1/entries/export"): Route(PEOPLE),
-    ("POST", "/v1/entries/import"): Route(PEOPLE, {"format": "nexus-entries", "version": 1, "entries": [WRITE]}),
-    ("GET", "/v1/export"): Route(PEOPLE),
-    ("GET", "/v1/entries/pending"): Route(PEOPLE),
-    ("POST", "/v1/entries/pending/{id}/approve"): Route(PEOPLE, of=ENTRY),
-    ("POST", "/v1/entries/pending/{id}/reject"): Route(PEOPLE, of=ENTRY),
-    ("POST", "/v1/agent/entries"): Route(TOOLS, WRITE),
-    ("GET", "/v1/agent/entries"): Route(TOOLS),
-    ("GET", "/v1/agent/entries/latest"): Route(TOOLS),
-    ("GET", "/v1/agent/entries/by-tag/{name:path}"): Route(TOOLS),
-    ("GET", "/v1/agent/entries/{id}"): Route(TOOLS, of=ENTRY),
-    ("POST", "/v1/agent/entries/{id}/forget"): Route(TOOLS, of=ENTRY),
-    ("POST", "/v1/agent/forget"): Route(TOOLS, {"everything": True}),
-    ("GET", "/v1/agent/team/{id}/entries"): Route(TOOLS, of=TEAM),
-    ("GET", "/v1/agent/teams"): Route(TOOLS),
-    ("GET", "/v1/agent/projects"): Route(TOOLS),
-    ("GET", "/v1/teams"): Route(PEOPLE),
-    ("POST", "/v1/teams"): Route(PEOPLE, {"name": "x"}),
-    ("GET", "/v1/teams/{id}"): Route(PEOPLE, of=TEAM),
-    ("PATCH", "/v1/teams/{id}"): Route(PEOPLE, {"name": "y"}, TEAM),
-    ("DELETE", "/v1/teams/{id}"): Route(PEOPLE, of=TEAM),
-    ("GET", "/v1/teams/{id}/invites"): Route(PEOPLE, of=TEAM),
-    ("DELETE", "/v1/teams/{id}/invites/{invite}"): Route(PEOPLE, of={"id": "team", "invite": "entry"}),
-    ("GET", "/v1/teams/{id}/members"): Route(PEOPLE, of=TEAM),
-    ("PATCH", "/v1/teams/{id}/members/{user}"): Route(PEOPLE, {"role": "member"}, MEMBER),
-    ("DELETE", "/v1/teams/{id}/members/{user}"): Route(PEOPLE, of=MEMBER),
-    ("POST", "/v1/teams/{id}/leave"): Route(PEOPLE, of=TEAM),
-    ("DELETE", "/v1/teams/{id}/entries/{entry}"): Route(PEOPLE, of={"id": "team", "entry": "entry"}),
-    ("POST", "/v1/teams/{id}/invites"): Route(PEOPLE, {"user": "<user>"}, TEAM),
-    ("POST", "/v1/teams/{id}/accept"): Route(PEOPLE, of=TEAM),
-    ("POST", "/v1/teams/{id}/decline"): Route(PEOPLE, of=TEAM),
-    ("GET", "/v1/invites"): Route(PEOPLE),
-    ("GET", "/v1/projects"): Route(PEOPLE),
-    ("POST", "/v1/projects"): Route(PEOPLE, {"name": "apollo"}),
-    ("GET", "/v1/projects/{id}"): Route(PEOPLE, of=PROJECT),
-    ("PATCH", "/v1/projects/{id}"): Route(PEOPLE, {"name": "ares"}, PROJECT),
-    ("DELETE", "/v1/projects/{id}"): Route(PEOPLE, of=PROJECT),
-    ("GET", "/v1/projects/{id}/members"): Route(PEOPLE, of=PROJECT),
-    ("PUT", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, {"role": "read"}, OF_PROJECT),
-    ("DELETE", "/v1/projects/{id}/members/{user}"): Route(PEOPLE, of=OF_PROJECT),
-    ("POST", "/mcp"): Route(TOOLS, {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
-    ("GET", "/v1/whoami"): Route(TOOLS),
-    ("GET", "/v1/keys"): Route(PEOPLE),
-    ("POST", "/v1/keys"): Route(PEOPLE, {"vendor": "claude"}),
-    ("DELETE", "/v1/keys/{id}"): Route(PEOPLE, of={"id": "key"}),
-    ("GET", "/v1/settings"): Route(PEOPLE),
-    ("PATCH", "/v1/settings"): Route(PEOPLE, {"budget": 1_000}),
-    ("GET", "/v1/usage"): Route(PEOPLE),
-    ("GET", "/v1/admin/usage"): Route(ADMINS),
-    ("GET", "/v1/admin/users"): Route(ADMINS),
-    ("GET", "/v1/admin/figures"): Route(ADMINS),
-    ("GET", "/v1/health"): Route(TOOLS),
-    ("GET", "/v1/sessions"): Route(PEOPLE),
-    ("DELETE", "/v1/sessions/{id}"): Route(PEOPLE, of={"id": "web session"}),
-    ("GET", "/v1/logins"): Route(PEOPLE),
-    ("DELETE", "/v1/logins/{id}"): Route(PEOPLE, of={"id": "login"}),
+# Who may use the routes below a path; all others are for people alone.
+WHO: Final = {
+    "/health/": ANYBODY,
+    "/ready/": ANYBODY,
+    "/metrics/": ANYBODY,
+    "/v1/agent/": TOOLS,
+    "/v1/query/": TOOLS,
+    "/v1/whoami/": TOOLS,
+    "/v1/health/": TOOLS,
+    "/mcp/": TOOLS,
+    "/v1/admin/": ADMINS,
+}
+# What an `{id}` below a path is of. Other parameters are named by what they are of.
+IDS: Final = {
+    "/v1/entries/": "entry",
+    "/v1/agent/entries/": "entry",
+    "/v1/teams/": "team",
+    "/v1/agent/team/": "team",
+    "/v1/projects/": "project",
+    "/v1/keys/": "key",
+    "/v1/sessions/": "web session",
+    "/v1/logins/": "login",
+}
+NAMED: Final = {"entry", "user", "turn", "session", "invite"}
+NOBODYS: Final = {"name"}  # a tag
+# Bodies that fit where one of what the document requires does not.
+BODIES: Final[dict[str, dict[str, Any]]] = {
+    "/v1/agent/forget": {"everything": True},
+    "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 # Statements that are run beside requests, in batches or every few seconds.
 BESIDE_REQUESTS: Final = frozenset({"tables_have_statistics", "api_key_used"})
@@ -155,6 +103,61 @@ PAGES_OF_OAUTH: Final = {
 }
 
 
+NOT_OF_API: Final = PAGES | PAGES_OF_OAUTH | set(GATEWAY_ROUTES)
+
+
+def _fitting(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") -> Any:
+    """A value that fits a schema of the document: of an object what it requires. `<name>` stands for an id."""
+    if "$ref" in schema:
+        return _fitting(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
+    match schema:
+        case {"const": value} | {"enum": [value, *_]}:
+            return value
+        case {"format": "uuid"}:
+            return f"<{name}>"
+        case {"type": "object"}:
+            fields = schema.get("properties", {})
+            return {each: _fitting(fields[each], schemas, each) for each in schema.get("required", ())}
+        case {"type": "array"}:
+            return [_fitting(schema["items"], schemas, name)]
+    assert schema["type"] == "string", f"a value for {name} is not known: say it in BODIES"
+    return "x"
+
+
+def _route(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> Route:
+    """How a route is to behave, by its path and by what the document says that it takes."""
+    who = next((who for start, who in WHO.items() if f"{path}/".startswith(start)), PEOPLE)
+    body = BODIES.get(path)
+    if body is None and "requestBody" in operation:
+        body = _fitting(operation["requestBody"]["content"]["application/json"]["schema"], schemas)
+    taken = [each for each in operation.get("parameters", ()) if each["in"] == "query" and each["required"]]
+    params = {each["name"]: _fitting(each["schema"], schemas, each["name"]) for each in taken}
+    of = {each: _thing(path, each) for each in re.findall(r"{(\w+)(?::path)?}", path) if each not in NOBODYS}
+    return Route(who, body, of or None, params or None)
+
+
+def _thing(path: str, parameter: str) -> str:
+    """What of alice's a parameter of a path is of."""
+    if parameter != "id":
+        assert parameter in NAMED, f"say what {{{parameter}}} of {path} is of"
+        return parameter
+    return IDS[next(start for start in sorted(IDS, key=len, reverse=True) if path.startswith(start))]
+
+
+def _routes() -> dict[tuple[str, str], Route]:
+    told = get_openapi(title="", version="", routes=app.ROUTES)
+    served = {(method, each.path): each.path_format for each in app.ROUTES for method in each.methods or ()}
+    found = {}
+    for (method, path), as_told in sorted(served.items()):
+        if (method, path) not in NOT_OF_API and path != SLACK_EVENTS_PATH:
+            operation = told["paths"].get(as_told, {}).get(method.lower(), {})
+            found[method, path] = _route(method, path, operation, told["components"]["schemas"])
+    return found
+
+
+ROUTES: Final = _routes()
+
+
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 100_000}
@@ -177,21 +180,21 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_every_route_says_who_may_use_it() -> None:
-    served = {
-        (method, route.path)
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods or ()
-    }
-    assert served - PAGES - PAGES_OF_OAUTH - set(GATEWAY_ROUTES) == set(ROUTES), (
-        "a new route is classified in ROUTES, and one that went is taken out"
-    )
+def test_the_pages_that_are_left_out_are_there() -> None:
+    assert {(method, each.path) for each in app.ROUTES for method in each.methods or ()} >= NOT_OF_API
+
+
+def test_no_route_stands_in_the_way_of_another() -> None:
+    for route in app.ROUTES:
+        path = re.sub(r"{[^}]*}", "x", route.path)
+        for method in route.methods or ():
+            scope: Scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
+            found = next(each for each in app.ROUTES if each.matches(scope)[0] is Match.FULL)
+            assert found is route, (method, route.path)
 
 
 def test_no_request_waits_for_a_thread() -> None:
-    waiting = [route.dependant for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    waiting = [route.dependant for route in app.ROUTES]
     while waiting:
         each = waiting.pop()
         waiting += each.dependencies
@@ -287,8 +290,9 @@ async def _ask(
     headers: dict[str, str],
 ) -> httpx2.Response:
     """Ask a route for some things, or for ones that nobody has."""
-    for parameter, thing in (route.of or {"name": "x"}).items():
-        path = path.replace(f"{{{parameter}}}", things.get(thing) or str(uuid.uuid4()))
+    for parameter, thing in (route.of or {}).items():
+        path = re.sub(f"{{{parameter}(:path)?}}", things.get(thing) or str(uuid.uuid4()), path)
+    path = re.sub(r"{[^}]*}", "x", path)
     body = route.body
     if body is not None:
         made = {f"<{name}>": value for name, value in things.items()}

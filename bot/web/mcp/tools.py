@@ -19,8 +19,8 @@ from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_
 from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import write
+from bot.web.routes.forgetting import receipt_values
 from bot.web.shapes.entries import Content, Kind, Metadata, NewEntry, Tags, Title, Vendors
-from bot.web.shapes.forgetting import receipt_values
 from bot.web.shapes.values import Moment
 from composer import visibility
 from composer.entries import entries, listing, teams

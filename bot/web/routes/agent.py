@@ -10,14 +10,16 @@ from bot.web.call import Calling, InProject
 from bot.web.conditions import VERSIONED
 from bot.web.entry_pages import Wanted, entries_page, wanted
 from bot.web.json_answer import json_answer
+from bot.web.metering import counts_as
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import WRITTEN, answer, write
+from bot.web.routes.projects import ProjectList
+from bot.web.routes.teams import TeamList, team_list
 from bot.web.shapes.entries import EntryList, EntryResponse, EntrySnippetList, NewEntry
-from bot.web.shapes.projects import ProjectList
-from bot.web.shapes.teams import TeamList, team_list
 from composer.entries import listing, teams
 from composer.errors import NotFound
+from composer.repositories.operations import Operation
 from composer.visibility import UNKNOWN_ENTRY, readable_project
 
 router = Router("/v1/agent", tags=["agent"])
@@ -34,12 +36,14 @@ _ONE: Final[dict[int | str, dict[str, Any]]] = {
 
 
 @router.post("/entries", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
+@counts_as(Operation.WRITES)
 async def agent_write_entry(call: Calling, sent: NewEntry) -> Response:
     """Stored exactly as sent, with the tool as its origin. With a `key`, what that tool wrote with it is replaced."""
     return await write(call, sent, sent.project)
 
 
 @router.get("/entries", summary="List entries", response_class=Response, responses=_LISTS)
+@counts_as(Operation.READS)
 async def agent_list_entries(call: Calling, asked: Listed, snippets: Snippets = True) -> Response:
     """The entries that the tool may read, newest first."""
     async with call.reading(asked.project) as (tx, access):
@@ -47,6 +51,7 @@ async def agent_list_entries(call: Calling, asked: Listed, snippets: Snippets = 
 
 
 @router.get("/entries/latest", summary="Get the latest entry", response_class=Response, responses=_ONE)
+@counts_as(Operation.READS)
 async def agent_latest_entry(call: Calling, asked: Listed) -> Response:
     """The newest of the entries that the tool may read and that fit."""
     async with call.reading(asked.project) as (tx, access):
@@ -59,6 +64,7 @@ async def agent_latest_entry(call: Calling, asked: Listed) -> Response:
 
 
 @router.get("/entries/by-tag/{name:path}", summary="List entries by tag", response_class=Response, responses=_LISTS)
+@counts_as(Operation.READS)
 async def agent_entries_by_tag(
     call: Calling,
     asked: Listed,
@@ -73,6 +79,7 @@ async def agent_entries_by_tag(
 
 
 @router.get("/entries/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
+@counts_as(Operation.READS)
 async def agent_get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """One entry, whole."""
     async with call.reading(project) as (tx, access):
@@ -80,6 +87,7 @@ async def agent_get_entry(call: Calling, id: uuid.UUID, project: InProject = Non
 
 
 @router.get("/team/{id}/entries", summary="List a team's entries", response_class=Response, responses=_LISTS)
+@counts_as(Operation.READS)
 async def agent_team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Snippets = True) -> Response:
     """What the members of a team share with it."""
     async with call.reading() as (tx, access):

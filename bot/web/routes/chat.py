@@ -17,7 +17,7 @@ from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
 from bot.web.json_answer import json_answer
-from bot.web.metering import metered_of
+from bot.web.metering import counts_as, metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
@@ -33,6 +33,7 @@ from composer.errors import Refused
 from composer.memory.forget import Receipt
 from composer.model import TurnState
 from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
 from composer.repositories.sessions import SessionExchange, SessionName
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import DEFAULT_SESSION_MESSAGES, MAX_SESSION_MESSAGES, list_exchanges, list_sessions
@@ -158,6 +159,7 @@ _STREAM: Final[dict[int | str, dict[str, Any]]] = {
 @router.post(
     "/chat", summary="Ask an agent", response_model=ChatAnswer, responses={**_STREAM, **documented(404, 409, 422, 429)}
 )
+@counts_as(Operation.CHATS)
 async def chat(
     request: Request,
     message: ChatRequest,
@@ -183,6 +185,7 @@ async def chat(
 
 
 @router.get("/chat/turns/{turn}", summary="Get a turn", response_model=ChatAnswer, responses=documented(404))
+@counts_as(Operation.READS)
 async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response:
     """A turn of one's own sessions: the answer, once it is there."""
     owner = await _owner(nexus, principal)
@@ -190,6 +193,7 @@ async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response
 
 
 @router.get("/chat/sessions", summary="List sessions", response_model=ChatSessionList, responses=documented(422))
+@counts_as(Operation.READS)
 async def list_chat_sessions(
     nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_SESSION_MESSAGES, cursor: str | None = None
 ) -> Response:
@@ -207,6 +211,7 @@ async def list_chat_sessions(
 @router.get(
     "/episodes", summary="List what was said in sessions", response_model=EpisodeList, responses=documented(404, 422)
 )
+@counts_as(Operation.READS)
 async def list_episodes(
     nexus: Nexus,
     principal: Bearer,
@@ -231,6 +236,7 @@ async def list_episodes(
     response_model=ForgottenSession,
     responses={200: {"headers": ONCE}, **documented(400, 404)},
 )
+@counts_as(Operation.REMOVALS)
 async def forget_chat_session(
     session: str, call: Calling, nexus: Nexus, agent: str | None = None, project: str | None = None
 ) -> Response:

@@ -10,6 +10,7 @@ from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
 from bot.web.json_answer import json_answer
+from bot.web.metering import counts_as
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.shapes.entries import (
@@ -26,6 +27,7 @@ from composer.entries import entries, listing
 from composer.entries.entries import Writer
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, tokens_of
+from composer.repositories.operations import Operation
 from composer.visibility import EntryAccess
 
 router = Router("/v1/entries", tags=["entries"])
@@ -58,6 +60,7 @@ WRITTEN: Final[dict[int | str, dict[str, Any]]] = {
 
 
 @router.get("", summary="List entries", response_class=Response, responses=_LISTS)
+@counts_as(Operation.READS)
 async def list_entries(
     call: Calling,
     asked: Listed,
@@ -69,6 +72,7 @@ async def list_entries(
 
 
 @router.post("", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
+@counts_as(Operation.WRITES)
 async def write_entry(call: Calling, sent: NewEntry) -> Response:
     """Stored exactly as sent; no model touches it. With a `key`, what the person wrote with it before is replaced, and
     the metadata merged."""
@@ -76,6 +80,7 @@ async def write_entry(call: Calling, sent: NewEntry) -> Response:
 
 
 @router.get("/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
+@counts_as(Operation.READS)
 async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """One entry, whole; one that is in the trash or has expired to the person whose it is."""
     async with call.reading(project) as (tx, access):
@@ -84,6 +89,7 @@ async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> 
 
 
 @router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_CHANGED)
+@counts_as(Operation.WRITES)
 async def change_entry(
     call: Calling, id: uuid.UUID, sent: EntryUpdate, version: IfMatch, project: InProject = None
 ) -> Response:
@@ -103,6 +109,7 @@ async def change_entry(
     status_code=204,
     responses=documented(400, 401, 403, 404, 409, 412, 422),
 )
+@counts_as(Operation.REMOVALS)
 async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> None:
     """It is recalled nowhere from then on, can be restored for 30 days, and is erased after that."""
     with only_version(version):
@@ -110,6 +117,7 @@ async def trash_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: I
 
 
 @router.post("/{id}/restore", summary="Take an entry out of the trash", response_class=Response, responses=_CHANGED)
+@counts_as(Operation.WRITES)
 async def restore_entry(call: Calling, id: uuid.UUID, version: IfMatch, project: InProject = None) -> Response:
     """As it was."""
     plan = call.app.directory.plan(call.principal.tenant_id)
@@ -127,6 +135,7 @@ class ShareRequest(RequestBody):
 
 
 @router.put("/{id}/team", summary="Share an entry with a team", response_class=Response, responses=_CHANGED)
+@counts_as(Operation.WRITES)
 async def share_entry(call: Calling, id: uuid.UUID, sent: ShareRequest, version: IfMatch) -> Response:
     """Its members and their tools read it then, as far as its list of vendors lets them."""
 
@@ -137,6 +146,7 @@ async def share_entry(call: Calling, id: uuid.UUID, sent: ShareRequest, version:
 
 
 @router.delete("/{id}/team", summary="Share an entry no more", response_class=Response, responses=_CHANGED)
+@counts_as(Operation.REMOVALS)
 async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Response:
     """It is the person's alone again."""
 

@@ -1,11 +1,13 @@
 """Take one's memory out and bring entries in: `/v1/entries/export`, `/v1/entries/import` and `/v1/export`."""
 
 import uuid
-from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Final
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, BeforeValidator, FailFast, Field
 from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Calling, Event
@@ -13,25 +15,123 @@ from bot.web.credentials import credential_check
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
 from bot.web.json_answer import json_answer
+from bot.web.metering import counts_as
 from bot.web.principal import KeyedRoute
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.entries import writer_of
-from bot.web.shapes.entry_document import (
-    EntryDocument,
-    EntryImportResult,
-    document_head,
-    document_values,
-    import_values,
-)
+from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody, shared_values
+from bot.web.shapes.values import Moment
 from composer.credentials.principal import KeyPermission
 from composer.entries.export import PAGE, begin_export, read_page
-from composer.entries.imports import Imported, import_entries
+from composer.entries.import_plan import ImportedEntry, Outcome
+from composer.entries.imports import MAX_ENTRIES, Imported, import_entries, require_few
 from composer.model import derived_id
 from composer.people.export import export_over_api
 from composer.people.export_document import Export
 from composer.repositories.database import Transaction
+from composer.repositories.entries import Entry
+from composer.repositories.operations import Operation
 from composer.visibility import EntryAccess
+
+ENTRIES_FORMAT: Final = "nexus-entries"
+ENTRIES_VERSION: Final = 1
+
+
+class ExportedEntry(EntryFields):
+    """An entry, as it was written. `id` is the one that it was exported from. Who wrote it (`origin`) and when is kept
+    by an import; `updated_at` and `shared` are for the reader alone: what is imported is shared with nobody."""
+
+    id: uuid.UUID | None = None
+    origin: Annotated[str, Field(max_length=64, description="The name of a tool, or `api` for the person.")] = "api"
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
+    trashed_at: Annotated[Moment | None, Field(description="It is in the trash since then.")] = None
+    shared: EntrySharing | None = None
+
+    def imported(self) -> ImportedEntry:
+        """The same for the use case."""
+        return ImportedEntry(self.draft(), self.id, self.origin, self.created_at, self.trashed_at is not None)
+
+
+def _few(entries: Any) -> Any:
+    """Count the entries before any of them is read."""
+    if isinstance(entries, list):
+        require_few(len(entries))
+    return entries
+
+
+class EntryDocument(RequestBody):
+    """Entries of one person, newest first: what GET /v1/entries/export gives, and POST /v1/entries/import takes."""
+
+    format: Literal["nexus-entries"]
+    version: Literal[1]
+    made_at: Moment | None = None
+    entries: Annotated[
+        list[ExportedEntry],
+        FailFast(),
+        BeforeValidator(_few),
+        Field(description=f"An import takes at most {MAX_ENTRIES:,}."),
+    ]
+
+
+class ImportItem(BaseModel):
+    """An entry that was imported, by the id that it has here."""
+
+    id: uuid.UUID
+    outcome: Literal["created", "replaced", "unchanged", "expired"]
+
+
+class EntryImportResult(BaseModel):
+    """What became of the entries of a document, in its order. `dry_run`: what would become of them. Expired ones, whose
+    time is over, are left out."""
+
+    dry_run: bool
+    created: int
+    replaced: int
+    unchanged: int
+    expired: int
+    items: list[ImportItem]
+
+
+def document_head(made_at: datetime) -> dict[str, Any]:
+    """A document without its entries."""
+    return {"format": ENTRIES_FORMAT, "version": ENTRIES_VERSION, "made_at": made_at}
+
+
+def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, Any]]:
+    """Entries as ExportedEntry shows them."""
+    return [
+        {
+            "id": entry.id,
+            "content": entry.content,
+            "title": entry.values.title,
+            "kind": entry.values.kind,
+            "key": entry.values.key,
+            "tags": list(entry.values.tags),
+            "metadata": dict(entry.values.metadata),
+            "session": entry.values.session,
+            "allowed_vendors": list(entry.values.vendors),
+            "expires_at": entry.values.expires_at,
+            "origin": entry.origin,
+            "created_at": entry.created_at,
+            "updated_at": entry.updated_at,
+            "trashed_at": entry.trashed_at,
+            "shared": shared_values(entry, names),
+        }
+        for entry in entries
+    ]
+
+
+def import_values(found: Imported, *, dry_run: bool) -> dict[str, Any]:
+    """What became of a document as ImportResult shows it."""
+    counts = {str(outcome): count for outcome, count in found.counts.items()}
+    items = [{"id": id, "outcome": str(outcome)} for id, outcome in found.entries]
+    return {"dry_run": dry_run, **counts, "items": items}
+
+
+assert {str(outcome) for outcome in Outcome} <= set(EntryImportResult.model_fields)
+
 
 router = Router(route_class=KeyedRoute)
 IMPORT_PATH: Final = "/v1/entries/import"
@@ -57,6 +157,7 @@ _IMPORTED: Final[dict[int | str, dict[str, Any]]] = {
 @router.get(
     "/v1/entries/export", tags=["entries"], summary="Export entries", response_class=Response, responses=_EXPORT
 )
+@counts_as(Operation.READS)
 async def export_entries(
     request: Request,
     call: Calling,
@@ -88,6 +189,7 @@ async def export_entries(
 
 
 @router.post(IMPORT_PATH, tags=["entries"], summary="Import entries", response_class=Response, responses=_IMPORTED)
+@counts_as(Operation.WRITES)
 async def import_document(
     call: Calling,
     sent: EntryDocument,

@@ -1,27 +1,116 @@
 """Forget entries for good, one or many, and decide about those that wait for approval."""
 
 import uuid
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
 
 from fastapi import Response
+from pydantic import BaseModel, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, Call, Calling, InProject
 from bot.web.json_answer import json_answer
+from bot.web.metering import counts_as
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.shapes.forgetting import (
-    ForgetReceipt,
-    ForgetRequest,
-    PendingEntryList,
-    ToolForgetRequest,
-    pending_values,
-    receipt_values,
-)
+from bot.web.shapes.entries import Kind, RequestBody, Tags, TeamOrProject
+from bot.web.shapes.values import Count, Flag, Moment
 from composer.entries import listing
 from composer.memory.forget import Receipt
 from composer.people.erasing import EntriesToErase, entries_of_tool, erase_entries, erase_entry
 from composer.repositories.database import Transaction
+from composer.repositories.entries import values_from_json
+from composer.repositories.operations import Operation
+from composer.repositories.quarantine import PendingItem
 from composer.visibility import EntryAccess
+
+
+class ForgetFilter(RequestBody):
+    """Which entries to forget, by what they are: those that fit all of it."""
+
+    kind: Kind | None = None
+    older_than: Annotated[Moment, Field(description="Written before this time.")] | None = None
+
+
+class ToolForgetRequest(ForgetFilter):
+    """Which of the entries that a tool wrote to forget: those that fit all of it, or everything."""
+
+    everything: Annotated[Flag, Field(description="All of it. Needed where nothing narrows it down.")] = False
+
+
+class ForgetRequest(ForgetFilter):
+    """Which of one's own entries to forget, also in the trash and expired: those that fit all of it."""
+
+    tag: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    vendor: Annotated[str, Field(min_length=1, max_length=64, description="Who wrote them.")] | None = None
+    project: (
+        Annotated[str, Field(min_length=1, max_length=200, description="Of this project alone: its id or name.")] | None
+    ) = None
+    confirm: (
+        Annotated[
+            Count,
+            Field(ge=0, description="How many there are. Without it nothing is forgotten, and 409 says the number."),
+        ]
+        | None
+    ) = None
+
+
+class ForgetReceipt(BaseModel):
+    """What was forgotten for good: how many items of each kind, with what was made from them. `id` is that of the
+    stored receipt; null where there was nothing to forget."""
+
+    id: str | None
+    counts: dict[str, int]
+
+
+class PendingEntry(BaseModel):
+    """An entry that waits for approval. `id` is the one to approve or reject it by; `project`: for which it was
+    written."""
+
+    id: uuid.UUID
+    title: str | None
+    kind: str
+    key: str | None
+    tags: Tags
+    content: str
+    origin: str
+    project: TeamOrProject | None
+    created_at: datetime
+
+
+class PendingEntryList(BaseModel):
+    """What waits for approval, oldest first."""
+
+    items: list[PendingEntry]
+
+
+def receipt_values(receipt: Receipt) -> dict[str, Any]:
+    """A receipt as ForgetReceipt shows it."""
+    return {"id": receipt.id or None, "counts": {kind: count for kind, count in receipt.counts.items() if count}}
+
+
+def pending_values(items: Sequence[PendingItem], projects: Mapping[uuid.UUID, str]) -> dict[str, Any]:
+    """What waits as PendingEntryList shows it. `projects` are names."""
+    return {"items": [_pending(item, projects) for item in items]}
+
+
+def _pending(item: PendingItem, projects: Mapping[uuid.UUID, str]) -> dict[str, Any]:
+    assert item.entry is not None
+    values = values_from_json(item.text, item.detail, item.entry)
+    kind, _, rest = item.namespace.partition(":")
+    project = uuid.UUID(rest) if kind == "project" else None
+    return {
+        "id": item.id,
+        "title": values.title,
+        "kind": values.kind,
+        "key": values.key,
+        "tags": list(values.tags),
+        "content": values.text if values.content is None else values.content,
+        "origin": item.origin,
+        "project": None if project is None else {"id": project, "name": projects.get(project, "")},
+        "created_at": item.at,
+    }
+
 
 router = Router()
 FORGET_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -38,6 +127,7 @@ _DECIDED: Final = documented(400, 401, 403, 404, 422)
     response_class=Response,
     responses=FORGET_RESPONSES,
 )
+@counts_as(Operation.REMOVALS)
 async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
@@ -52,6 +142,7 @@ async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     response_class=Response,
     responses=FORGET_RESPONSES,
 )
+@counts_as(Operation.REMOVALS)
 async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """Erase it for good, also from the trash or once it has expired, with what was made from it; answers that used it
     are retracted."""
@@ -65,6 +156,7 @@ async def forget_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
     response_class=Response,
     responses=FORGET_RESPONSES,
 )
+@counts_as(Operation.REMOVALS)
 async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Response:
     """Erase for good what the tool itself wrote, where that is shared with nobody: of one kind, older than a time, or
     everything. A person forgets many by /v1/entries/forget."""
@@ -79,6 +171,7 @@ async def agent_forget_entries(call: Calling, sent: ToolForgetRequest) -> Respon
     response_class=Response,
     responses=FORGET_RESPONSES,
 )
+@counts_as(Operation.REMOVALS)
 async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
     """Erase for good an entry that the tool itself wrote, while it is shared with nobody."""
     return await _forget(call, id)
@@ -91,6 +184,7 @@ async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
     response_class=Response,
     responses={200: {"description": "What waits", "model": PendingEntryList}, **_DECIDED},
 )
+@counts_as(Operation.READS)
 async def list_pending_entries(call: Calling, project: InProject = None) -> Response:
     """What the person's tools wrote for a project, and is recalled nowhere until it is approved."""
     async with call.reading(project) as (tx, access):
@@ -102,12 +196,14 @@ async def list_pending_entries(call: Calling, project: InProject = None) -> Resp
 @router.post(
     "/v1/entries/pending/{id}/approve", tags=["entries"], summary="Approve", status_code=204, responses=_DECIDED
 )
+@counts_as(Operation.WRITES)
 async def approve_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
     await call.act(lambda tx, access: listing.decide(tx, access, id, call.now, approved=True), project, alone=True)
 
 
 @router.post("/v1/entries/pending/{id}/reject", tags=["entries"], summary="Reject", status_code=204, responses=_DECIDED)
+@counts_as(Operation.REMOVALS)
 async def reject_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
     """It is not stored."""
 

@@ -10,12 +10,14 @@ from fastapi import Depends, Request, Response
 from bot.web.dependencies import Nexus
 from bot.web.gateway.caller import GatewayCaller
 from bot.web.limits import address_of
+from bot.web.metering import counts_as
 from bot.web.principal import gateway_key_of, principal_of
 from bot.web.problems import RequestRefused
 from bot.web.router import Router
 from composer.credentials.principal import KeyPermission
 from composer.errors import Refused
 from composer.gateway.requests import Api
+from composer.repositories.operations import Operation
 
 MAX_GATEWAY_REQUEST_BYTES: Final = 20 * 2**20  # of a request, which may hold images
 NOT_FOR_KEY: Final = (
@@ -51,12 +53,14 @@ Calling = Annotated[GatewayCaller, Depends(_caller)]
 
 
 @router.post("/chat/completions")
+@counts_as(Operation.CHATS)
 async def chat_completions(request: Request, nexus: Nexus, caller: Calling) -> Response:
     """An answer to messages."""
     return await nexus.gateway.pass_on(Api.CHAT, request, caller)
 
 
 @router.post("/responses")
+@counts_as(Operation.CHATS)
 async def responses(request: Request, nexus: Nexus, caller: Calling) -> Response:
     """An answer to input."""
     return await nexus.gateway.pass_on(Api.RESPONSES, request, caller)

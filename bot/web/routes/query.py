@@ -19,7 +19,7 @@ from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
 from bot.web.json_answer import json_answer
-from bot.web.metering import metered_of
+from bot.web.metering import counts_as, metered_of
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
@@ -45,6 +45,7 @@ from composer.entries.search import (
 from composer.errors import Conflict, NexusError, Unavailable
 from composer.model import Agent, Usage
 from composer.prompt.sections import Prompt
+from composer.repositories.operations import Operation
 from composer.text.marks import marks_in
 
 router = Router("/v1", tags=["query"])
@@ -154,6 +155,7 @@ _RESULT: Final[dict[int | str, dict[str, Any]]] = {
     response_model=QueryResult,
     responses={**_RESULT, **documented(403, 404, 409, 422, 429)},
 )
+@counts_as(Operation.SEARCHES)
 async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: Bearer) -> Response:
     """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
     sessions. Nothing of the question is stored."""
@@ -180,6 +182,7 @@ async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: B
     tags=["agent"],
     responses=documented(403, 404, 422, 429),
 )
+@counts_as(Operation.SEARCHES)
 async def agent_search(
     request: Request,
     nexus: Nexus,

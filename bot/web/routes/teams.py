@@ -1,37 +1,155 @@
 """`/v1/teams` and `/v1/invites`: people who share entries."""
 
 import uuid
-from typing import Any, Final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Response
+from pydantic import BaseModel, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, Calling, Event
 from bot.web.conditions import VERSIONED
 from bot.web.json_answer import json_answer
+from bot.web.metering import counts_as
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.entries import answer
-from bot.web.shapes.entries import EntryResponse
-from bot.web.shapes.teams import (
-    CreatedId,
-    NewInvitation,
-    NewTeam,
-    ReceivedInvitationList,
-    SentInvitationList,
-    TeamList,
-    TeamMemberList,
-    TeamResponse,
-    TeamRoleUpdate,
-    TeamUpdate,
-    invitee_values,
-    team_list,
-    team_values,
-)
+from bot.web.shapes.entries import EntryResponse, RequestBody
 from composer.entries import teams
 from composer.errors import Conflict, NotFound
 from composer.model import TeamRole
 from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
+from composer.repositories.teams import Team, TeamInvitee
 from composer.visibility import UNKNOWN_TEAM, EntryAccess
+
+TeamName = Annotated[str, Field(min_length=1, max_length=80)]
+TeamRoleName = Literal["member", "admin"]
+
+
+class NewTeam(RequestBody):
+    """A team to be created; who creates it is its admin."""
+
+    name: TeamName
+
+
+class TeamUpdate(RequestBody):
+    """Another name for a team."""
+
+    name: TeamName
+
+
+class TeamResponse(BaseModel):
+    """A team that the person is in, with their role in it."""
+
+    id: uuid.UUID
+    name: str
+    role: TeamRoleName
+    members: int
+    created_at: datetime
+
+
+class TeamList(BaseModel):
+    """Teams, by name."""
+
+    items: list[TeamResponse]
+
+
+class TeamMemberResponse(BaseModel):
+    """A person in a team. `names`: those of their accounts that were made members."""
+
+    id: uuid.UUID
+    names: list[str]
+    role: TeamRoleName
+    joined_at: datetime
+
+
+class TeamMemberList(BaseModel):
+    """The people of a team."""
+
+    items: list[TeamMemberResponse]
+
+
+class TeamRoleUpdate(RequestBody):
+    """What a member may do in a team."""
+
+    role: TeamRoleName
+
+
+class NewInvitation(RequestBody):
+    """Whom to invite: the id of a person of the workspace."""
+
+    user: uuid.UUID
+
+
+class SentInvitation(BaseModel):
+    """An open invitation to a team, as its admins see it. `by`: who invited."""
+
+    id: uuid.UUID
+    user: uuid.UUID
+    name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class SentInvitationList(BaseModel):
+    """Open invitations to a team, oldest first."""
+
+    items: list[SentInvitation]
+
+
+class ReceivedInvitation(BaseModel):
+    """An open invitation to a team. `by`: who invited."""
+
+    id: uuid.UUID
+    team: uuid.UUID
+    team_name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class ReceivedInvitationList(BaseModel):
+    """Open invitations."""
+
+    items: list[ReceivedInvitation]
+
+
+class CreatedId(BaseModel):
+    """The id of what was made."""
+
+    id: uuid.UUID
+
+
+def team_list(found: Sequence[Team]) -> dict[str, Any]:
+    """Teams as TeamList shows them."""
+    return {"items": [team_values(team) for team in found]}
+
+
+def team_values(team: Team) -> dict[str, Any]:
+    """A team as TeamResponse shows it."""
+    return {
+        "id": team.id,
+        "name": team.name,
+        "role": str(team.role),
+        "members": team.members,
+        "created_at": team.created_at,
+    }
+
+
+def invitee_values(invite: TeamInvitee) -> dict[str, Any]:
+    """An invitation as SentInvitation shows it."""
+    return {
+        "id": invite.id,
+        "user": invite.user,
+        "name": invite.name,
+        "by": invite.by,
+        "created_at": invite.created_at,
+        "expires_at": invite.expires_at,
+    }
+
 
 router = Router(tags=["teams"])
 ENDED_BEFORE: Final = "An earlier request with this Idempotency-Key ended that."
@@ -132,6 +250,7 @@ async def leave_team(call: Calling, id: uuid.UUID) -> None:
     response_class=Response,
     responses={200: {"model": EntryResponse, "headers": VERSIONED}, **_DONE},
 )
+@counts_as(Operation.REMOVALS)
 async def unshare_entry_of_former_member(call: Calling, id: uuid.UUID, entry: uuid.UUID) -> Response:
     """For the team's admins. The entry stays its owner's."""
 
