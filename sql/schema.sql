@@ -84,13 +84,12 @@ CREATE TABLE tenants (
 
 -- A tenant, its people and its projects --------------------------------------------------------------------------------
 
--- The workspaces of chat platforms. history_unread_since: since when messages may be missing, until history was read.
+-- The workspaces of chat platforms.
 CREATE TABLE workspaces (
     tenant_id uuid NOT NULL REFERENCES tenants,
     platform text NOT NULL,
     workspace text NOT NULL,
     created_at timestamptz NOT NULL,
-    history_unread_since timestamptz,
     PRIMARY KEY (tenant_id, platform, workspace)
 );
 
@@ -235,7 +234,7 @@ CREATE TABLE personal_settings (
 -- namespace: what its messages are stored under. A thread has that of its room; a private room that becomes public gets a new
 -- one (generation + 1). version: grows with every change to the messages, so that a cached view is known to be stale.
 -- title: what people call it, where name is the platform's id; NULL for threads. recording: which messages are stored.
--- seen_id, seen_at: the last message that was received, stored or not. archived_at: when the platform archived it.
+-- read_to: until when all that was written there was received, or was not to be stored. archived_at: when the platform archived it.
 -- notice_for, notice_id: after which message the first-use notice is posted, and its id on the platform once it is.
 -- privacy_at, outsiders_at: when the platform said so; an older statement changes nothing. private_since: the earliest
 -- statement that it is private since it was last opened. later_ids: ids that the platform has given it since, the present one
@@ -262,8 +261,7 @@ CREATE TABLE conversations (
     title text,
     recording text NOT NULL DEFAULT 'on' CHECK (recording IN ('on', 'mentions', 'off')),
     noticed_at timestamptz,
-    seen_id text,
-    seen_at timestamptz,
+    read_to timestamptz,
     archived_at timestamptz,
     notice_for text,
     notice_id text,
@@ -285,7 +283,6 @@ CREATE TABLE conversations (
 );
 CREATE INDEX conversations_by_import ON conversations (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX conversations_by_name ON conversations (tenant_id, platform, workspace, kind, name);
-CREATE INDEX conversations_by_platform ON conversations (tenant_id, platform, workspace) WHERE seen_id IS NOT NULL;
 CREATE INDEX conversations_by_project ON conversations (tenant_id, project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX conversations_by_room ON conversations (tenant_id, room_id) WHERE room_id IS NOT NULL;
 CREATE INDEX conversations_sessions_by_user ON conversations (tenant_id, user_id) WHERE kind = 'session';
@@ -1423,6 +1420,5 @@ GRANT UPDATE (slug) ON projects TO nexus_service;
 GRANT UPDATE (created_at) ON tenants TO nexus_service;  -- to lock the row (tenant_serialize)
 GRANT UPDATE (erased_at) ON erased TO nexus_service;
 GRANT UPDATE (counts, digests) ON receipts TO nexus_service;
-GRANT UPDATE (history_unread_since) ON workspaces TO nexus_service;
 GRANT UPDATE (trust, trust_stated_at) ON identities TO nexus_service;
 GRANT UPDATE (refused_since, retry_at) ON retractions TO nexus_service;

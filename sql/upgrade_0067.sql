@@ -50,5 +50,17 @@ CREATE POLICY tenant ON learning_batches USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT, UPDATE, DELETE ON learning_batches TO nexus_service;
 ALTER TABLE gateway_exchanges DROP COLUMN claim, DROP COLUMN claimed_until, DROP COLUMN due_at, DROP COLUMN attempts;
 
+-- How far a channel was read: until its last message, unless messages are missing since a time before that.
+DROP INDEX conversations_by_platform;
+ALTER TABLE conversations RENAME COLUMN seen_at TO read_to;
+ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE workspaces NO FORCE ROW LEVEL SECURITY;
+UPDATE conversations AS c SET read_to = w.history_unread_since FROM workspaces AS w
+WHERE w.tenant_id = c.tenant_id AND w.platform = c.platform AND w.workspace = c.workspace AND w.history_unread_since < c.read_to;
+ALTER TABLE workspaces FORCE ROW LEVEL SECURITY;
+ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
+ALTER TABLE conversations DROP COLUMN seen_id;
+ALTER TABLE workspaces DROP COLUMN history_unread_since;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;

@@ -52,7 +52,7 @@ async def _memory(call: Call) -> CommandAnswer:
         if policy is None:
             present = (await tx.conversations.lock([call.room]))[call.room].recording
             return CommandAnswer(f"Memory in #{name}: {_POLICIES[present]}.")
-        await tx.conversations.set_recording_policy(call.room, policy)
+        await tx.conversations.set_recording_policy(call.room, policy, call.now)
     return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
 
 
@@ -70,6 +70,8 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
+        if await tx.people.has_opted_out([call.user]):
+            await tx.conversations.skip(call.now)
         await tx.people.set_opted_out(call.user, False)
     return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
 

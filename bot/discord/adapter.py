@@ -2,7 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -21,7 +22,7 @@ from bot.discord.client import DiscordClient
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
 from bot.discord.events import DiscordEvents
 from bot.discord.guilds import DMS_SHARD, Guilds
-from bot.discord.history import DiscordHistory, Gap
+from bot.discord.history import DmHistory, GuildHistory
 from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
 from bot.discord.links import markdown_links
@@ -32,6 +33,7 @@ from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.discord.waiting import WaitingDms
 from bot.platform.events import MembersChanged, MessageReceived
 from bot.platform.inbox import InboxListeners
+from bot.platform.reconciliation import PlatformHistory, Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
@@ -59,10 +61,11 @@ class DiscordAdapter:
         self._token = app.settings.discord_token.get_secret_value()
         self._backoff = Backoff(first_wait)
         self._client: DiscordClient | None = None
-        self._inboxes: dict[int, DiscordInbox] = {}  # by guild; DMS for DMs
+        self._inboxes: dict[int, DiscordInbox] = {}  # by guild; DMS_SHARD for DMs
         self._inbox_tasks: list[asyncio.Task[None]] = []
-        self._catching_up: dict[int, asyncio.Task[None]] = {}
-        self._gaps: dict[tuple[int, str], dict[int, Gap]] = {}  # by guild and workspace
+        self._reconciliations: dict[tuple[int, str], Reconciliation] = {}  # by guild (DMS_SHARD for DMs) and workspace
+        self._reading: dict[int, list[asyncio.Task[None]]] = defaultdict(list)  # tasks of this session, by guild
+        self._untried: dict[int, set[str]] = {}  # workspaces with channels that were not tried yet, by guild
         self._members: dict[int, DiscordMembers] = {}  # by guild
         self._tasks = BackgroundTasks()
         self._stopping = asyncio.Event()
@@ -139,8 +142,8 @@ class DiscordAdapter:
             logger.exception("discord.session_failed")
             return "The connection to Discord failed unexpectedly; the traceback is in the program's log.", False
         finally:
-            for task in self._catching_up.values():
-                task.cancel()
+            for guild in list(self._reading):
+                self._stop_reading(guild)
             for members in self._members.values():
                 members.reader.lost()
             with suppress(Exception):
@@ -155,7 +158,8 @@ class DiscordAdapter:
     async def stop(self) -> None:
         """Store what was received, close the connection and end `run`."""
         self._stopping.set()
-        for task in self._catching_up.values():
+        reading = [task for tasks in self._reading.values() for task in tasks]
+        for task in reading:
             task.cancel()
         if self._client is not None:
             await self._client.close()
@@ -166,7 +170,7 @@ class DiscordAdapter:
         await self._privacy_notices.close()
         await self._waiting.close()
         await self._delivery.close()
-        tasks = [*self._inbox_tasks, *self._catching_up.values()]
+        tasks = [*self._inbox_tasks, *reading]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._tasks.cancel(), return_exceptions=True)
@@ -214,8 +218,7 @@ class DiscordAdapter:
         for id, inbox in self._inboxes.items():
             if self._is_on(shard, id):
                 inbox.hold()
-                if id in self._catching_up:
-                    self._catching_up[id].cancel()
+                self._stop_reading(id)
         self._lose_members(shard)
         self._guilds.forget_all()
 
@@ -265,14 +268,13 @@ class DiscordAdapter:
             return
         if shard == 0 or not self._all_ready.is_set():
             self._all_ready.set()
-            self._catch_up(DMS_SHARD, self._read_dms)
+            self._reconcile(DMS_SHARD, {name: self._dm_history(name) for name in self._guilds.names})
             self._tasks.start(self._resume())
 
     def _on_guild(self, guild: discord.Guild) -> None:
-        self._inbox(guild.id).hold()
         self._retraction.wake()
         self._members_of(guild).reader.connected()
-        self._catch_up(guild.id, partial(self._read_guild, guild))
+        self._reconcile(guild.id, {str(guild.id): self._guild_history(guild)})
 
     def _on_guild_lost(self, guild: discord.Guild) -> None:
         """Discord has an outage there, or Nexus was taken out of it: nothing is told of its rooms and people."""
@@ -316,61 +318,60 @@ class DiscordAdapter:
 
     # History
 
-    def _catch_up(self, guild: int, read: Callable[[DiscordInbox], Awaitable[None]]) -> None:
-        """Read what was missed in a guild, then release its inbox."""
-        inbox, earlier = self._inbox(guild), self._catching_up.get(guild)
-        if earlier is not None:
-            earlier.cancel()
+    def _reconcile(self, guild: int, histories: Mapping[str, PlatformHistory]) -> None:
+        """Read what was missed in a guild, or in the DMs of each workspace, and release its inbox once every channel
+        was tried: what is missed is stored before what arrives now."""
+        inbox = self._inbox(guild)
+        inbox.hold()
+        self._stop_reading(guild)
+        self._untried[guild] = set(histories)
+        for name, history in histories.items():
+            key = (guild, name)
+            if key not in self._reconciliations:
+                workspace, tried = partial(self._workspace, name), partial(self._on_tried, guild, name)
+                self._reconciliations[key] = Reconciliation(
+                    self._app, PLATFORM, workspace, inbox, history, self._backoff, tried
+                )
+            self._reconciliations[key].history = history
+            self._reconciliations[key].miss()
+            self._reading[guild].append(asyncio.create_task(self._reconciliations[key].run()))
 
-        async def read_held() -> None:
-            inbox.hold()  # an earlier try may have released it
-            await read(inbox)
+    async def _workspace(self, name: str) -> Workspace:
+        return self._app.directory.workspace(PLATFORM, name)
 
-        async def catch_up() -> None:
-            try:
-                # New events must wait meanwhile: stored first, they would hide what was missed.
-                await self._backoff.retry(read_held, "discord.history_retrying", guild=guild)
-            except Exception:
-                logger.exception("discord.history_failed", guild=guild)
+    def _stop_reading(self, guild: int) -> None:
+        """Stop to read for a session that has ended."""
+        for task in self._reading.pop(guild, ()):
+            task.cancel()
+        self._reading[guild] = []
+
+    def _on_tried(self, guild: int, workspace: str) -> None:
+        self._untried[guild].discard(workspace)
+        if not self._untried[guild]:
+            self._reading[guild].append(asyncio.create_task(self._go_on(guild)))
+
+    async def _go_on(self, id: int) -> None:
+        """What was missed is stored: store what has arrived meanwhile."""
+        inbox, guild = self._inbox(id), None if self._client is None else self._client.get_guild(id)
+        if id == DMS_SHARD:
+            for members in self._members.values():  # nobody's DM is answered by who was in a room before this session
+                await members.reader.begun()
             inbox.release()
-
-        self._catching_up[guild] = asyncio.create_task(catch_up())
-
-    async def _read_guild(self, guild: discord.Guild, inbox: DiscordInbox) -> None:
-        workspace = self._app.directory.workspace(PLATFORM, str(guild.id))
-        history = self._history(guild.id, workspace, inbox)
-        await history.catch_up(guild)
-        if any(is_private(channel) for channel in guild.channels):
-            inbox.put(partial(self._events.viewers, guild))
-        inbox.put(self._members_of(guild).trusts)
-        self._members_of(guild).reader.ready()
+            return
+        if guild is not None:
+            if any(is_private(channel) for channel in guild.channels):
+                inbox.put(partial(self._events.viewers, guild))
+            inbox.put(self._members_of(guild).trusts)
+            self._members_of(guild).reader.ready()
         inbox.release()
         await inbox.finish_erasing()
-        await history.compare(guild)
-        await self._fill_gaps(history)
 
-    async def _read_dms(self, inbox: DiscordInbox) -> None:
-        workspaces = [self._app.directory.workspace(PLATFORM, name) for name in self._guilds.names]
-        histories = [self._history(DMS_SHARD, workspace, inbox) for workspace in workspaces]
-        for history in histories:
-            await history.catch_up_dms()
-        for members in self._members.values():  # nobody's DM is answered by who was in a room before this session
-            await members.reader.begun()
-        inbox.release()
-        for history in histories:
-            await history.compare_dms()
-        await self._fill_gaps(*histories)
-
-    def _history(self, guild: int, workspace: Workspace, inbox: DiscordInbox) -> DiscordHistory:
+    def _guild_history(self, guild: discord.Guild) -> GuildHistory:
         assert self._client is not None
-        gaps = self._gaps.setdefault((guild, workspace.name), {})
-        return DiscordHistory(self._app, self._client, workspace, inbox, self._events, gaps)
+        workspace = self._app.directory.workspace(PLATFORM, str(guild.id))
+        return GuildHistory(self._app, self._client, guild, workspace, self._inbox(guild.id), self._events)
 
-    async def _fill_gaps(self, *histories: DiscordHistory) -> None:
-        """Read what could not be read at first, while new events are stored, until nothing is missing."""
-
-        async def fill() -> bool:
-            return all([await history.fill_gaps() for history in histories])
-
-        # Unavailable ends this: then all of the history is read again.
-        await self._backoff.retry(fill, "discord.history_retrying", on=(), again=lambda complete: not complete)
+    def _dm_history(self, name: str) -> DmHistory:
+        assert self._client is not None
+        workspace = self._app.directory.workspace(PLATFORM, name)
+        return DmHistory(self._client, workspace, self._inbox(DMS_SHARD), self._events)

@@ -1,368 +1,251 @@
-"""Reads the messages that were written while the bot was not connected, from the last one received in each channel."""
+"""What Discord keeps of the channels and threads of a guild, and of the DMs with people."""
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 import discord
-import structlog
 
 from bot.discord.events import DiscordEvents
 from bot.discord.inbox import DiscordInbox
-from bot.discord.reading import FAILURES, PLATFORM, is_private, may_view
-from bot.platform.events import (
-    MessageChanged,
-    MessageReceived,
-    PlatformEvent,
-    RoomDeleted,
-    RoomPrivacyChanged,
-    ThreadArchived,
-)
-from bot.platform.retry import Backoff
+from bot.discord.outbox import translate_discord_errors
+from bot.discord.reading import is_private, may_view
+from bot.platform.events import MessageReceived, RoomDeleted, RoomPrivacyChanged, ThreadArchived
+from bot.platform.reconciliation import Page, ReadChannel, Said
 from composer.app import App
-from composer.ingest.addressing import find_addressed_agents
-from composer.ingest.rooms import private_rooms
-from composer.model import ConversationKind, Place
-from composer.repositories.conversations import ReceivedConversation
+from composer.errors import Refused
+from composer.model import ConversationKind
+from composer.repositories.conversations import FollowedConversation
 from composer.workspace import Workspace
 
-logger = structlog.get_logger()
-
-MAX_ANSWERED_AGE: Final = timedelta(minutes=15)  # an older question is stored, and not answered
-MAX_THREAD_AGE: Final = timedelta(days=7)  # an archived thread must be asked for, so older ones are not
 MAX_DMS: Final = 100  # each takes a request
-COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in a channel
-MAX_COMPARED_CHANNELS: Final = 100  # those with the latest messages
-MAX_COMPARED_MESSAGES: Final = 500  # of each channel
-MAX_COMPARED_AGE: Final = timedelta(days=30)  # of messages that an earlier process was to compare
-MAX_COMPARED_WHOLLY: Final = 10_000  # of these
+MAX_UNLISTED: Final = 100  # archived threads, and what was deleted: each takes a request
 UNKNOWN_MESSAGE: Final = 10008  # Discord's error code for a message that does not exist
 UNKNOWN_CHANNEL: Final = 10003
+UNREADABLE: Final = "Discord does not let us read this channel."
 PAGE_SIZE: Final = 100  # messages, which is Discord's maximum
-MAX_TRIES: Final = 6  # of one page
-BACKOFF: Final = Backoff(first_seconds=2.0)
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Messages of a channel that could not be read: all after one, and whether they were written in private."""
+class _Source:
+    """A channel as it was when it was listed. `channel` is None for one that must be asked for. What was written before
+    `opened_at`, or at any time if it `was_private`, was written in private, as far as anybody knows."""
 
-    channel: Channel
-    after: int
-    private: bool
+    channel: Channel | None
+    was_private: bool = False
+    opened_at: datetime | None = None
+
+    def is_private(self, at: datetime) -> bool:
+        return self.was_private or (self.opened_at is not None and at < self.opened_at)
 
 
-class _HistoryUnreadable(Exception):
-    """Discord did not return a page of history after all tries."""
+class GuildHistory:
+    """bot.platform.reconciliation.PlatformHistory for one guild. A channel is a channel of Discord, or a thread."""
 
-
-class DiscordHistory:
-    """What was missed in one guild, or in the DMs of one workspace.
-
-    `gaps` are the messages that could not be read, by channel. The caller must keep them as long as the process lives:
-    later messages are stored meanwhile, and nothing else shows that some before them are missing.
-    """
+    kinds = (ConversationKind.ROOM, ConversationKind.THREAD)
+    with_threads = False
 
     def __init__(
         self,
         app: App,
         client: discord.Client,
+        guild: discord.Guild,
         workspace: Workspace,
         inbox: DiscordInbox,
         events: DiscordEvents,
-        gaps: dict[int, Gap],
     ) -> None:
         self._app = app
+        self._guild = guild
+        self._inbox = inbox
+        self._reader = Reader(client, workspace, inbox, events)
+
+    async def channels(self, stored: Sequence[FollowedConversation]) -> list[ReadChannel]:
+        """The channels and threads that we may read, then known ones that Discord does not list: archived threads, and
+        what was deleted. Of one in which nothing was received yet, only what was said since the others were read.
+
+        Known channels are made private or public first. Nobody knows when one that is public now became so: what was
+        said in it until now counts as private.
+        """
+        known = {each.thread or each.name: each for each in stored if (each.thread or each.name).isdigit()}
+        if not known:
+            return []
+        now = self._app.clock.now()
+        for channel in self._guild.channels:
+            if str(channel.id) in known:
+                await self._inbox.apply(RoomPrivacyChanged(str(channel.id), is_private(channel)))
+        guild, latest = self._guild, max(map(_since, known.values()))
+        listed: list[Channel] = [*guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads]
+        found = []
+        for each in listed:
+            own = known.get(str(each.id))
+            if _may_read(each):
+                source = _source(each, known, now)
+                row = () if own is None else (own,)
+                found.append(ReadChannel(str(each.id), row, latest if own is None else _since(own), source))
+        order = {id: number for number, id in enumerate(known)}  # the latest first
+        found.sort(key=lambda channel: order.get(channel.id, -1))
+        ids = {str(each.id) for each in listed}
+        unlisted = [(id, row) for id, row in known.items() if id not in ids and guild.get_channel(int(id)) is None]
+        sources = ((id, row, _Source(None, row.private, row.opened_at)) for id, row in unlisted[:MAX_UNLISTED])
+        return found + [ReadChannel(id, (row,), _since(row), source) for id, row, source in sources]
+
+    async def pages(self, channel: ReadChannel, since: datetime) -> AsyncIterator[Page]:
+        """Messages a hundred at a time, then whether a thread is archived; or that the channel was deleted."""
+        assert isinstance(channel.source, _Source)
+        found: object = channel.source.channel
+        if found is None:
+            if self._is_hidden_thread(channel.stored[0]):
+                raise Refused(UNREADABLE)
+            try:
+                with translate_discord_errors():
+                    found = await self._fetch(int(channel.id))
+            except _Deleted:
+                yield [RoomDeleted(channel.stored[0].name, channel.stored[0].thread)]
+                return
+        if not isinstance(found, Channel) or not _may_read(found):
+            raise Refused(UNREADABLE)
+        async for page in self._reader.pages(found, channel.source, since):
+            yield page
+        if isinstance(found, discord.Thread) and channel.stored:
+            at = found.archive_timestamp if found.archived else None
+            yield [ThreadArchived(str(found.parent_id), str(found.id), at)]
+
+    async def message(self, channel: ReadChannel, id: str) -> Said | None:
+        """One message; None if Discord says that there is none."""
+        assert isinstance(channel.source, _Source)
+        found = channel.source.channel or await self._fetch(int(channel.id))
+        return await self._reader.message(found, channel.source, id)
+
+    async def _fetch(self, id: int) -> Channel:
+        """A channel that Discord does not list. Raises _Deleted, Refused and Unavailable."""
+        try:
+            return await self._guild.fetch_channel(id)  # type: ignore[return-value]
+        except discord.InvalidData as error:
+            raise Refused(UNREADABLE) from error
+        except discord.NotFound as error:
+            if error.code == UNKNOWN_CHANNEL:
+                raise _Deleted(UNREADABLE) from error
+            raise
+
+    def _is_hidden_thread(self, stored: FollowedConversation) -> bool:
+        """Whether this is a thread of a channel that we may not view: Discord may say that there is no such thread."""
+        is_thread = stored.thread is not None and stored.name.isdigit()
+        parent = self._guild.get_channel(int(stored.name)) if is_thread else None
+        return parent is not None and not may_view(parent, self._guild.me)
+
+
+class DmHistory:
+    """The same for the DMs that belong to one workspace."""
+
+    kinds = (ConversationKind.DM,)
+    with_threads = False
+
+    def __init__(
+        self, client: discord.Client, workspace: Workspace, inbox: DiscordInbox, events: DiscordEvents
+    ) -> None:
+        self._client = client
+        self._reader = Reader(client, workspace, inbox, events)
+
+    async def channels(self, stored: Sequence[FollowedConversation]) -> list[ReadChannel]:
+        """The DMs with the latest messages, by their people."""
+        known = [each for each in stored if each.user and each.user.isdigit()][:MAX_DMS]
+        return [ReadChannel(each.user or "", (each,), _since(each), _Source(None)) for each in known]
+
+    async def pages(self, channel: ReadChannel, since: datetime) -> AsyncIterator[Page]:
+        """Messages a hundred at a time."""
+        async for page in self._reader.pages(await self._dm(channel), _Source(None), since):
+            yield page
+
+    async def message(self, channel: ReadChannel, id: str) -> Said | None:
+        """One message; None if Discord says that there is none."""
+        return await self._reader.message(await self._dm(channel), _Source(None), id)
+
+    async def _dm(self, channel: ReadChannel) -> discord.DMChannel:
+        with translate_discord_errors():
+            return await self._client.create_dm(discord.Object(int(channel.id)))
+
+
+class Reader:
+    """Reads the messages of channels of one workspace."""
+
+    def __init__(
+        self, client: discord.Client, workspace: Workspace, inbox: DiscordInbox, events: DiscordEvents
+    ) -> None:
         self._client = client
         self._workspace = workspace
         self._inbox = inbox
         self._events = events
-        self._gaps = gaps
-        self._found: list[ReceivedConversation] | None = None
-        self._noted: dict[uuid.UUID, datetime] = {}  # conversations of which messages were missed
 
-    async def catch_up(self, guild: discord.Guild) -> None:
-        """Store the messages of a guild since the last one received.
-
-        A channel that became public meanwhile: nobody knows which of its messages were written before that. All are
-        stored as private, except the questions that are answered now, in public.
-        """
-        known = await self._known()
-        if not known:
-            return
-        rooms = {seen.name for seen in known.values()}
-        were_private = await private_rooms(self._app.database, self._workspace, sorted(rooms))
-        channels = [channel for channel in guild.channels if str(channel.id) in rooms]
-        opened = {each.id for each in channels if str(each.id) in were_private and not is_private(each)}
-        for channel in channels:
-            if channel.id not in opened:
-                await self._inbox.apply(RoomPrivacyChanged(str(channel.id), is_private(channel)))
-        last = discord.utils.time_snowflake(max(seen.seen_at for seen in known.values()))
-        questions: list[MessageReceived] = []
-        for each in await self._channels(guild, known):
-            seen = known.get(str(each.id))
-            room = each.parent_id if isinstance(each, discord.Thread) and not each.is_private() else each.id
-            after = last if seen is None else int(seen.seen_id)
-            questions += await self._read_after(each, after, seen, was_private=room in opened)
-            if isinstance(each, discord.Thread) and seen is not None:
-                at = each.archive_timestamp if each.archived else None
-                await self._inbox.apply(ThreadArchived(str(each.parent_id), str(each.id), at))
-        for id in sorted(opened):
-            await self._inbox.apply(RoomPrivacyChanged(str(id), private=False))
-        await self._inbox.store(questions)
-
-    async def compare(self, guild: discord.Guild) -> None:
-        """Apply the edits and deletions that were missed, of the last messages received before."""
-        known = await self._known()
-        for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
-            if guild.get_channel_or_thread(int(id)) is not None or _is_hidden_thread(guild, seen):
-                continue
-            if await _is_channel_deleted(guild, int(id)):
-                self._inbox.put(RoomDeleted(seen.name, seen.thread))
-        channels = {str(channel.id): channel for channel in await self._channels(guild, known)}
-        for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
-            if id in channels:
-                await self._compare(channels[id], seen)
-
-    async def compare_dms(self) -> None:
-        """Apply the edits and deletions that were missed in known DMs."""
-        for seen, dm in await self._dms():
-            await self._compare(dm, seen)
-
-    async def catch_up_dms(self) -> None:
-        """Store the messages of known DMs since the last one received."""
-        for seen, dm in await self._dms():
-            await self._read_after(dm, int(seen.seen_id), seen, was_private=False)
-
-    async def fill_gaps(self) -> bool:
-        """Read the gaps again. Returns whether none is left. Raises Unavailable."""
-        for gap in list(self._gaps.values()):
-            await self._read_after(gap.channel, gap.after, None, was_private=False, inbox_held=False)
-        return not self._gaps
-
-    async def _known(self) -> dict[str, ReceivedConversation]:
-        """The known channels and threads, by their ids, those with the latest messages first."""
-        return {each.thread or each.name: each for each in await self._seen() if each.kind is not ConversationKind.DM}
-
-    async def _dms(self) -> list[tuple[ReceivedConversation, discord.DMChannel]]:
-        known = [each for each in await self._seen() if each.kind is ConversationKind.DM and each.user]
-        found = []
-        for seen in known[:MAX_DMS]:
-            try:
-                found.append((seen, await self._client.create_dm(discord.Object(int(seen.user or 0)))))
-            except FAILURES as error:
-                logger.warning("discord.dm_unread", error=type(error).__name__)
-        return found
-
-    async def _compare(self, channel: Channel, seen: ReceivedConversation) -> None:
-        """Apply the edits and deletions of one channel's stored messages.
-
-        A message counts as deleted only if it is missing from a history that was read completely, and Discord says that
-        it does not exist. Stored messages are looked up first: what arrives meanwhile is not missing. It counts as
-        edited only if it was edited after it was stored: its text may also differ because a name in it has changed.
-        """
-        since, limit = seen.seen_at - COMPARED_SPAN, MAX_COMPARED_MESSAGES
-        if seen.changed_at is not None:  # an earlier try, or an earlier process, did not compare it
-            since, limit = min(since, self._app.clock.now() - MAX_COMPARED_AGE), MAX_COMPARED_WHOLLY
-        async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
-            found = await tx.messages.change_times(seen.id, since, limit)
-            found |= await tx.deliveries.posted(seen.id, since, limit)
-        stored = {id: changed_at for id, changed_at in found.items() if id.isdigit()}
-        if not stored:
-            self._end_comparing(seen)
-            return
-        first, last = min(map(int, stored)), max(map(int, stored))
-        try:
-            after, before = discord.Object(first - 1), discord.Object(last + 1)
-            shown = {str(m.id): m async for m in channel.history(after=after, before=before, limit=None)}
-            present = {id: message for id, message in shown.items() if not message.flags.source_message_deleted}
-            missing = sorted(stored.keys() - present, key=int)
-            deleted = [id for id in missing if id in shown or await _is_deleted(channel, int(id))]
-        except FAILURES as error:
-            logger.warning("discord.changes_unread", channel=channel.id, error=type(error).__name__)
-            return
-        place = Place(seen.kind, seen.name, thread=seen.thread)
-        for id in deleted:
-            self._inbox.put(MessageChanged(str(channel.id), id, place, seen.user or "", text=None))
-        for id in sorted(stored.keys() & present, key=int):
-            edited_at = present[id].edited_at
-            own = present[id].author == self._client.user
-            if edited_at is not None and edited_at > stored[id] and not own:
-                self._inbox.put(self._events.read_edit(present[id], place, str(present[id].author.id)))
-        self._end_comparing(seen)
-
-    def _end_comparing(self, seen: ReceivedConversation) -> None:
-        """Once its changes are stored, compare a conversation no more because of what was noted before."""
-        noted_at = seen.changed_at or self._noted.get(seen.id)
-        if noted_at is not None:
-            self._inbox.put(partial(self._note_compared, seen.id, noted_at))
-
-    async def _note_compared(self, conversation: uuid.UUID, noted_at: datetime) -> Sequence[PlatformEvent]:
-        async with self._app.database.transaction(self._workspace.tenant_id) as tx:
-            await tx.conversations.clear_history_changed(conversation, noted_at)
-        return []
-
-    async def _note_missed(self, seen: ReceivedConversation) -> None:
-        """Note that messages of a conversation were missed, before they are stored: what was deleted or edited
-        meanwhile is looked for before the last message that is stored, and this process may end before it has done
-        that. Raises Unavailable."""
-        if seen.id not in self._noted:
-            now = self._app.clock.now()
-            async with self._app.database.transaction(self._workspace.tenant_id) as tx:
-                await tx.conversations.note_missed([seen.id], now)
-            self._noted[seen.id] = now
-
-    async def _seen(self) -> list[ReceivedConversation]:
-        """How far each conversation was received before what was missed was stored."""
-        if self._found is None:
-            async with self._app.database.transaction(self._workspace.tenant_id, "read") as tx:
-                self._found = await tx.conversations.received(PLATFORM, self._workspace.name)
-        return [each for each in self._found if each.seen_id.isdigit()]
-
-    async def _channels(self, guild: discord.Guild, known: dict[str, ReceivedConversation]) -> list[Channel]:
-        """The channels and threads of a guild that we may read, with known threads that were archived meanwhile."""
-        listed: list[Channel] = [*guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads]
-        readable = [channel for channel in listed if _may_read(channel)]
-        ids, since = {channel.id for channel in listed}, self._app.clock.now() - MAX_THREAD_AGE
-        for id, seen in known.items():
-            if int(id) in ids or seen.seen_at < since:
-                continue
-            try:
-                found = await guild.fetch_channel(int(id))
-            except FAILURES:
-                continue  # deleted, or not readable for us any more
-            if isinstance(found, discord.Thread) and _may_read(found):
-                readable.append(found)
-        return readable
-
-    async def _read_after(
-        self,
-        channel: Channel,
-        after: int,
-        seen: ReceivedConversation | None,
-        *,
-        was_private: bool,
-        inbox_held: bool = True,
-    ) -> list[MessageReceived]:
-        """Store the messages after one. Of a channel that `was_private`, return the questions to answer instead.
-        `seen`: how far it was received, if anything was.
-
-        Messages that were written in private are stored as private, even if the channel becomes public while it is
-        read: while the inbox is paused, the change of privacy is not
-        stored yet. Once it may be stored, these messages are skipped.
-        """
-        gap, private = self._gaps.get(channel.id), _is_private(channel)
-        if gap is not None:
-            after, private = min(after, gap.after), private or gap.private
+    async def pages(self, channel: Channel, source: _Source, since: datetime) -> AsyncIterator[Page]:
+        after = discord.utils.time_snowflake(since) - 1
         if not isinstance(channel, discord.DMChannel) and (channel.last_message_id or 0) <= after:
-            self._gaps.pop(channel.id, None)
-            return []
-        questions: list[MessageReceived] = []
-        try:
-            async for page in self._pages(channel, after):
-                opened = private and not _is_private(channel)
-                if opened and not was_private and not (inbox_held and gap is None):
-                    logger.error(
-                        "discord.history_lost", channel=channel.id, reason="it became public before it was read"
-                    )
-                    break
-                received = [self._recent(each) for each in map(self._events.read_message, page) if each is not None]
-                if received and seen is not None:
-                    await self._note_missed(seen)
-                if was_private or opened:
-                    questions += [message for message in received if message.answer]
-                    received = [_without_privacy(message) for message in received if not message.answer]
-                await self._inbox.store(received)
-                after = page[-1].id
-        except _HistoryUnreadable:
-            if not was_private:
-                self._gaps[channel.id] = Gap(channel, after, private)
-                return questions
-            logger.error("discord.history_lost", channel=channel.id, reason="it is unreadable, and became public")
-        self._gaps.pop(channel.id, None)
-        return questions
-
-    def _recent(self, message: MessageReceived) -> MessageReceived:
-        """The same message, to be answered only if it is a recent question to an agent."""
-        incoming = message.incoming
-        agents = self._app.directory.agents(self._workspace.tenant_id)
-        is_question = (
-            incoming.place.kind is ConversationKind.DM
-            or incoming.addressed_agents
-            or find_addressed_agents(incoming.text, agents)
-        )
-        recent = self._app.clock.now() - incoming.at < MAX_ANSWERED_AGE
-        return replace(message, answer=message.answer and bool(is_question) and recent)
-
-    async def _pages(self, channel: Channel, after: int) -> AsyncIterator[Sequence[discord.Message]]:
-        """The messages after one, oldest first. Raises _HistoryUnreadable when Discord fails for too long."""
-
-        async def page() -> list[discord.Message]:
-            history = channel.history(after=discord.Object(after), limit=PAGE_SIZE, oldest_first=True)
-            try:
-                return [message async for message in history]
-            except (discord.Forbidden, discord.NotFound):
-                return []
-
+            return
         while True:
-            try:
-                messages = await BACKOFF.retry(
-                    page, "discord.page_retrying", on=FAILURES, max_tries=MAX_TRIES, channel=channel.id
-                )
-            except FAILURES as error:
-                logger.error("discord.history_unread", channel=channel.id, error=type(error).__name__)
-                raise _HistoryUnreadable from error
-            if not messages:
+            history = channel.history(after=discord.Object(after), limit=PAGE_SIZE, oldest_first=True)
+            with translate_discord_errors():
+                found = [message async for message in history]
+            if not found:
                 return
-            yield messages
-            after = messages[-1].id
+            yield [self._said(each, source) for each in found if not each.flags.source_message_deleted]
+            after = found[-1].id
+
+    async def message(self, channel: Channel, source: _Source, id: str) -> Said | None:
+        with translate_discord_errors():
+            try:
+                found = await channel.fetch_message(int(id))
+            except discord.NotFound as error:
+                if error.code == UNKNOWN_MESSAGE:
+                    return None
+                raise
+        return None if found.flags.source_message_deleted else self._said(found, source)
+
+    def _said(self, message: discord.Message, source: _Source) -> Said:
+        is_own = message.author == self._client.user
+        return Said(str(message.id), message.edited_at, read=None if is_own else partial(self._read, message, source))
+
+    async def _read(self, message: discord.Message, source: _Source) -> MessageReceived | None:
+        """A message as an event; as private if it was written in private, unless it is a question to answer now."""
+        received = self._events.read_message(message)
+        if received is None or not source.is_private(received.incoming.at):
+            return received
+        if self._inbox.is_answered(self._workspace, received):
+            return received
+        incoming, kind = received.incoming, received.incoming.place.kind
+        closed = {"room_private" if kind is ConversationKind.THREAD else "private": True}
+        place = replace(incoming.place, stated_at=incoming.at, **closed)  # type: ignore[arg-type]
+        return replace(received, incoming=replace(incoming, place=place))
 
 
-async def _is_deleted(channel: Channel, message: int) -> bool:
-    """Whether Discord says that there is no such message. Raises DiscordException when it says anything else."""
-    try:
-        await channel.fetch_message(message)
-    except discord.NotFound as error:
-        return error.code == UNKNOWN_MESSAGE
-    return False
+class _Deleted(Refused):
+    """Discord says that there is no such channel."""
 
 
-def _is_hidden_thread(guild: discord.Guild, seen: ReceivedConversation) -> bool:
-    """Whether this is a thread of a channel that we may not view: Discord may say that there is no such thread."""
-    parent = guild.get_channel(int(seen.name)) if seen.thread is not None and seen.name.isdigit() else None
-    return parent is not None and not may_view(parent, guild.me)
+def _since(stored: FollowedConversation) -> datetime:
+    """From where a channel is read."""
+    return stored.read_to or stored.began_at
 
 
-async def _is_channel_deleted(guild: discord.Guild, channel: int) -> bool:
-    """Whether Discord says that there is no such channel or thread. One that we may not see any more is not deleted."""
-    try:
-        await guild.fetch_channel(channel)
-    except discord.NotFound as error:
-        return error.code == UNKNOWN_CHANNEL
-    except (*FAILURES, discord.InvalidData):
-        return False
-    return False
-
-
-def _without_privacy(message: MessageReceived) -> MessageReceived:
-    """The same message, stored with the privacy that its room has in the log."""
-    place = replace(message.incoming.place, private=None, room_private=None)
-    return replace(message, incoming=replace(message.incoming, place=place))
-
-
-def _is_private(channel: Channel) -> bool:
-    if isinstance(channel, discord.DMChannel):
-        return True
+def _source(channel: Channel, known: dict[str, FollowedConversation], now: datetime) -> _Source:
+    """A listed channel, or a thread with the privacy of its channel, which is as it was before that was noted anew."""
     if isinstance(channel, discord.Thread):
-        return channel.is_private() or channel.parent is None or is_private(channel.parent)
-    return is_private(channel)
+        if channel.is_private() or channel.parent is None:
+            return _Source(channel, was_private=True)
+        room: discord.abc.GuildChannel = channel.parent
+    else:
+        assert isinstance(channel, discord.abc.GuildChannel)
+        room = channel
+    stored, private = known.get(str(room.id)), is_private(room)
+    if stored is None or private:
+        return _Source(channel, was_private=private)
+    return _Source(channel, opened_at=now if stored.private else stored.opened_at)
 
 
-def _may_read(channel: Channel) -> bool:
+def _may_read(channel: object) -> bool:
+    if not isinstance(channel, Channel):
+        return False
     if isinstance(channel, discord.DMChannel):
         return True
     me = channel.guild.me

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
@@ -26,6 +27,7 @@ from bot.platform.retry import Backoff
 from composer.app import App
 from composer.credentials.leaving import end_access
 from composer.errors import BadInput, Misconfigured, NexusError, NotFound, Overtaken, Unavailable
+from composer.ingest.addressing import find_addressed_agents
 from composer.ingest.changes import change_message, remaining_attachments
 from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import (
@@ -37,12 +39,13 @@ from composer.ingest.rooms import (
     set_thread_archived,
     unerased_rooms,
 )
-from composer.model import Incoming, Turn
+from composer.model import ConversationKind, Incoming, Turn
 from composer.repositories.people import StatedTrust
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
+MAX_ANSWERED_AGE: Final = timedelta(minutes=15)  # an older question that was missed is stored, and not answered
 BATCH_SIZE: Final = 200  # messages in one transaction
 MAX_REMEMBERED_CHANGES: Final = 10_000
 MAX_OVERTAKEN: Final = 8  # tries of one event in a row, after which no other change is to blame
@@ -115,6 +118,28 @@ class PlatformInbox:
         for start in range(0, len(remaining), BATCH_SIZE):
             complete = [await self._completed(message) for message in remaining[start : start + BATCH_SIZE]]
             await self._store_groups(complete)
+
+    async def store_missed(self, workspace: Workspace, messages: Sequence[MessageReceived]) -> None:
+        """Store messages that were missed, in their order, and queue turns for those that are to be answered."""
+        said = [each for each in messages if each.incoming.text.strip() or each.incoming.attachments or each.files]
+        answered = [replace(each, answer=self.is_answered(workspace, each)) for each in said]
+        for each in answered:
+            if each.answer:
+                self.note_question(each)
+        await self.store(answered)
+
+    def is_answered(self, workspace: Workspace, missed: MessageReceived) -> bool:
+        """Whether a message that was missed is to be answered: it is a recent question to an agent."""
+        incoming, agents = missed.incoming, self._app.directory.agents(workspace.tenant_id)
+        is_question = (
+            incoming.place.kind is ConversationKind.DM
+            or bool(incoming.addressed_agents)
+            or bool(find_addressed_agents(incoming.text, agents))
+        )
+        return missed.answer and is_question and self._app.clock.now() - incoming.at < MAX_ANSWERED_AGE
+
+    def note_question(self, question: MessageReceived) -> None:
+        """Called before a message is stored that may queue a turn."""
 
     async def _store_groups(self, messages: Sequence[MessageReceived]) -> None:
         """Store runs of messages that belong to one workspace and want an answer, or don't."""

@@ -27,14 +27,22 @@ from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
-from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
+from bot.platform.events import (
+    MembersChanged,
+    MessageReceived,
+    PersonLeft,
+    RoomDeleted,
+    RoomPrivacyChanged,
+    RoomShared,
+    TrustStated,
+)
 from bot.platform.inbox import InboxListeners
+from bot.platform.reconciliation import Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK_API, Slack
 from bot.slack.commands import NO_PREVIEWS, Message, SlackCommands
-from bot.slack.comparison import SlackComparison
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
@@ -126,7 +134,6 @@ class SlackAdapter:
         self._ping = ping
         self._backoff = Backoff(first_wait)
         self._stopped = asyncio.Event()
-        self._missed = asyncio.Event()
         self._tasks = BackgroundTasks()
         ids = ChannelIds()
         token = settings.slack_bot_token.get_secret_value()
@@ -147,13 +154,14 @@ class SlackAdapter:
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._begin_command)
-        self._comparison = SlackComparison(app, self._slack, self.directory, self.inbox, self._channels)
-        self.history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
         self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
+        history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
+        self.reconciliation = Reconciliation(
+            app, PLATFORM, self.inbox.workspace, self.inbox, history, self._backoff, self._members.ready
+        )
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
         self._socket: SocketModeClient | None = None
-        self.caught_up = 0  # how often the history was read and compared completely
         app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
         files = SlackImages(self._slack, self.directory)
         app.drafter.images.register_source(PLATFORM, files)
@@ -163,8 +171,7 @@ class SlackAdapter:
 
     async def run(self) -> None:
         """Serve until stopped. Whatever is wrong with Slack or the tokens is reported, and retried."""
-        catching_up = asyncio.create_task(self._catch_up())
-        comparing = asyncio.create_task(self._compare())
+        reconciling = asyncio.create_task(self.reconciliation.run())
         try:
             await self._until_identified()
             self._tasks.start(self._retraction.run())
@@ -174,14 +181,13 @@ class SlackAdapter:
             self._tasks.start(self._read_members_again())
             if self._app_token is None:
                 self._members.connected()
-                self._miss()
+                self.reconciliation.miss()
                 await self._stopped.wait()
             while not self._stopped.is_set():
                 await self._serve_socket()
         finally:
-            for task in (catching_up, comparing):
-                task.cancel()
-            await asyncio.gather(catching_up, comparing, return_exceptions=True)
+            reconciling.cancel()
+            await asyncio.gather(reconciling, return_exceptions=True)
             await self._close()
 
     async def connected(self) -> bool:
@@ -246,7 +252,7 @@ class SlackAdapter:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
             self.directory.forget_changes()
             self._members.connected()
-            self._miss()
+            self.reconciliation.miss()
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
@@ -259,32 +265,11 @@ class SlackAdapter:
         with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
-    def _miss(self) -> None:
-        """Something may have been missed."""
-        self.history.miss()
-        self._missed.set()
-
     def _give_up(self, retries: int) -> None:
         """An event could not be stored, which Slack has sent again so often: after the last time it is not sent any
         more, and is read from the history."""
         if retries >= MAX_EDIT_RETRIES:
-            self._miss()
-
-    async def _catch_up(self) -> None:
-        """Read the history whenever something may have been missed."""
-        while True:
-            await self._missed.wait()
-            self._missed.clear()
-            compared = await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
-            self._members.ready()
-            self._comparison.add(compared)
-
-    async def _compare(self) -> None:
-        """Compare what is stored with the history that was read, beside that: it may take hours."""
-        while True:
-            await self._comparison.due()
-            await self._backoff.retry(lambda: self._comparison.compare(), "slack.history_retrying", on=Exception)
-            self.caught_up += 1
+            self.reconciliation.miss()
 
     async def _read_members_again(self) -> None:
         """Read from time to time who is in private channels, in case an event was lost unnoticed."""
@@ -382,7 +367,6 @@ class SlackAdapter:
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if is_http else None
         if isinstance(read, SlackMessage):
-            await self.history.begin()
             read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
         if isinstance(read, _CHANGES):
             await self._apply_to_split(named)
@@ -424,8 +408,9 @@ class SlackAdapter:
             case ChannelIdChanged():
                 await self._change_id(event)
             case HistoryChanged():
-                await self._comparison.note_changed(event.channel, direct=event.direct)
-                self._missed.set()
+                await self._channels.refresh()
+                rooms = [] if event.direct or not event.channel else [event.channel, *self._ids.split(event.channel)]
+                await self.reconciliation.note_changed(rooms, direct=event.direct)
             case ChannelFound():
                 self._members.again(event.channel)
                 self._retraction.wake()
@@ -448,7 +433,7 @@ class SlackAdapter:
         if self._app_token is None:
             self.directory.forget_changes()
             self._members.connected()
-            self._miss()
+            self.reconciliation.miss()
 
     async def _erase_room(self, event: RoomDeleted) -> None:
         """A channel was deleted. Slack tells that again for some minutes only, so this process tries on. Raises
@@ -536,8 +521,8 @@ class SlackAdapter:
 
     # Questions
 
-    def _on_question(self, message: SlackMessage) -> None:
-        self.outbox.note_question(message.channel, message.ts, message.thread)
+    def _on_question(self, question: MessageReceived) -> None:
+        self.outbox.note_question(question.channel, question.incoming.id, question.incoming.reply_to)
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

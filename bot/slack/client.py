@@ -17,7 +17,7 @@ from composer.errors import Refused, Unavailable
 
 SLACK_API: Final = "https://slack.com/api/"
 SLACK_SECONDS: Final = 15
-MESSAGES_A_PAGE: Final = 200
+MESSAGES_A_PAGE: Final = 500  # Slack's maximum is 999
 MAX_RATE_LIMIT_WAITS: Final = 6  # of one call, each as long as Slack asks for
 _TOKEN_ERRORS: Final = frozenset(
     {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "not_allowed_token_type"}

@@ -1,7 +1,7 @@
 """Stores Slack's events before they are acknowledged. What could not be stored, Slack delivers again."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -26,7 +26,6 @@ MAX_FILE_RETRIES: Final = 2  # times that Slack must deliver a message again bec
 MAX_EDIT_RETRIES: Final = 3  # times that Slack delivers an event again: after that, the edited message does not come
 MAX_AWAITED_AGE: Final = timedelta(minutes=10)  # an older message that is not stored is not to come any more
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)  # of a statement that gives way to every other one
-MAX_ANSWERED_AGE: Final = timedelta(minutes=15)  # an older question, found in the history, is stored and not answered
 
 
 class SlackInbox(PlatformInbox):
@@ -37,7 +36,7 @@ class SlackInbox(PlatformInbox):
         app: App,
         directory: SlackDirectory,
         listeners: InboxListeners,
-        on_question: Callable[[SlackMessage], None],
+        on_question: Callable[[MessageReceived], None],
     ) -> None:
         """`on_question` gets each message that may queue a turn, before it does."""
         super().__init__(
@@ -75,28 +74,18 @@ class SlackInbox(PlatformInbox):
         if not received.answer:
             await self.store([received])
         else:
-            self._on_question(message)
+            self.note_question(received)
             await self._store_together(received.incoming)
         await self.reapply_change(message.channel, message.ts)
 
-    async def receive_history(self, messages: Sequence[SlackMessage]) -> None:
-        """Store missed messages, oldest first, and queue turns for the recent ones that address the agent."""
-        now, missed = self._app.clock.now(), []
-        for message in messages:
-            received = await self._resolve(message, MAX_FILE_RETRIES)
-            if received is None:
-                continue
-            recent = now - message.at < MAX_ANSWERED_AGE
-            answer = received.answer and recent and self._is_question(message, received.incoming)
-            if answer:
-                self._on_question(message)
-            missed.append(replace(received, answer=answer))
-        await self.store(missed)
+    async def read_missed(self, message: SlackMessage) -> MessageReceived:
+        """A message of a channel's history, as an event. Raises Unavailable."""
+        incoming = await self._incoming(message, MAX_FILE_RETRIES)
+        return MessageReceived(message.channel, incoming, answer=not message.from_bot)
 
-    def _is_question(self, message: SlackMessage, incoming: Incoming) -> bool:
-        workspace = self._app.directory.workspace(PLATFORM, incoming.workspace)
-        agents = self._app.directory.agents(workspace.tenant_id)
-        return message.direct or bool(incoming.addressed_agents) or bool(find_addressed_agents(incoming.text, agents))
+    def note_question(self, question: MessageReceived) -> None:
+        """Tell of a message before it is stored that may queue a turn."""
+        self._on_question(question)
 
     async def _resolve(self, message: SlackMessage, retries: int) -> MessageReceived | None:
         """A message with its ids looked up (names, files, place); None if it is deleted or empty.

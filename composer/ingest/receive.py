@@ -5,7 +5,7 @@ message is a batch of one.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -33,7 +33,6 @@ from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun
-from composer.repositories.messages import LastReceived
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.workspace import Workspace, message_id, private_thread
 
@@ -127,7 +126,7 @@ async def receive(
                     await begin_import(tx, workspace, agents, run, now)
                 state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
                 known = [as_known(state, each) for each in messages]
-                batch_stored = await _store(tx, state, known, process, answer=answer, now=now)
+                batch_stored = await _store(tx, state, known, process, answer=answer, is_past=run is not None, now=now)
                 await _note(
                     tx, state, batch_stored, process, answer=answer, transcribe=transcribe, imported=run is not None
                 )
@@ -171,35 +170,43 @@ def unnumbered_seq(message: uuid.UUID) -> int:
 
 
 async def _store(
-    tx: Transaction, state: Batch, messages: Sequence[Incoming], process: int, *, answer: bool, now: datetime
+    tx: Transaction,
+    state: Batch,
+    messages: Sequence[Incoming],
+    process: int,
+    *,
+    answer: bool,
+    is_past: bool,
+    now: datetime,
 ) -> _StoredBatch:
-    """Store what is new and to be recorded of the messages, and queue the turns."""
+    """Store what is new and to be recorded of the messages, and queue the turns. `is_past`: the titles of rooms may be
+    what they were called once."""
     done = _StoredBatch()
     parts = _split_at_privacy_changes(messages)
     for part in parts:
-        entries, latest, declined = await _accept_part(tx, state, part, answer=answer, now=now)
+        entries, declined = await _accept_part(tx, state, part, answer=answer, now=now)
         done.messages += entries
         done.not_recorded += declined
         done.appended += _appended(state, entries)
         if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
             done.turns = _turns(state, done.messages)
         pairs = [(entry.conversation.id, entry.message) for entry in entries]
-        await tx.messages.append(pairs, latest, indexed=False, turns=done.turns, process=process)
+        titles = _titles(entries)
+        await tx.messages.append(pairs, titles, is_past=is_past, indexed=False, turns=done.turns, process=process)
     return done
 
 
 async def _accept_part(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
-) -> tuple[list[_Stored], dict[uuid.UUID, LastReceived], int]:
-    """Resolve messages between which no room changes its privacy. Returns what is to be stored of them, the latest one
-    of each conversation, and how many are not recorded."""
+) -> tuple[list[_Stored], int]:
+    """Resolve messages between which no room changes its privacy. Returns what is to be stored of them, and how many
+    are not recorded."""
     conversations = await resolve_conversations(tx, batch, messages, now)
     new = await _find_new(tx, batch, messages, conversations)
     accepted = _apply_recording(batch, new, answer=answer)
     sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
     await ensure_members(tx, batch, sent, refuse=answer)
-    latest = _last_received(messages, conversations, {e.conversation.id for e in accepted if not e.ephemeral})
-    return _number(batch, accepted), latest, len(new) - len(accepted)
+    return _number(batch, accepted), len(new) - len(accepted)
 
 
 def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incoming]]:
@@ -281,20 +288,16 @@ def _is_closed(batch: Batch, conversation: Conversation) -> bool:
     return conversation.namespace != batch.rows[conversation.id].conversation.namespace
 
 
-def _last_received(
-    messages: Sequence[Incoming], conversations: Sequence[Conversation], recorded: Collection[uuid.UUID]
-) -> dict[uuid.UUID, LastReceived]:
-    """The latest message of each conversation, stored or not, and the title of the conversation.
-
-    A title is taken only where something is `recorded`, and none of a thread: it is often what somebody wrote, and
-    nobody is shown it.
-    """
-    latest: dict[uuid.UUID, LastReceived] = {}
-    for message, conversation in zip(messages, conversations, strict=True):
-        if conversation.id not in latest or message.at >= latest[conversation.id].at:
-            titled = conversation.id in recorded and conversation.room_id is None
-            latest[conversation.id] = LastReceived(message.id, message.at, message.place.title if titled else None)
-    return latest
+def _titles(stored: Sequence[_Stored]) -> dict[uuid.UUID, str]:
+    """What the rooms are called in which something is stored for good. Not what a thread is: that is often what
+    somebody wrote, and nobody is shown it."""
+    return {
+        entry.conversation.id: title
+        for entry in stored
+        if (title := entry.incoming.place.title) is not None
+        and not entry.message.ephemeral
+        and entry.conversation.room_id is None
+    }
 
 
 def _number(batch: Batch, accepted: Sequence[_Accepted]) -> list[_Stored]:

@@ -1,7 +1,7 @@
 """Conversations: rooms, threads, DMs and sessions, who is in them, and who may read them."""
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -62,19 +62,24 @@ class NewConversation:
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedConversation:
-    """How far a platform's conversation was received: up to the message `seen_id` (empty: unknown), sent at `seen_at`.
-    `first_at`: when the first stored message was sent, if there is one. `changed_at`: when its history was changed at
-    once, if it was not compared with what is stored since."""
+class FollowedConversation:
+    """A conversation that is read on its platform: a room, a thread, or the DM of a `user`. `private` and `opened_at`
+    are of the room, also of a thread.
+
+    All that was written there until `read_to` was received (None: nothing was read yet). `began_at`: when it was stored
+    first, or its first message was sent. `changed_at`: when its history was changed at once, if what is stored was not
+    compared with it since.
+    """
 
     id: uuid.UUID
     kind: ConversationKind
     name: str
     thread: str | None
     user: str | None
-    seen_id: str
-    seen_at: datetime
-    first_at: datetime | None
+    private: bool
+    opened_at: datetime | None
+    began_at: datetime
+    read_to: datetime | None
     changed_at: datetime | None = None
 
 
@@ -153,44 +158,50 @@ class Conversations:
         rows = await self._sql.fetch("conversation_versions", ids=list(ids))
         return {row["id"]: row["version"] for row in rows}
 
-    async def received(
-        self, platform: str, workspace: str, before: datetime | None = None
-    ) -> list[ReceivedConversation]:
-        """How far each conversation of a workspace was received, latest first; with `before`, until then, as far as the
-        stored messages say that."""
-        rows = await self._sql.fetch("conversations_received", platform=platform, workspace=workspace, before=before)
+    async def followed(
+        self, platform: str, workspace: str, kinds: Sequence[ConversationKind]
+    ) -> list[FollowedConversation]:
+        """The conversations of a workspace that are read on its platform, those with the latest messages first. What
+        the platform has deleted is left out."""
+        rows = await self._sql.fetch(
+            "conversations_followed", platform=platform, workspace=workspace, kinds=[str(kind) for kind in kinds]
+        )
         return [
-            ReceivedConversation(
-                row["id"],
-                ConversationKind(row["kind"]),
-                row["name"],
-                row["thread"],
-                row["user_external_id"],
-                row["seen_id"] or "",
-                row["seen_at"],
-                row["first_at"],
-                row["history_changed_at"],
+            FollowedConversation(
+                id=row["id"],
+                kind=ConversationKind(row["kind"]),
+                name=row["name"],
+                thread=row["thread"],
+                user=row["user_external_id"],
+                private=row["private"],
+                opened_at=row["opened_at"],
+                began_at=row["began_at"] or row["created_at"],
+                read_to=row["read_to"],
+                changed_at=row["history_changed_at"],
             )
             for row in rows
         ]
 
-    async def note_history_unread(self, platform: str, workspace: str, now: datetime) -> datetime | None:
-        """Note that from now on what is stored of a workspace does not say how far its history was read. Returns since
-        when it did not, if that was noted before."""
-        since: datetime | None = await self._sql.fetch_value(
-            "history_note_unread", platform=platform, workspace=workspace, now=now
+    async def set_read(self, conversations: Sequence[FollowedConversation], read_to: datetime) -> None:
+        """Note that all that was written in conversations until a time was received, and that what is stored of them
+        was compared with their history, as it was changed when they were read here."""
+        await self._sql.execute(
+            "conversations_set_read",
+            ids=[each.id for each in conversations],
+            changed_at=[each.changed_at for each in conversations],
+            read_to=read_to,
         )
-        return since
 
-    async def note_history_read(self, platform: str, workspace: str, since: datetime) -> None:
-        """Note that the history of a workspace was read, of which it was noted since when it was not."""
-        await self._sql.execute("history_note_read", platform=platform, workspace=workspace, since=since)
+    async def skip(self, now: datetime, room: uuid.UUID | None = None) -> None:
+        """Store nothing that was written until now in a room and its threads, or (None) anywhere, once it is read
+        again: it was received, or was not to be stored."""
+        await self._sql.execute("conversations_skip", room_id=room, now=now)
 
     async def note_history_changed(
         self, platform: str, workspace: str, rooms: Sequence[str], *, direct: bool, now: datetime
     ) -> None:
-        """Note that the history of these rooms and their threads, or (`direct`) of all DMs, was changed at once.
-        Without either: that of every conversation of the workspace."""
+        """Note that the history of these rooms, or (`direct`) of all DMs, was changed at once. Without either: that of
+        every conversation of the workspace."""
         await self._sql.execute(
             "conversations_note_history_changed",
             platform=platform,
@@ -199,15 +210,6 @@ class Conversations:
             direct=direct,
             now=now,
         )
-
-    async def note_missed(self, ids: Collection[uuid.UUID], now: datetime) -> None:
-        """Note that messages of conversations were missed, so that what is stored of them is compared with their
-        history, also by a later process."""
-        await self._sql.execute("conversations_note_missed", ids=list(ids), now=now)
-
-    async def clear_history_changed(self, id: uuid.UUID, changed_at: datetime) -> None:
-        """Note that what is stored of a conversation was compared with its history, as changed at a time."""
-        await self._sql.execute("conversation_clear_history_changed", id=id, changed_at=changed_at)
 
     async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
         """The rooms of a workspace that have got other ids on their platform."""
@@ -304,9 +306,11 @@ class Conversations:
         """Record that a room's privacy was stated again at a time: as it is."""
         await self._sql.execute("room_confirm_privacy", room_id=room, at=at)
 
-    async def set_recording_policy(self, room: uuid.UUID, policy: RecordingPolicy) -> None:
-        """Set what is stored of a room: on, mentions or off."""
+    async def set_recording_policy(self, room: uuid.UUID, policy: RecordingPolicy, now: datetime) -> None:
+        """Set what is stored of a room from now on: on, mentions or off."""
         await self._sql.execute("room_set_recording", room_id=room, policy=str(policy))
+        if policy is not RecordingPolicy.OFF:
+            await self.skip(now, room)
         await self._audit.record(AuditAct.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
 
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:

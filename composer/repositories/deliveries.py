@@ -82,11 +82,6 @@ class Deliveries:
         """Whether a message on the platform is a posted answer or a privacy notice."""
         return bool(await self._sql.fetch_value("delivered_by_us", external_id=external_id))
 
-    async def posted(self, conversation: uuid.UUID, since: datetime, limit: int) -> dict[str, datetime]:
-        """When the parts of a conversation's answers were posted since a time, by their external ids, latest first."""
-        rows = await self._sql.fetch("deliveries_since", conversation_id=conversation, since=since, limit=limit)
-        return {row["external_id"]: row["sent_at"] for row in rows}
-
     async def take_deleted_part(
         self, container: uuid.UUID, external_id: str, platform: str, workspace: str, *, direct: bool
     ) -> uuid.UUID | None:

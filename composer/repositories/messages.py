@@ -7,19 +7,31 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from composer.model import Attachment, Conversation, Message, RecordingPolicy, Trust, Turn, Visibility
+from composer.model import (
+    Attachment,
+    Conversation,
+    ConversationKind,
+    Message,
+    Place,
+    RecordingPolicy,
+    Trust,
+    Turn,
+    Visibility,
+)
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
 
 
 @dataclass(frozen=True, slots=True)
-class LastReceived:
-    """The latest message that a platform sent of a conversation: its id there, its time, and the conversation's title
-    (None: unchanged)."""
+class OnPlatform:
+    """A stored message as its platform has it, by its id there: in which room (or, in a DM, with which agent) it is,
+    when it was written, and when it was last changed. `own`: it is a part of an answer."""
 
-    external_id: str
+    id: str
+    place: Place
     at: datetime
-    title: str | None = None
+    changed_at: datetime
+    own: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +78,20 @@ class Messages:
     async def append(
         self,
         messages: Sequence[tuple[uuid.UUID, Message]],
-        received: Mapping[uuid.UUID, LastReceived] | None = None,
+        titles: Mapping[uuid.UUID, str] | None = None,
         *,
+        is_past: bool = False,
         indexed: bool,
         turns: Sequence[tuple[Turn, datetime]] = (),
         process: int | None = None,
     ) -> None:
-        """Append (conversation, message) pairs. `received` records how far conversations were received, also those
-        without a new message; `indexed` False queues the messages for indexing. `turns` are queued for a `process`,
-        each with the time of its message; existing ones stay unchanged."""
-        new, received = [message for _, message in messages], received or {}
+        """Append (conversation, message) pairs. `titles` are what some of the conversations are called, or (`is_past`)
+        were once; `indexed` False queues the messages for indexing. `turns` are queued for a `process`, each with the
+        time of its message; existing ones stay unchanged."""
+        new, titles = [message for _, message in messages], titles or {}
         counts = Counter(conversation for conversation, _ in messages)
         stored_counts = Counter(conversation for conversation, message in messages if message.seq > 0)
-        changed = sorted(counts.keys() | received.keys())
-        latest = [received.get(conversation) for conversation in changed]
+        changed = sorted(counts)
         await self._sql.execute(
             "messages_append",
             ids=[m.id for m in new],
@@ -101,9 +113,8 @@ class Messages:
             trusts=[str(m.trust) for m in new],
             changed_ids=changed,
             counts=[counts[conversation] for conversation in changed],
-            seen_ids=[each and each.external_id for each in latest],
-            seen_at=[each and each.at for each in latest],
-            titles=[each and each.title for each in latest],
+            past=is_past,
+            titles=[titles.get(conversation) for conversation in changed],
             stored_counts=[stored_counts[conversation] for conversation in changed],
             turn_ids=[turn.id for turn, _ in turns],
             turn_conversation_ids=[turn.conversation_id for turn, _ in turns],
@@ -145,10 +156,15 @@ class Messages:
         )
         return [(row["id"], row["conversation_id"], row["user_id"]) for row in rows]
 
-    async def change_times(self, conversation: uuid.UUID, since: datetime, limit: int) -> dict[str, datetime]:
-        """When people's messages since a time were written or last edited, by external id, latest first."""
-        rows = await self._sql.fetch("messages_change_times", conversation_id=conversation, since=since, limit=limit)
-        return {row["external_id"]: row["changed_at"] for row in rows}
+    async def on_platform(
+        self, conversations: Sequence[uuid.UUID], since: datetime, limit: int, *, with_threads: bool
+    ) -> dict[str, OnPlatform]:
+        """What is stored of conversations (and of the threads of rooms) since a time, by its id on their platform,
+        latest first."""
+        rows = await self._sql.fetch(
+            "messages_on_platform", ids=list(conversations), since=since, limit=limit, with_threads=with_threads
+        )
+        return {row["external_id"]: _on_platform(row) for row in rows}
 
     async def edit(
         self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], attachments: Sequence[Attachment], now: datetime
@@ -224,3 +240,9 @@ def message_from_row(row: Row) -> Message:
         tuple(Attachment(**attachment) for attachment in json.loads(row["attachments"])),
         tuple(row["mentions"]),
     )
+
+
+def _on_platform(row: Row) -> OnPlatform:
+    # The room of a thread: what a message's id is unique in.
+    kind = ConversationKind.DM if row["kind"] == ConversationKind.DM else ConversationKind.ROOM
+    return OnPlatform(row["external_id"], Place(kind, row["name"]), row["at"], row["changed_at"], row["own"])

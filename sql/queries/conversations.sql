@@ -286,58 +286,45 @@ LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.proj
 -- Set the recording policy of a room.
 UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
 
--- name: conversations_received
--- List how far each conversation of a workspace was received, latest first, to resume reading after an outage. With `before`,
--- those that were received further are where they were then: at the last message that is stored of them, or a day before, where
--- none is or nothing was received yet.
-SELECT c.id, c.kind, c.name, c.thread, CASE WHEN c.seen_at > :before THEN last.external_id ELSE c.seen_id END AS seen_id,
-       CASE WHEN c.seen_at <= :before::timestamptz THEN c.seen_at
-            WHEN last.at IS NOT NULL THEN last.at
-            WHEN c.created_at <= :before THEN greatest(c.created_at, :before - interval '1 day')
-            WHEN c.created_at > :before THEN :before - interval '1 day'
-            ELSE c.seen_at END AS seen_at,
-       c.history_changed_at, i.external_id AS user_external_id,
-       (SELECT min(m.at) FROM messages AS m WHERE m.tenant_id = c.tenant_id AND m.conversation_id = c.id) AS first_at
+-- name: conversations_followed
+-- List the conversations of a workspace that are read on its platform, those with the latest messages first. What the platform
+-- deleted is left out. What an import has stored counts as read. `began_at`, of what was not read yet: when it was stored first, or
+-- its first message was sent.
+SELECT c.id, c.kind, c.name, c.thread, i.external_id AS user_external_id, room.private, room.opened_at, c.history_changed_at,
+       coalesce(c.read_to, CASE WHEN c.import_id IS NOT NULL THEN last.at END) AS read_to,
+       CASE WHEN c.read_to IS NULL THEN
+           (SELECT min(m.at) FROM messages AS m
+            WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.import_id IS NULL AND m.at < c.created_at)
+       END AS began_at, c.created_at
 FROM conversations AS c
+JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
 LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
                              AND i.workspace = c.workspace
-LEFT JOIN LATERAL (SELECT m.external_id, m.at FROM messages AS m
-                   WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.at <= :before AND m.agent_id IS NULL
-                   ORDER BY m.at DESC, m.seq DESC LIMIT 1) AS last ON c.seen_at > :before
-WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
-ORDER BY c.seen_at DESC, c.id
+LEFT JOIN LATERAL (SELECT m.at FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id
+                   ORDER BY m.at DESC, m.seq DESC LIMIT 1) AS last ON true
+WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.kind = ANY (:kinds::text[])
+      AND NOT EXISTS (SELECT FROM erased WHERE tenant_id = :tenant_id AND id = c.id)
+ORDER BY last.at DESC NULLS LAST, c.id
 
--- name: history_note_unread
--- Note since when what is stored of a workspace does not say how far its history was read, unless that is noted already.
--- Returns what was noted before.
-UPDATE workspaces AS w SET history_unread_since = coalesce(previous.history_unread_since, :now)
-FROM workspaces AS previous
-WHERE w.tenant_id = :tenant_id AND w.platform = :platform AND w.workspace = :workspace
-      AND previous.tenant_id = :tenant_id AND previous.platform = :platform AND previous.workspace = :workspace
-RETURNING previous.history_unread_since AS since
+-- name: conversations_set_read
+-- Note until when all that was written in conversations was received, and that what is stored of them was compared with their
+-- platform, unless their history was changed again since.
+UPDATE conversations AS c
+SET read_to = greatest(c.read_to, :read_to),
+    history_changed_at = CASE WHEN c.history_changed_at > read.changed_at THEN c.history_changed_at END
+FROM unnest(:ids::uuid[], :changed_at::timestamptz[]) AS read (id, changed_at)
+WHERE c.tenant_id = :tenant_id AND c.id = read.id
 
--- name: history_note_read
--- Note that the history of a workspace was read, since a time that was noted.
-UPDATE workspaces SET history_unread_since = NULL
-WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND history_unread_since = :since
+-- name: conversations_skip
+-- Note that what was written in a room and its threads until now, or (without one) anywhere, was received or was not to be stored.
+UPDATE conversations SET read_to = greatest(read_to, :now)
+WHERE tenant_id = :tenant_id AND kind <> 'session' AND (:room_id::uuid IS NULL OR id = :room_id OR room_id = :room_id)
 
 -- name: conversations_note_history_changed
--- Note that the history of rooms and their threads, of all DMs, or (with neither) of every conversation of a workspace was changed
--- at once.
+-- Note that the history of rooms, of all DMs, or (with neither) of every conversation of a workspace was changed at once.
 UPDATE conversations SET history_changed_at = :now
-WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND seen_id IS NOT NULL
-      AND CASE WHEN :direct::boolean THEN kind = 'dm' ELSE cardinality(:rooms::text[]) = 0 OR (kind <> 'dm' AND name = ANY (:rooms::text[])) END
-
--- name: conversations_note_missed
--- Note that messages of conversations were missed, unless it is noted already that their history is to be compared: what is stored is,
--- too.
-UPDATE conversations SET history_changed_at = :now
-WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND history_changed_at IS NULL
-
--- name: conversation_clear_history_changed
--- Note that what is stored of a conversation was compared with its history, unless that was changed again since.
-UPDATE conversations SET history_changed_at = NULL
-WHERE tenant_id = :tenant_id AND id = :id AND history_changed_at = :changed_at
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND kind IN ('room', 'dm')
+      AND CASE WHEN :direct::boolean THEN kind = 'dm' ELSE cardinality(:rooms::text[]) = 0 OR (kind = 'room' AND name = ANY (:rooms::text[])) END
 
 -- name: rooms_with_later_ids
 -- List the rooms of a workspace that have got other ids on their platform since, with those of these ids under which something

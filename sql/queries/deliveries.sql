@@ -128,12 +128,3 @@ WHERE d.tenant_id = :tenant_id AND d.external_id = :external_id AND d.part >= 0
       AND (c.id = :container_id OR c.room_id = :container_id
            OR :direct AND c.kind = 'dm' AND c.platform = :platform AND c.workspace = :workspace)
 RETURNING t.reply_id
-
--- name: deliveries_since
--- List the posted parts of a conversation's stored answers since a time.
-SELECT d.external_id, d.sent_at FROM deliveries AS d JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = d.turn_id
-WHERE d.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND t.reply_id IS NOT NULL AND d.part >= 0
-      AND d.sent_at >= :since
-      AND EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.id = t.reply_id)
-ORDER BY d.sent_at DESC
-LIMIT :limit

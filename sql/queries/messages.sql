@@ -1,8 +1,20 @@
--- name: messages_change_times
--- List the external ids of people's messages since a time with their last change, to compare them with the platform.
-SELECT external_id, coalesce(edited_at, at) AS changed_at FROM messages
-WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND at >= :since AND agent_id IS NULL
-ORDER BY at DESC, seq DESC
+-- name: messages_on_platform
+-- List what is stored of conversations since a time, to compare it with their platform, latest first: people's messages with their
+-- last change, and the parts of answers that are posted (`own`). `with_threads`: of rooms, that of their threads too.
+WITH c AS MATERIALIZED (
+    SELECT id, kind, name FROM conversations
+    WHERE tenant_id = :tenant_id AND (id = ANY (:ids::uuid[]) OR (:with_threads::boolean AND room_id = ANY (:ids::uuid[])))
+)
+SELECT c.kind, c.name, m.external_id, m.at, coalesce(m.edited_at, m.at) AS changed_at, false AS own
+FROM c JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+WHERE m.at >= :since AND m.agent_id IS NULL
+UNION ALL
+SELECT c.kind, c.name, d.external_id, d.sent_at, d.sent_at, true
+FROM c JOIN turns AS t ON t.tenant_id = :tenant_id AND t.conversation_id = c.id
+JOIN deliveries AS d ON d.tenant_id = :tenant_id AND d.turn_id = t.id
+WHERE t.reply_id IS NOT NULL AND d.part >= 0 AND d.sent_at >= :since
+      AND EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.id = t.reply_id)
+ORDER BY 4 DESC
 LIMIT :limit
 
 -- name: messages_ephemeral_answered
@@ -33,11 +45,10 @@ JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = sender.roo
 WHERE m.left_at IS NULL
 
 -- name: messages_append
--- Append messages, queue turns that `process` will answer, count the messages, and record how far a platform's events
--- were received, in one statement, since every message passes here. `attachments` and `mentions` are JSON texts.
--- Ephemeral messages are never indexed. The arrays from `changed_ids` on are one entry for each conversation: how many
--- messages it got, how many of them are not ephemeral, and the id, time and conversation title of the latest received
--- message (NULL: none received, title unchanged).
+-- Append messages, queue turns that `process` will answer, count the messages, and title their conversations, in one
+-- statement, since every message passes here. `attachments` and `mentions` are JSON texts. Ephemeral messages are never
+-- indexed. The arrays from `changed_ids` on are one entry for each conversation: how many messages it got, how many of
+-- them are not ephemeral, and its title (NULL: unchanged), which is not that of a `past` time.
 WITH appended AS (
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text,
                           attachments,
@@ -64,12 +75,9 @@ WITH appended AS (
 )
 UPDATE conversations AS c
 SET last_seq = c.last_seq + new.stored, version = c.version + new.count,
-    seen_id = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN new.seen_id ELSE c.seen_id END,
-    seen_at = greatest(c.seen_at, new.at),
-    title = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN coalesce(new.title, c.title) ELSE c.title END
-FROM unnest(:changed_ids::uuid[], :counts::bigint[], :seen_ids::text[], :seen_at::timestamptz[], :titles::text[],
-     :stored_counts::bigint[])
-     AS new (id, count, seen_id, at, title, stored)
+    title = CASE WHEN :past::boolean THEN coalesce(c.title, new.title) ELSE coalesce(new.title, c.title) END
+FROM unnest(:changed_ids::uuid[], :counts::bigint[], :titles::text[], :stored_counts::bigint[])
+     AS new (id, count, title, stored)
 WHERE c.tenant_id = :tenant_id AND c.id = new.id
 
 -- name: messages_latest

@@ -147,7 +147,7 @@ async def on_slack(settings: Settings, watch: Watch, index: bool) -> AsyncIterat
             adapter = SlackAdapter(app, base_url=slack.base_url, report=print)
             serving = asyncio.create_task(adapter.run())
             await app.turns.adopt()
-            await slack.wait_for(lambda: slack.outbox.connections and adapter.caught_up)
+            await slack.wait_for(lambda: slack.outbox.connections and adapter.reconciliation.completed)
             try:
                 yield Platform("Slack", app, await adapter.inbox.workspace(), rooms, say, f"<@{team.bot_user}>")
             finally:

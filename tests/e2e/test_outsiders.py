@@ -83,14 +83,14 @@ async def test_what_slack_tells_nobody_during_an_outage_holds_once_it_is_over(of
     async with office.socket() as running:
         await tell(office, running)
         assert await ask(office, running, office.general, office.bob) == list(SECRETS)
-        caught_up = running.adapter.caught_up
+        caught_up = running.adapter.reconciliation.completed
         office.slack.hold()
         if missed == "a guest":
             office.slack.world.users[office.bob]["is_restricted"] = True
         else:
             await office.slack.share(office.general)
         await office.slack.ask_to_reconnect("refresh_requested")
-        await until(lambda: running.adapter.caught_up > caught_up)
+        await until(lambda: running.adapter.reconciliation.completed > caught_up)
         await office.slack.release(lambda events: [])  # Slack does not deliver them any more
         await running.settle()
         own = ["zqsalary"] if missed == "a guest" else []  # a guest is answered from what is their own

@@ -1,21 +1,17 @@
 """What is deleted on Discord or Slack besides people's messages is erased too: answers, threads and channels."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-import discord
 import pytest
 
-from bot.discord.history import DiscordHistory
 from bot.discord.reading import PLATFORM
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.rooms import erase_room, note_room_deleted
 from composer.settings import Settings
-from tests.e2e.test_slack_channel_ids import all_compared
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
@@ -102,53 +98,6 @@ async def test_what_was_deleted_on_discord_in_an_absence_in_which_much_was_said_
         await until(gone(settings, "zqold", "zqdirect"))
 
 
-@pytest.mark.parametrize("dies", [False, True])
-async def test_what_was_deleted_on_discord_in_an_absence_is_erased_though_comparing_is_interrupted(
-    settings: Settings,
-    server: DiscordServer,
-    guild: Guild,
-    room: Channel,
-    ada: User,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    dies: bool,
-) -> None:
-    # The next attempt looked for it before the last message that is stored, which by then was one that had been missed.
-    monkeypatch.setattr("bot.discord.history.COMPARED_SPAN", timedelta())
-    async with on_discord(settings, server, guild) as here:
-        old = await server.post(room, ada, "the word is zqold")
-        await here.stored("the word is zqold")
-    await server.delete(old)
-    await server.post(room, ada, "much later")
-    compare, interrupted = DiscordHistory.compare, asyncio.Event()
-
-    async def broken(self: DiscordHistory, guild: discord.Guild) -> None:
-        if not interrupted.is_set() or dies:
-            interrupted.set()
-            raise RuntimeError if dies else Unavailable("The database does not answer.")
-        await compare(self, guild)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DiscordHistory, "compare", broken)
-        async with on_discord(settings, server, guild) as here:
-            await here.stored("much later")
-            await interrupted.wait()
-            if not dies:
-                await is_compared(here, settings)
-                assert await gone(settings, "zqold")()
-    if dies:
-        assert await find_remains(settings, "zqold")
-        async with on_discord(settings, server, guild) as here:
-            await is_compared(here, settings)
-            assert await gone(settings, "zqold")()
-
-
-async def is_compared(here: Discord, settings: Settings) -> None:
-    """Wait until what is stored of the server was compared, and what was found by that is stored."""
-    await here.adapter._catching_up[here.guild.id]
-    await until(lambda: all_compared(settings))
-
-
 @pytest.mark.parametrize("away", [False, True])
 async def test_what_was_deleted_in_a_followed_channel_is_erased(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, *, away: bool
@@ -175,7 +124,7 @@ async def test_the_threads_of_a_channel_that_nexus_may_not_view_count_as_deleted
     await server.make_private(room, [ada])
     server.rest.hides = True  # as in lists of channels: what the bot may not view does not exist
     async with on_discord(settings, server, guild) as here:
-        await here.adapter._catching_up[guild.id]  # what was deleted meanwhile was looked for
+        await until(here.reconciled)  # what was deleted meanwhile was looked for
         assert await here.is_private(room)
         assert "zqthread" in await find_remains(settings, "zqthread")
 

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 
-from bot.slack.client import OutcomeUnknown, Slack
-from bot.slack.comparison import Compared
 from composer.ingest.rooms import rooms_with_later_ids
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -127,9 +126,9 @@ async def test_what_is_said_before_slack_tells_the_new_id_is_stored_once_and_fol
         await running.settle()
         await office.slack.tell_id(channel, new)
         await running.settle()
-        caught_up = running.adapter.caught_up
-        running.adapter._missed.set()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        caught_up = running.adapter.reconciliation.completed
+        running.adapter.reconciliation.miss()
+        await office.slack.wait_for(lambda: running.adapter.reconciliation.completed > caught_up)
         await running.settle()
         assert len(office.answers(new)) == 1, "it is answered once"
         assert sorted(await rooms(settings)) == sorted([channel, new])
@@ -227,17 +226,15 @@ async def test_an_id_that_slack_tells_again_after_a_later_one_changes_nothing(of
 
 @pytest.mark.parametrize("direct", [True, False])
 async def test_a_history_that_is_changed_at_once_is_compared_by_the_next_process_where_one_dies(
-    office: Office, settings: Settings, *, direct: bool
+    office: Office, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, direct: bool
 ) -> None:
     # Which history was changed was known to the process alone that Slack told.
+    monkeypatch.setattr("bot.platform.reconciliation.LOOK_BACK", timedelta(days=-1))  # compare nothing by itself
     async with office.socket() as running:
         where = await office.slack.add_im(office.team, office.alice) if direct else office.general
         old = await office.slack.post(where, office.alice, "the word is zqold")
         await running.settle()
-        await office.slack.advance(2 * 86_400)  # further back than what is compared at each start
-        await office.slack.post(where, office.alice, "much later")
-        await running.settle()
-        running.adapter.history.catch_up = asyncio.Event().wait  # type: ignore[method-assign,assignment]
+        running.adapter.reconciliation._list = asyncio.Event().wait  # type: ignore[method-assign,assignment]
         await office.slack.change_history(where, old)
         await office.slack.settled()
     assert not await gone(settings, "zqold")
@@ -379,101 +376,3 @@ async def test_a_change_of_an_id_that_slack_tells_again_after_it_was_undone_chan
         await running.settle()
         assert running.adapter._ids.present(channel) == channel
         assert "walrus" in await ask(office, channel)
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-@pytest.mark.parametrize("delivered", [False, True])
-async def test_what_was_deleted_in_an_absence_is_erased_though_nexus_stops_before_it_has_compared(
-    office: Office, settings: Settings, *, threaded: bool, delivered: bool
-) -> None:
-    # README, "Forgetting": the next process looked for it before what had been missed, and did not find it any more.
-    async with office.socket() as running:
-        root = await office.slack.post(office.general, office.alice, "before") if threaded else ""
-        old = await office.slack.post(office.general, office.alice, "the word is zqold", thread=root)
-        await running.settle()
-    await office.slack.advance(2 * 86_400)
-    await office.slack.delete(office.general, old)
-    if not delivered:
-        await office.slack.post(office.general, office.alice, "much later", thread=root)
-
-    async def never(*_: object) -> None:
-        await asyncio.Event().wait()
-
-    async def is_read() -> bool:
-        return "much later" in await running.stored()
-
-    async with office.open() as running:
-        running.adapter._comparison.compare = asyncio.Event().wait  # type: ignore[method-assign,assignment]
-        if delivered:  # before the history is read
-            running.adapter.history._catch_up_channel = never  # type: ignore[method-assign,assignment]
-        async with running.serving():
-            if delivered:
-                await office.slack.wait_for(lambda: office.slack.outbox.connections)
-                await office.slack.post(office.general, office.alice, "much later", thread=root)
-            await until(is_read)
-    assert not await gone(settings, "zqold")
-    async with office.socket():
-        assert await gone(settings, "zqold")
-        assert await all_compared(settings)
-
-
-@pytest.mark.parametrize("failure", [OutcomeUnknown("Slack failed at conversations.history."), KeyError("ts")])
-async def test_a_conversation_that_slack_fails_to_send_keeps_no_other_from_being_compared(
-    office: Office, settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception
-) -> None:
-    # README, "Forgetting": what was deleted behind it stayed as long as Slack failed.
-    later = await office.slack.add_channel(office.team, "later", [office.alice])
-    async with office.socket() as running:
-        await office.slack.post(later, office.alice, "the word is zqold")
-        await running.settle()
-        await office.slack.post(office.general, office.alice, "compared first, as the latest")
-        await running.settle()
-    for ts in [m["ts"] for m in office.slack.messages(later) if "zqold" in m["text"]]:
-        await office.slack.delete(later, ts)
-    messages, failed = Slack.messages, list[str]()
-
-    async def failing(self: Slack, method: str, **given: Any) -> list[dict[str, Any]]:
-        if given["channel"] == office.general and "latest" in given:
-            failed.append(method)
-            raise failure
-        return await messages(self, method, **given)
-
-    monkeypatch.setattr(Slack, "messages", failing)
-    async with office.open() as running, running.serving():
-        await office.slack.wait_for(lambda: len(failed) > 1)  # all the others were compared once
-        assert await gone(settings, "zqold")
-
-
-async def test_what_is_being_compared_is_compared_to_the_end_though_slack_is_connected_anew(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Slack asks to connect anew every hour or so: what comparing did not reach in that time was never compared.
-    async with office.socket() as running:
-        await office.slack.post(office.general, office.alice, "before")
-        await running.settle()
-        comparison, read = running.adapter._comparison, running.adapter.history.catch_up
-        begun, may_end, read_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        apply, ended = comparison._apply_changes, list[str]()
-
-        async def slow(compared: Compared) -> Any:
-            begun.set()
-            await may_end.wait()
-            ended.append(compared.channel)
-            return await apply(compared)
-
-        async def reading() -> list[Compared]:
-            found = await read()
-            if begun.is_set():
-                read_again.set()
-            return found
-
-        monkeypatch.setattr(comparison, "_apply_changes", slow)
-        monkeypatch.setattr(running.adapter.history, "catch_up", reading)
-        caught_up = running.adapter.caught_up
-        running.adapter._missed.set()
-        await begun.wait()
-        running.adapter._missed.set()
-        await read_again.wait()
-        may_end.set()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up + 1)
-        assert ended == [office.general] * 2

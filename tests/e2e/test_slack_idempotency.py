@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -162,11 +161,10 @@ async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(office:
 
 
 async def test_messages_edited_while_the_adapter_was_down_are_edited_also_where_they_are_hours_old(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: Office,
 ) -> None:
     # docs/architecture.md: what was edited away on the platform is gone everywhere. What was said more than an hour
     # before the last message stayed as it had been.
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
     async with office.socket() as running:
         edited = await office.slack.post(office.general, office.bob, "the code is 1111")
         root = await office.slack.post(office.general, office.bob, "a root")
@@ -198,8 +196,7 @@ async def test_all_messages_that_were_deleted_while_the_adapter_was_down_are_for
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # docs/slack.md: what was deleted meanwhile is forgotten. Of a channel that was cleaned up, it was the latest 50.
-    monkeypatch.setattr("bot.slack.comparison.MAX_CHECKED_MESSAGES", 1)
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
+    monkeypatch.setattr("bot.platform.reconciliation.MAX_LOOKED_UP", 1)
     async with office.socket() as running:
         deleted = [await office.slack.post(office.general, office.bob, f"the code is {n}") for n in range(4)]
         im = await office.slack.add_im(office.team, office.bob)
@@ -314,7 +311,7 @@ async def test_a_status_set_after_the_answer_is_cleared(office: Office) -> None:
 
         running.adapter._slack.call = slow  # type: ignore[method-assign]
         async with running.serving():
-            await office.slack.wait_for(lambda: running.adapter.caught_up)
+            await office.slack.wait_for(lambda: running.adapter.reconciliation.completed)
             await office.slack.post(office.general, office.alice, office.mention("when?"))
             await office.slack.wait_for(lambda: len(office.signs) == 2)
             assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]

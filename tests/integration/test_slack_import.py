@@ -264,7 +264,8 @@ async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness
     await harness.app.receive(here(harness), [hello], answer=False)
     async with harness.app.database.transaction(here(harness).tenant_id, "alone") as tx:
         await tx.people.set_opted_out(user_id(here(harness), BOB), True)
-        await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), RecordingPolicy.OFF)
+        leads = room_id(here(harness), LEADS)
+        await tx.conversations.set_recording_policy(leads, RecordingPolicy.OFF, harness.app.clock.now())
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 3, "the messages of alice and a bot, except in the room that stores nothing"
     assert sum(count for why, count in done.skipped.items() if "opted out" in why) == 5

@@ -120,7 +120,7 @@ async def test_nothing_of_the_run_is_left_and_everything_else_is(harness: AppHar
 
 # What remembers that something happened, by ids and counts.
 TRACES = ("audit_", "imports", "receipts", "erased", "job_runs", "usage", "summaries_due", "connections")
-COUNTERS = ("version", "last_seq", "seen_id", "seen_at")
+COUNTERS = ("version", "last_seq")
 
 
 async def rows_by_table(harness: AppHarness) -> dict[str, list[dict[str, Any]]]:

@@ -102,7 +102,7 @@ def make_adapter(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter |
 def is_up(adapter: DiscordAdapter | SlackAdapter) -> bool:
     """Whether history was read and events are let through."""
     if isinstance(adapter, SlackAdapter):
-        return adapter.caught_up > 0
+        return adapter.reconciliation.completed > 0
     return len(adapter._inboxes) > 1 and all(box.is_released for box in adapter._inboxes.values())
 
 

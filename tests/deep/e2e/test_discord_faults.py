@@ -1,7 +1,7 @@
 """Nexus on Discord during faults: every message is stored, and every answer is posted exactly once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,12 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.confirmations import BUTTON_EXPIRED
-from bot.discord import history as discord_history
 from bot.discord.adapter import DiscordAdapter
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
+from bot.discord.history import Reader
 from bot.discord.reading import is_private
-from bot.platform.retry import Backoff
+from bot.platform.reconciliation import Reconciliation
 from composer.errors import Unavailable
+from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Destination
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
@@ -154,35 +155,14 @@ async def miss_one_message(settings: Settings, server: DiscordServer, guild: Gui
     await server.post(room, ada, "said meanwhile")
 
 
-def caught_up_by(adapter: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
-    async def nothing() -> bool:
-        return not any(adapter._gaps.values())
-
-    return nothing
-
-
 async def test_missed_messages_are_read_although_discord_drops_the_request(
-    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.02))
     await miss_one_message(settings, server, guild, room, ada)
     server.fail("GET /channels/{channel_id}/messages", "hangup", times=4)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
         await here.stored("said later")
-        assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
-
-
-async def test_missed_messages_are_read_in_the_end_although_a_channel_is_long_unreadable(
-    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.002))
-    await miss_one_message(settings, server, guild, room, ada)
-    server.fail("GET /channels/{channel_id}/messages", "hangup", times=5 * discord_history.MAX_TRIES)
-    async with on_discord(settings, server, guild) as here:
-        await server.post(room, ada, "said later")
-        await here.stored("said later")
-        await here.stored("said meanwhile")
         assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
 
 
@@ -196,18 +176,17 @@ async def test_missed_private_messages_stay_private_if_the_channel_opens_while_t
     *,
     unread: bool,
 ) -> None:
-    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.002))
     board = await server.add_channel(guild, "board", only=[ada])
     async with on_discord(settings, server, guild) as here:
         await server.post(board, ada, "heard")
         await here.stored("heard")
     await server.post(board, ada, "the vault code is heliotrope-42")
-    pages, unreadable = discord_history.DiscordHistory._pages, [unread]
+    pages, unreadable = Reader.pages, [unread]
 
-    async def opened_meanwhile(history: discord_history.DiscordHistory, place: Any, after: int) -> Any:
+    async def opened_meanwhile(reader: Reader, place: Any, *how: Any) -> Any:
         if unreadable.pop() if unreadable else False:
-            raise discord_history._HistoryUnreadable
-        async for page in pages(history, place, after):
+            raise Unavailable("Discord does not answer.")
+        async for page in pages(reader, place, *how):
             if is_private(place):
                 await server.make_public(board)
                 await until(lambda: opened(place))
@@ -216,55 +195,31 @@ async def test_missed_private_messages_stay_private_if_the_channel_opens_while_t
     async def opened(place: Any) -> bool:
         return not is_private(place)
 
-    monkeypatch.setattr(discord_history.DiscordHistory, "_pages", opened_meanwhile)
+    monkeypatch.setattr(Reader, "pages", opened_meanwhile)
     async with on_discord(settings, server, guild) as here:
-        await until(caught_up_by(here.adapter))
+        await until(here.reconciled)
         await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
         assert all("heliotrope-42" not in shown for shown in here.model.shown)
-        assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
+        assert "the vault code is heliotrope-42" in await here.texts()
 
 
-async def test_new_messages_wait_again_when_a_history_is_reread_from_its_beginning(
-    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached: list[bool] = []
-    compare, catch_up = discord_history.DiscordHistory.compare, discord_history.DiscordHistory.catch_up
-
-    async def fail_at_first(history: discord_history.DiscordHistory, of: Any) -> None:
-        if len(reached) == 1:
-            raise Unavailable("The database does not answer.")
-        await compare(history, of)
-
-    async def looked_at(history: discord_history.DiscordHistory, of: Any) -> None:
-        reached.append(history._inbox.is_released)
-        await catch_up(history, of)
-
-    monkeypatch.setattr(discord_history.DiscordHistory, "compare", fail_at_first)
-    monkeypatch.setattr(discord_history.DiscordHistory, "catch_up", looked_at)
-
-    async def is_read_twice() -> bool:
-        return len(reached) > 1
-
-    async with on_discord(settings, server, guild):
-        await until(is_read_twice)
-    assert reached == [False, False]
-
-
-async def test_a_catch_up_of_an_older_session_releases_nothing_before_the_new_one_is_read(
+async def test_a_reading_of_an_older_session_releases_nothing_before_the_new_one_is_read(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = asyncio.Event()
 
-    async def waiting(_: discord_history.DiscordHistory) -> bool:
-        return await gate.wait()
+    async def waiting(_: Reconciliation) -> None:
+        await gate.wait()
 
-    monkeypatch.setattr(discord_history.DiscordHistory, "fill_gaps", waiting)
-    async with on_discord(settings, server, guild) as here:
-        reading = list(here.adapter._catching_up.values())
-        here.adapter._on_connect(0)
+    monkeypatch.setattr(Reconciliation, "_list", waiting)
+    async with on_discord(settings, server, guild, wait=False) as here:
+        adapter = here.adapter
+        await server.until(lambda: len(adapter._reconciliations) > 1)
+        reading = [task for tasks in adapter._reading.values() for task in tasks]
+        adapter._on_connect(0)
         gate.set()
         await asyncio.gather(*reading, return_exceptions=True)
-        boxes = here.adapter._inboxes.values()
+        boxes = adapter._inboxes.values()
         assert len(reading) > 1
         assert not any(inbox.is_released for inbox in boxes)
         for inbox in boxes:  # a stop waits for deferred messages
@@ -275,15 +230,15 @@ async def test_missed_messages_are_read_although_the_database_is_down_at_first(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await miss_one_message(settings, server, guild, room, ada)
-    seen, question = discord_history.DiscordHistory._seen, [0]
+    followed, tries = Conversations.followed, [0]
 
-    async def fail_at_first(history: discord_history.DiscordHistory) -> list[Any]:
-        question[0] += 1
-        if question[0] <= 3:
+    async def fail_at_first(self: Conversations, *which: Any) -> list[Any]:
+        tries[0] += 1
+        if tries[0] <= 3:
             raise Unavailable("The database does not answer.")
-        return await seen(history)
+        return await followed(self, *which)
 
-    monkeypatch.setattr(discord_history.DiscordHistory, "_seen", fail_at_first)
+    monkeypatch.setattr(Conversations, "followed", fail_at_first)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
         await here.stored("said later")

@@ -5,20 +5,18 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import asyncpg
 import pytest
 
 from bot.platform import inbox as platform_inbox
-from bot.slack.client import OutcomeUnknown, TokenRefused
+from bot.slack.client import TokenRefused
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change_message
 from composer.model import Incoming
-from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
@@ -120,7 +118,7 @@ async def test_messages_missed_while_down_are_read_and_answered_once(office: Off
         await office.slack.post(im, office.bob, "hello")
         await office.answered(1, im)
         await running.settle()
-        caught_up = running.adapter.caught_up
+        caught_up = running.adapter.reconciliation.completed
         await office.slack.go_down()
         await office.slack.post(office.general, office.bob, "the launch is on Friday")
         await office.slack.post(office.general, office.bob, "in a new thread", thread=old)
@@ -129,7 +127,7 @@ async def test_messages_missed_while_down_are_read_and_answered_once(office: Off
         await office.slack.post(im, office.bob, "are you there?")
         await office.slack.post(office.general, office.bob, office.mention("/nexus forget everything --yes"))
         await office.slack.come_back()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        await office.slack.wait_for(lambda: running.adapter.reconciliation.completed > caught_up)
         await office.answered(1)
         await office.answered(2, im)
         await running.settle()
@@ -150,9 +148,8 @@ async def test_what_was_missed_in_every_channel_is_read_before_anything_is_compa
     async with office.socket() as running:
         await running.settle()
     calls = [call for call in office.slack.calls[before:] if call.method == "conversations.history"]
-    compares = ["latest" in call.args for call in calls]
-    assert compares == sorted(compares)
-    assert compares.count(True) == len(channels)
+    asked = [str(call.args["channel"]) for call in calls]
+    assert sorted(asked[: len(channels)]) == sorted(asked[len(channels) :]) == sorted(channels)
 
 
 async def test_missed_messages_are_stored_with_the_privacy_of_their_time(office: Office) -> None:
@@ -225,9 +222,9 @@ async def test_messages_from_before_the_agent_joined_are_read_by_no_later_connec
         await office.slack.post(late, office.alice, "after you came")
         await office.slack.post(late, office.alice, "a last reply", thread=root)
         await running.settle()
-        caught_up = running.adapter.caught_up
+        caught_up = running.adapter.reconciliation.completed
         await office.slack.ask_to_reconnect()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
+        await office.slack.wait_for(lambda: running.adapter.reconciliation.completed > caught_up)
         await running.settle()
         before = ["a thread begins", "a first reply"] if again else []
         assert await running.stored() == [*before, "after you came", "a last reply"]
@@ -612,48 +609,31 @@ async def test_an_edit_of_a_message_that_is_not_to_come_is_acknowledged(office: 
         assert await running.stored() == []
 
 
-async def test_what_was_missed_is_read_while_what_is_stored_is_still_being_compared(office: Office) -> None:
+async def test_what_was_missed_is_read_before_what_is_still_to_be_compared(office: Office) -> None:
     # README: questions of the last 15 minutes are answered. Comparing may take hours, at Slack's limits.
+    channels = [office.general, await office.slack.add_channel(office.team, "later", [office.alice])]
     async with office.socket() as running:
-        await office.slack.post(office.general, office.bob, "before")
+        for channel in channels:
+            await office.slack.post(channel, office.bob, "before")
         await running.settle()
-        compares = asyncio.Event()
+    async with office.open() as running:
+        compares, goes_on, compared = asyncio.Event(), asyncio.Event(), list[str]()
 
-        async def long(*_: object) -> None:
+        async def long(work: Any) -> bool:
+            compared.append(work.channel.id)
             compares.set()
-            await asyncio.Event().wait()
+            await (goes_on.wait() if len(compared) == 1 else asyncio.Event().wait())
+            return True
 
-        running.adapter._comparison.compare = long  # type: ignore[method-assign]
-        running.adapter._missed.set()
-        await compares.wait()
-        await office.slack.go_down()
-        await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
-        await office.slack.come_back()
-        await office.answered()
-
-
-@pytest.mark.parametrize("failure", [OutcomeUnknown("Slack failed at conversations.history."), KeyError("ts")])
-async def test_a_channel_whose_history_slack_fails_to_send_keeps_no_other_from_being_read(
-    office: Office, failure: Exception
-) -> None:
-    # Every channel behind it was read as soon as Slack sent that one: a question there was too old to be answered.
-    later = await office.slack.add_channel(office.team, "later", [office.alice])
-    for channel in (office.general, later):
-        await office.slack.post(channel, office.alice, "before")
-    async with office.socket() as running:
-        await running.settle()
-        messages = running.adapter._slack.messages
-
-        async def failing(method: str, **given: Any) -> list[dict[str, Any]]:
-            if given["channel"] == office.general:
-                raise failure
-            return await messages(method, **given)
-
-        running.adapter._slack.messages = failing  # type: ignore[method-assign]
-        await office.slack.go_down()
-        await office.slack.post(later, office.alice, office.mention("when is the launch?"))
-        await office.slack.come_back()
-        await office.answered(1, later)
+        running.adapter.reconciliation._compare = long  # type: ignore[method-assign]
+        async with running.serving():
+            await compares.wait()
+            await office.slack.go_down()
+            await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+            await office.slack.come_back()
+            await office.slack.wait_for(lambda: running.adapter.reconciliation._is_missed)
+            goes_on.set()
+            await office.answered()
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
@@ -687,106 +667,10 @@ async def test_what_slack_gives_up_to_deliver_is_read_once_it_can_be_stored(
         await until(is_stored)
 
 
-async def test_what_was_missed_is_read_from_where_it_begins_though_slack_fails_at_first(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # An outage loses nothing (docs/architecture.md): the next try read from an hour before what had been said in the
-    # channel meanwhile.
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
-    new = await office.slack.add_channel(office.team, "new", [office.alice])
-    async with office.socket() as running:
-        await office.slack.post(office.general, office.bob, "before")
-        await running.settle()
-        messages, failing, failed = running.adapter._slack.messages, [True], asyncio.Event()
-
-        async def fail_at_first(method: str, **given: Any) -> list[dict[str, Any]]:
-            if failing:
-                failed.set()
-                raise OutcomeUnknown("Slack failed at conversations.history (internal_error).")
-            return await messages(method, **given)
-
-        running.adapter._slack.messages = fail_at_first  # type: ignore[method-assign]
-        await office.slack.go_down()
-        for channel in (office.general, new):
-            await office.slack.post(channel, office.alice, f"missed in {channel}")
-        await office.slack.come_back()
-        await failed.wait()
-        for channel in (office.general, new):
-            await office.slack.post(channel, office.alice, f"said meanwhile in {channel}")
-        await office.slack.settled()
-        caught_up = running.adapter.caught_up
-        failing.clear()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
-        said = {f"{what} in {channel}" for what in ("missed", "said meanwhile") for channel in (office.general, new)}
-        assert set(await running.stored()) == {"before"} | said
-
-
-async def test_what_was_missed_is_read_from_where_it_begins_though_more_is_said_before_it_is_read(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The same where the database was away at first, which Nexus waits for up to a minute.
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
-    async with office.socket() as running:
-        await office.slack.post(office.general, office.bob, "before")
-        await running.settle()
-        read, is_connected, may_read = running.adapter.history.catch_up, asyncio.Event(), asyncio.Event()
-
-        async def late() -> Any:
-            is_connected.set()
-            await may_read.wait()
-            return await read()
-
-        monkeypatch.setattr(running.adapter.history, "catch_up", late)
-        await office.slack.go_down()
-        await office.slack.post(office.general, office.bob, "missed")
-        await office.slack.come_back()
-        await is_connected.wait()
-        await office.slack.post(office.general, office.bob, "said meanwhile")
-        await office.slack.settled()
-        assert await running.stored() == ["before", "said meanwhile"]
-        caught_up = running.adapter.caught_up
-        may_read.set()
-        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
-        assert await running.stored() == ["before", "missed", "said meanwhile"]
-
-
-async def test_what_was_missed_is_read_from_where_it_begins_though_nexus_stops_before_it_has_read_it(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
-    monkeypatch.setattr("bot.slack.history.REDELIVERY_SPAN", timedelta())
-    new = await office.slack.add_channel(office.team, "new", [office.alice])
-    thread = await office.slack.post(office.general, office.bob, "the root")
-    async with office.socket() as running:
-        await office.slack.post(office.general, office.bob, "before")
-        await office.slack.post(office.general, office.bob, "before in the thread", thread=thread)
-        await running.settle()
-    missed = {await _say(office, channel, "missed") for channel in (office.general, new)}
-    missed.add(await _say(office, office.general, "missed in the thread", thread))
-    is_reading = asyncio.Event()
-
-    async def stops(*_: object) -> None:
-        is_reading.set()
-        await asyncio.Event().wait()
-
-    async with office.open() as running:
-        monkeypatch.setattr(running.adapter.history, "_catch_up_channel", stops)
-        async with running.serving():
-            await is_reading.wait()
-            missed |= {await _say(office, channel, "said meanwhile") for channel in (office.general, new)}
-            missed.add(await _say(office, office.general, "said meanwhile in the thread", thread))
-            await office.slack.settled()
-            assert len(await running.stored()) == 6
-    async with office.socket() as running:
-        assert set(await running.stored()) == {"the root", "before", "before in the thread"} | missed
-        assert await _unread_since(office) is None
-
-
 async def test_what_was_said_before_the_first_start_is_read_though_nexus_stops_before_it_has_read_it(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nothing was noted of a workspace that was not stored yet: the next start read an hour instead of a day.
-    monkeypatch.setattr("bot.slack.history.OVERLAP", timedelta())
     said, is_reading = {await _say(office, office.general, "before")}, asyncio.Event()
 
     async def stops(*_: object) -> None:
@@ -794,7 +678,7 @@ async def test_what_was_said_before_the_first_start_is_read_though_nexus_stops_b
         await asyncio.Event().wait()
 
     async with office.open() as running:
-        monkeypatch.setattr(running.adapter.history, "_catch_up_channel", stops)
+        monkeypatch.setattr(running.adapter.reconciliation, "_advance", stops)
         async with running.serving():
             await is_reading.wait()
             said.add(await _say(office, office.general, "said meanwhile"))
@@ -804,74 +688,7 @@ async def test_what_was_said_before_the_first_start_is_read_though_nexus_stops_b
         assert set(await running.stored()) == said
 
 
-class WatchedLock(asyncio.Lock):
-    """A lock that says when somebody waits for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_waited_for = False
-
-    async def acquire(self) -> Literal[True]:
-        self.is_waited_for = self.is_waited_for or self.locked()
-        return await super().acquire()
-
-
-async def test_what_comes_while_it_is_noted_where_to_read_from_waits_for_that(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # An outage loses nothing (docs/architecture.md). Of several events that came at once, only the first one waited.
-    # What the others said moved on how far their channels were received.
-    async with office.socket() as running:
-        history, note = running.adapter.history, Conversations.note_history_unread
-        began, lock = list[asyncio.Task[None]](), WatchedLock()
-        history._noting = lock
-
-        async def noting(*arguments: Any) -> Any:
-            began.append(asyncio.create_task(history.begin()))  # for another event
-            await until(lambda: began[0].done() or lock.is_waited_for)
-            assert not began[0].done()
-            return await note(*arguments)
-
-        monkeypatch.setattr(Conversations, "note_history_unread", noting)
-        history.miss()
-        await history.begin()
-        await began[0]
-
-
-async def test_what_is_missed_while_it_is_noted_that_all_was_read_is_read_from_where_it_begins(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The same where Slack connects anew at that moment: what was missed before that was taken for read.
-    async with office.socket() as running:
-        history, note = running.adapter.history, Conversations.note_history_read
-        began, lock = list[asyncio.Task[None]](), WatchedLock()
-        history._noting = lock
-
-        async def noting(*arguments: Any) -> None:
-            history.miss()
-            began.append(asyncio.create_task(history.begin()))
-            await until(lambda: began[0].done() or lock.is_waited_for)
-            await note(*arguments)
-
-        history.miss()
-        with monkeypatch.context() as patch:
-            patch.setattr(Conversations, "note_history_read", noting)
-            await history.catch_up()
-        await began[0]
-        assert await _unread_since(office) is not None
-        await history.catch_up()
-        assert await _unread_since(office) is None
-
-
 async def _say(office: Office, channel: str, text: str, thread: str = "") -> str:
     text = f"{text} in {channel}"
     await office.slack.post(channel, office.alice, text, thread=thread)
     return text
-
-
-async def _unread_since(office: Office) -> Any:
-    connection = await asyncpg.connect(office.settings.database_url)
-    try:
-        return await connection.fetchval("SELECT history_unread_since FROM workspaces")
-    finally:
-        await connection.close()

@@ -98,6 +98,10 @@ class Discord:
     async def settled(self) -> None:
         await self.app.turns.settle()
 
+    async def reconciled(self) -> bool:
+        """Whether all that was missed is read and compared."""
+        return all(each.completed for each in self.adapter._reconciliations.values())
+
     async def tried(self) -> None:
         """Wait until every turn is answered, or was given up by a process that dies."""
         while self.app.turns._tasks:

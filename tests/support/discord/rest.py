@@ -26,8 +26,10 @@ from tests.support.discord.model import (
 from tests.support.discord.world import World
 
 Answer = int | Literal["reset", "hang", "hangup"]
+BrokenHistory = Literal["error", "malformed"]  # a history that Discord fails to send, or sends without its authors
 
 API = "/api/v10"
+HISTORY = "GET /channels/{channel_id}/messages"
 MAX_UPLOAD = 10 * 1024 * 1024  # bytes a file
 
 
@@ -99,6 +101,7 @@ class Rest:
         self.limits: dict[str, tuple[int, float]] = {}  # by route: requests, seconds
         self.overall: Bucket = Bucket()  # the global limit
         self.down = False
+        self.broken: dict[int, BrokenHistory] = {}  # by channel, for as long as it stands here
         self.hides = False  # whether a channel that the bot may not view is answered for as one that does not exist
         self.answer_within = 3.0  # seconds that an interaction waits for its first answer
         self.nonce_window = 300.0  # seconds
@@ -161,10 +164,15 @@ class Rest:
         }
         if not allowed:
             return limited(bucket.left, "user", headers)
+        broken = call.route == HISTORY and self.broken.get(int(call.path["channel_id"]))
+        if broken == "error":
+            return answer(500, {"message": "Internal Server Error", "code": 0}, headers)
         try:
             result = handler(self, call)
         except ApiError as error:
             return answer(error.status, error.body, headers)
+        if broken:
+            result = [{key: value for key, value in each.items() if key != "author"} for each in result]
         return answer(204, None, headers) if result is None else answer(200, result, headers)
 
     async def fail(self, request: web.Request, call: Call, fault: Fault) -> web.Response:

@@ -104,7 +104,9 @@ class Office:
     async def socket(self, **options: Any) -> AsyncIterator["Running"]:
         """The app, connected by Socket Mode, and caught up."""
         async with self.open(**options) as running, running.serving():
-            await self.slack.wait_for(lambda: self.slack.outbox.connections and running.adapter.caught_up)
+            await self.slack.wait_for(
+                lambda: self.slack.outbox.connections and running.adapter.reconciliation.completed
+            )
             yield running
 
     @asynccontextmanager
@@ -115,7 +117,7 @@ class Office:
             served = web_app(running.app, Metrics(()), {}, running.adapter.http())
             async with served_at(served) as url:
                 self.slack.use_http(f"{url}{SLACK_EVENTS_PATH}")
-                await self.slack.wait_for(lambda: running.adapter.caught_up)
+                await self.slack.wait_for(lambda: running.adapter.reconciliation.completed)
                 yield running
 
 

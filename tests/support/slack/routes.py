@@ -17,6 +17,7 @@ from tests.support.slack.outbox import Connection, Outbox
 from tests.support.slack.request import Call, arguments
 
 Breakage = Literal["http500", "hang", "reset", "ratelimited", "error"]
+BrokenHistory = Literal["error", "malformed"]  # a history that Slack fails to send, or sends with a nameless message
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Routes:
         self.limits: dict[str, tuple[int, float, str]] = {}  # by method: requests, seconds, "token" or "channel"
         self.tickets: set[str] = set()  # each opens one Socket Mode connection
         self.links: dict[str, tuple[Answered, Channel, str, str, float]] = {}  # the response_urls
+        self.broken: dict[str, BrokenHistory] = {}  # by channel, for as long as it stands here
         self.free = asyncio.Event()  # lets go of the requests that hang
         self._spent: dict[tuple[str, str], deque[float]] = defaultdict(deque)
 
@@ -68,12 +70,23 @@ class Routes:
         if wait := self._over_limit(method, secret, str(args.get("channel", ""))):
             return self._too_many(call, wait)
         call.answer, call.status = self.api.answer(method, secret, args), 200
+        self._break(call)
         self._touch()
         if fault:
             return await self._misbehave(request, call, fault)
         token = self.world.tokens.get(secret)
         headers = {"X-OAuth-Scopes": ",".join(sorted(token.scopes))} if token else {}
         return web.json_response(call.answer, headers=headers)
+
+    def _break(self, call: Call) -> None:
+        """Spoil the history of a channel that is broken."""
+        kind = self.broken.get(str(call.args.get("channel")))
+        if kind is None or call.method not in ("conversations.history", "conversations.replies"):
+            return
+        if kind == "error":
+            call.answer = {"ok": False, "error": "internal_error"}
+        elif "messages" in call.answer:
+            call.answer["messages"].append({"type": "message"})
 
     def _fault(self, name: str) -> Fault | None:
         queue = self.faults[name] or self.faults["*"]
