@@ -13,7 +13,6 @@ from composer.app import App
 from composer.errors import Unavailable
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
-from composer.repositories.api_requests import REQUEST_RETENTION
 from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
@@ -26,7 +25,6 @@ logger = structlog.get_logger()
 
 JOB_BATCH: Final = 200  # items that are erased in one transaction
 TRASH_DAYS: Final = DEFAULT_SETTINGS.trash_days  # of who has set nothing else
-COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
 KEY_RETENTION: Final = timedelta(days=30)  # that a key is still listed after it has ended
 RUN_RETENTION: Final = timedelta(days=60)
 REMINDER_DAYS: Final = 400  # that a reminder which has ended is kept without `keep_days`
@@ -133,8 +131,7 @@ async def expire(run: JobRun) -> None:
             await tx.web_sessions.delete_expired(run.now)
             await tx.connected_apps.delete_expired(run.now)
             await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
-            await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
-            await tx.maintenance.delete_api_requests_before(run.now - REQUEST_RETENTION)
+            await tx.requests.delete_expired(run.now)
             await tx.gateway_turns.delete_before(run.now - TURN_LIFETIME)
             await tx.gateway_exchanges.delete_before(run.now - EXCHANGE_RETENTION)
             current = await tx.conversations.versions(sorted(cached))

@@ -509,22 +509,6 @@ CREATE TABLE posted_files (
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
 CREATE INDEX posted_files_by_user ON posted_files (tenant_id, user_id);
-
--- Commands that were begun: an event that is delivered again runs nothing. call: the command and where its answer goes, until
--- that is sent. done: set in the transaction of the command's own change.
-CREATE TABLE commands (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    received_at timestamptz NOT NULL,
-    adapter text,
-    workspace text,
-    process bigint,
-    call jsonb,
-    done boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (tenant_id, id)
-);
-CREATE INDEX commands_unanswered ON commands (tenant_id, adapter) WHERE call IS NOT NULL;
-
 -- Reminders (/nexus remind). When one is due, its text is stored as an agent's message with a turn that is answered already.
 -- The row stays, so that forgetting reaches what was posted. namespace: that of the conversation when it was asked for; where
 -- it has another one by then, nothing is posted. repeats: see composer/text/when.py; NULL: once.
@@ -1066,20 +1050,25 @@ CREATE TABLE openid_logins (
 );
 CREATE INDEX openid_logins_by_user ON openid_logins (tenant_id, user_id, created_at);
 
--- Writes over the API that named an idempotency key, for a day: a repeat makes nothing more. digest: of the whole request.
--- key_digest: of the idempotency key, whose text is not stored. made: what the first one made.
-CREATE TABLE api_requests (
+-- Requests that take effect once: writes over the API that name an idempotency key, and commands, whose key is that of their
+-- event. caller: the id of a key or a web session, or 'command'. Keys and contents are stored as SHA-256 alone. made: the id of
+-- what it made; NULL: nothing yet. call: of a command, until it was answered; process runs it.
+CREATE TABLE requests (
     tenant_id uuid NOT NULL,
-    credential text NOT NULL,
+    caller text NOT NULL,
     key_digest bytea NOT NULL,
     digest bytea NOT NULL,
-    user_id uuid NOT NULL,
+    user_id uuid,
     made uuid,
     created_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, credential, key_digest),
+    expires_at timestamptz NOT NULL,
+    process bigint,
+    call jsonb,
+    PRIMARY KEY (tenant_id, caller, key_digest),
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
-CREATE INDEX api_requests_by_time ON api_requests (tenant_id, created_at);
+CREATE INDEX requests_by_expiry ON requests (tenant_id, expires_at);
+CREATE INDEX requests_unanswered ON requests (tenant_id) WHERE call IS NOT NULL;
 
 -- The model gateway ----------------------------------------------------------------------------------------------------
 
@@ -1409,11 +1398,11 @@ GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, ide
 GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage, projects, reembedded, retractions,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
-GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, api_requests, app_tokens, commands, connections, deliveries,
+GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, connections, deliveries,
     deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
     job_runs, landmarks, learning_batches, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
     oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
-    quota_notices, recall_index, reminders, settings, summaries_due, team_invites, team_members, turns, voice_notes,
+    quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns, voice_notes,
     web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;
 GRANT UPDATE (slug) ON projects TO nexus_service;

@@ -62,5 +62,38 @@ ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 ALTER TABLE conversations DROP COLUMN seen_id;
 ALTER TABLE workspaces DROP COLUMN history_unread_since;
 
+-- Commands, and writes over the API, are recorded alike.
+CREATE TABLE requests (
+    tenant_id uuid NOT NULL,
+    caller text NOT NULL,
+    key_digest bytea NOT NULL,
+    digest bytea NOT NULL,
+    user_id uuid,
+    made uuid,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    process bigint,
+    call jsonb,
+    PRIMARY KEY (tenant_id, caller, key_digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX requests_by_expiry ON requests (tenant_id, expires_at);
+CREATE INDEX requests_unanswered ON requests (tenant_id) WHERE call IS NOT NULL;
+ALTER TABLE commands NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE api_requests NO FORCE ROW LEVEL SECURITY;
+INSERT INTO requests
+SELECT tenant_id, 'command', sha256(id::text::bytea), sha256(''), NULL,
+       CASE WHEN done THEN id END, received_at, received_at + interval '30 days', process,
+       jsonb_set(call, '{at}', to_jsonb(adapter || ' ' || workspace))
+FROM commands;
+INSERT INTO requests
+SELECT tenant_id, credential, key_digest, digest, user_id, made, created_at, created_at + interval '1 day', NULL, NULL
+FROM api_requests;
+DROP TABLE commands, api_requests;
+ALTER TABLE requests ENABLE ROW LEVEL SECURITY;
+ALTER TABLE requests FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON requests USING (tenant_id = current_tenant());
+GRANT SELECT, INSERT, UPDATE, DELETE ON requests TO nexus_service;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;

@@ -17,9 +17,9 @@ from composer.model import Agent, Conversation, ConversationKind, Incoming, deri
 from composer.permissions import ActorFacts
 from composer.ports.database import Mode
 from composer.prompt.explain import ExplainedSection
-from composer.repositories.commands import CommandState
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
+from composer.repositories.requests import COMMAND_CALLER, COMMAND_RETENTION, NamedRequest, RequestState
 from composer.rights import Act
 from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
@@ -377,7 +377,8 @@ class Call:
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
             if self.recorded and not more:
-                await tx.commands.mark_done(command_id(self.workspace, self.incoming))
+                request = named_request(self.workspace, self.incoming)
+                await tx.requests.note_made(request, uuid.UUID(request.key))
 
     async def _require_standing(self, tx: Transaction) -> None:
         """Return if neither the message that gave this call was deleted on its platform, nor since then its room or
@@ -394,10 +395,10 @@ class Call:
     async def _hold(self, tx: Transaction) -> None:
         """Let no other process take this call over before the transaction ends: while the database was down, none could
         see that this one lives."""
-        match await tx.commands.hold(command_id(self.workspace, self.incoming), self.app.locks.number):
-            case CommandState.DONE:
+        match await tx.requests.hold(named_request(self.workspace, self.incoming), self.app.locks.number):
+            case RequestState.DONE:
                 raise Refused(DONE)
-            case CommandState.TAKEN:
+            case RequestState.TAKEN:
                 raise Refused(TAKEN)
 
 
@@ -410,8 +411,9 @@ def _names_project(command: Command) -> bool:
     return any(parameter.kind is ParameterKind.PROJECT for parameter in command.parameters)
 
 
-def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
-    """The id of a command call: the same for every delivery of its event."""
+def named_request(workspace: Workspace, incoming: Incoming) -> NamedRequest:
+    """A command call as a request: its key is the same for every delivery of its event."""
     place = incoming.place
     where = (place.kind.value, place.name, place.thread or "")
-    return derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
+    id = derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
+    return NamedRequest(COMMAND_CALLER, None, str(id), b"", COMMAND_RETENTION)

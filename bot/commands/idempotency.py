@@ -14,13 +14,13 @@ from typing import Final
 import structlog
 from pydantic import TypeAdapter
 
-from bot.commands.command import PREFIX, CommandAnswer, command_id
+from bot.commands.command import PREFIX, CommandAnswer, named_request
 from bot.commands.table import parse
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.validation import validate_command
 from composer.model import Incoming
-from composer.repositories.commands import CommandState
+from composer.repositories.requests import RequestState
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -43,13 +43,14 @@ async def begin_command(app: App, workspace: Workspace, incoming: Incoming, addr
     sender wrote. False when its event was delivered before, also to an earlier process: then it must not run. Raises
     BadInput for a text that can't be stored, and Unavailable."""
     incoming = validate_command(incoming, app.directory.agents(workspace.tenant_id))
-    id = command_id(workspace, incoming)
+    request = named_request(workspace, incoming)
     name, finishes = _read(incoming.text)
     place = replace(incoming.place, title=None)
     kept = incoming if finishes else replace(incoming, text=name, place=place, attachments=(), user_name="")
-    call = json.dumps({"incoming": _INCOMING.dump_python(kept, mode="json"), "address": dict(address)})
+    given = _INCOMING.dump_python(kept, mode="json")
+    call = json.dumps({"at": _at(workspace), "incoming": given, "address": dict(address)})
     async with app.database.transaction(workspace.tenant_id) as tx:
-        return await tx.commands.begin(id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now())
+        return (await tx.requests.begin(request, app.clock.now(), process=app.locks.number, call=call)).is_new
 
 
 def _read(text: str) -> tuple[str, bool]:
@@ -65,7 +66,7 @@ async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> N
     """Record that a command was answered, or never will be. A failure is only logged: its sender has the answer."""
     try:
         async with app.database.transaction(workspace.tenant_id) as tx:
-            await tx.commands.mark_answered(command_id(workspace, incoming), app.locks.number)
+            await tx.requests.mark_answered(named_request(workspace, incoming), app.locks.number)
     except NexusError as error:
         logger.warning("command.mark_answered_failed", error=str(error))
 
@@ -78,13 +79,18 @@ async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedC
     it was private is said as of then.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
-        adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
+        adopted = await tx.requests.adopt(_at(workspace), app.locks.number)
     interrupted = []
     for each in adopted:
         call = json.loads(each.call)
         incoming = _as_stated_then(_INCOMING.validate_python(call["incoming"]))
         interrupted.append(InterruptedCommand(incoming, call["address"], each.done))
     return interrupted
+
+
+def _at(workspace: Workspace) -> str:
+    """The name of a workspace, among those of all platforms."""
+    return f"{workspace.platform} {workspace.name}"
 
 
 def _as_stated_then(incoming: Incoming) -> Incoming:
@@ -103,8 +109,8 @@ async def answer_interrupted(
     it may be done by now, and is not run when this is called again."""
     name, finishes = _read(command.incoming.text)
     async with app.database.transaction(workspace.tenant_id) as tx:
-        state = await tx.commands.hold(command_id(workspace, command.incoming), app.locks.number)
-    if command.done or state is CommandState.DONE:
+        state = await tx.requests.hold(named_request(workspace, command.incoming), app.locks.number)
+    if command.done or state is RequestState.DONE:
         return CommandAnswer(
             f"I did `{name}`, but was restarted before I could answer. If you need the answer, give the command again."
         )

@@ -23,9 +23,9 @@ from composer.entries.projects import named_project
 from composer.errors import NotFound, Refused
 from composer.memory.forget import RECEIPT_ID_BYTES, RECEIPT_KEY_BYTES, Receipt
 from composer.model import derived_id
-from composer.repositories.api_requests import NamedRequest
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
+from composer.repositories.requests import NamedRequest
 from composer.visibility import EntryAccess
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ class Call:
                 await self._require_credential(tx)
                 await self._count(tx)
                 return result, False
-            begun = await tx.api_requests.begin(named, self.now)
+            begun = await tx.requests.begin(named, self.now)
             event = Event(f"{self.principal.id} {self.key} {begun.at.isoformat()}", begun.at)
             if begun.made is not None:
                 if self.metered is not None:
@@ -128,7 +128,7 @@ class Call:
                     raise RequestRefused(410, GONE) from None
             await self._require_quota(tx)
             made, result = await make(tx, access, event)
-            await tx.api_requests.note_made(named, made)
+            await tx.requests.note_made(named, made)
             await self._require_credential(tx)
             await self._count(tx)
             return result, False

@@ -7,9 +7,7 @@ from typing import Protocol
 
 from composer.ports.database import Mode, Statements
 from composer.repositories.api_keys import ApiKeys
-from composer.repositories.api_requests import ApiRequests
 from composer.repositories.audit import Audit, AuditSigner
-from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
 from composer.repositories.connected_apps import ConnectedApps
 from composer.repositories.connections import Connections
@@ -42,6 +40,7 @@ from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.recall import Recall
 from composer.repositories.reminders import Reminders
+from composer.repositories.requests import Requests
 from composer.repositories.scheduled import Scheduled
 from composer.repositories.sessions import Sessions
 from composer.repositories.setting_overrides import SettingOverrides
@@ -86,10 +85,8 @@ class Transaction:
         compares, no other one changes meanwhile."""
         await self._sql.execute("tenant_serialize")
 
-    api_requests = cached_property[ApiRequests](lambda tx: ApiRequests(tx._sql))
     audit = cached_property[Audit](lambda tx: Audit(tx._sql, tx._tenant_id, tx._signer))
     api_keys = cached_property[ApiKeys](lambda tx: ApiKeys(tx._sql, tx.audit))
-    commands = cached_property[Commands](lambda tx: Commands(tx._sql))
     compactions = cached_property[Compactions](lambda tx: Compactions(tx._sql))
     connected_apps = cached_property[ConnectedApps](lambda tx: ConnectedApps(tx._sql, tx.audit))
     connections = cached_property[Connections](lambda tx: Connections(tx._sql))
@@ -122,6 +119,7 @@ class Transaction:
     quarantine = cached_property[Quarantine](lambda tx: Quarantine(tx._sql))
     recall = cached_property[Recall](lambda tx: Recall(tx._sql, tx._embedder))
     reminders = cached_property[Reminders](lambda tx: Reminders(tx._sql))
+    requests = cached_property[Requests](lambda tx: Requests(tx._sql))
     scheduled = cached_property[Scheduled](lambda tx: Scheduled(tx._sql))
     sessions = cached_property[Sessions](lambda tx: Sessions(tx._sql))
     settings = cached_property[SettingOverrides](lambda tx: SettingOverrides(tx._sql, tx.audit))

@@ -32,14 +32,6 @@ class Maintenance:
         """Delete link codes that nobody used in time."""
         await self._sql.execute("link_codes_delete_expired", now=now)
 
-    async def delete_commands_before(self, before: datetime) -> None:
-        """Delete records of commands from before a time."""
-        await self._sql.execute("commands_delete_before", before=before)
-
-    async def delete_api_requests_before(self, before: datetime) -> None:
-        """Delete records of writes over the API from before a time."""
-        await self._sql.execute("api_requests_delete_before", before=before)
-
     async def expire_prompts(self, before: datetime, limit: int) -> int:
         """Empty the stored prompts of at most `limit` answers from before a time; returns how many."""
         return len(await self._sql.fetch("prompts_expire", before=before, limit=limit))

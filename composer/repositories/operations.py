@@ -7,9 +7,9 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from composer.ports.database import Statements
-from composer.repositories.api_requests import REQUEST_RETENTION
 from composer.repositories.people import NAMELESS
 from composer.repositories.reminders import Position
+from composer.repositories.requests import API_RETENTION
 from composer.visibility import Owned
 
 
@@ -89,7 +89,7 @@ class OperationTotals:
             digests=list(requests),
             user_ids=list(requests.values()),
             now=now,
-            before=now - REQUEST_RETENTION,
+            expires_at=now + API_RETENTION,
         )
         return {bytes(row["key_digest"]) for row in rows}
 

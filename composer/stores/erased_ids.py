@@ -17,9 +17,7 @@ from sql.loader import queries
 ID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 # Where an erased id stays on purpose: so that it is not stored again, that a turn knows which question it was for, and
 # that a repeated request does not make again what it made.
-TOMBSTONES: Final = frozenset(
-    {("erased", "id"), ("turns", "message_id"), ("turns", "reply_id"), ("api_requests", "made")}
-)
+TOMBSTONES: Final = frozenset({("erased", "id"), ("turns", "message_id"), ("turns", "reply_id"), ("requests", "made")})
 ROWS_AT_A_TIME: Final = 1_000
 # How ids are read from a column, by its type.
 _EXPRESSIONS: Final = {

@@ -40,10 +40,6 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY a
 -- Delete expired link codes.
 DELETE FROM link_codes WHERE tenant_id = :tenant_id AND expires_at <= :now
 
--- name: commands_delete_before
--- Delete old commands, whose events no platform sends again.
-DELETE FROM commands WHERE tenant_id = :tenant_id AND received_at < :before
-
 -- name: prompts_expire
 -- Empty the stored prompts of answers from before a time.
 UPDATE turns SET prompt = NULL, prompt_expired = true

@@ -11,14 +11,15 @@ ON CONFLICT (tenant_id, month, user_id, vendor, operation) DO UPDATE
 SET count = t.count + excluded.count, tokens = t.tokens + excluded.tokens
 
 -- name: operations_note_requests
--- Record requests that named an idempotency key. Returns the digests of those that were not recorded since `before`.
-INSERT INTO api_requests (tenant_id, credential, key_digest, digest, user_id, created_at)
-SELECT :tenant_id, 'operation', n.digest, n.digest, u.id, :now
+-- Record requests that named an idempotency key. Returns the digests of those that were not known.
+INSERT INTO requests AS r (tenant_id, caller, key_digest, digest, user_id, created_at, expires_at)
+SELECT :tenant_id, 'operation', n.digest, n.digest, u.id, :now, :expires_at
 FROM unnest(:digests::bytea[], :user_ids::uuid[]) AS n (digest, user_id)
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
 ORDER BY n.digest
-ON CONFLICT (tenant_id, credential, key_digest) DO UPDATE SET created_at = excluded.created_at
-WHERE api_requests.created_at <= :before
+ON CONFLICT (tenant_id, caller, key_digest) DO UPDATE
+SET created_at = excluded.created_at, expires_at = excluded.expires_at
+WHERE r.expires_at <= :now
 RETURNING key_digest
 
 -- name: operations_used

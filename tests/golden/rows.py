@@ -80,9 +80,9 @@ async def read_rows(
     for table, kinds in columns.items():
         kinds = {name: kind for name, kind in kinds.items() if (table, name) not in PLACES}
         rows = [_plain(row, kinds) for row in await raw.fetch(_select(table, kinds), list(tenants))]
-        for row in rows if table == "api_requests" else ():
-            if row.get("credential") == "operation":  # stored when it is counted, by the real clock
-                row["created_at"] = "<counted>"
+        for row in rows if table == "requests" else ():
+            if row.get("caller") == "operation":  # stored when it is counted, by the real clock
+                row["created_at"] = row["expires_at"] = "<counted>"
         for row in rows if not asked else ():
             row.update({name: "<asked>" for name in ASKED if row.get(name)})
         if rows:

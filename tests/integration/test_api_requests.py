@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from composer.errors import BadInput
-from composer.repositories.api_requests import Begun, NamedRequest
+from composer.repositories.requests import Begun, NamedRequest
 from jobs.work import JobRun, expire
 from tests.support.harness import AppHarness
 
@@ -27,11 +27,11 @@ async def request(harness: AppHarness, key: str = "k1", body: bytes = b"POST /v1
 async def write(harness: AppHarness, named: NamedRequest, *, fails: bool = False) -> Begun | uuid.UUID:
     """Make something under an idempotency key."""
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        before = await tx.api_requests.begin(named, harness.clock.now())
+        before = await tx.requests.begin(named, harness.clock.now())
         if before.made is not None:
             return before
         made = uuid.uuid4()
-        await tx.api_requests.note_made(named, made)
+        await tx.requests.note_made(named, made)
         if fails:
             raise ArithmeticError
         return made
@@ -40,7 +40,7 @@ async def write(harness: AppHarness, named: NamedRequest, *, fails: bool = False
 async def stored(harness: AppHarness) -> list[asyncpg.Record]:
     connection = await asyncpg.connect(harness.app.settings.database_url)
     try:
-        return list(await connection.fetch("SELECT * FROM api_requests"))
+        return list(await connection.fetch("SELECT * FROM requests"))
     finally:
         await connection.close()
 
@@ -53,14 +53,14 @@ async def test_a_repeated_write_is_told_what_the_first_one_made(harness: AppHarn
     assert isinstance(again, Begun)
     assert (again.made, again.at) == (made, harness.clock.now() - timedelta(minutes=1))
     assert isinstance(await write(harness, replace(named, key="k2")), uuid.UUID)
-    assert isinstance(await write(harness, replace(named, credential="key-2")), uuid.UUID)
+    assert isinstance(await write(harness, replace(named, caller="key-2")), uuid.UUID)
 
 
 async def test_a_key_of_another_request_is_refused(harness: AppHarness) -> None:
     named = await request(harness)
     await write(harness, named)
     with pytest.raises(BadInput, match="used for another request"):
-        await write(harness, replace(named, request=b"POST /v1/entries {1}"))
+        await write(harness, replace(named, content=b"POST /v1/entries {1}"))
 
 
 async def test_a_write_that_failed_is_made_when_it_is_repeated(harness: AppHarness) -> None:
@@ -84,7 +84,7 @@ async def test_after_a_day_the_same_key_is_that_of_a_new_write(harness: AppHarne
     harness.clock.tick(timedelta(hours=23).total_seconds())
     assert isinstance(await write(harness, named), Begun)
     harness.clock.tick(timedelta(hours=1).total_seconds())
-    another = await write(harness, replace(named, request=b"another"))
+    another = await write(harness, replace(named, content=b"another"))
     assert isinstance(another, uuid.UUID)
     assert another != made
     assert len(await stored(harness)) == 1

@@ -68,7 +68,7 @@ async def interrupt(harness: AppHarness, user: str, text: str) -> Incoming:
 
 async def adopted(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
     """The commands that the next process takes over, in the order in which they were given."""
-    await rows(settings, "UPDATE commands SET process = 1 RETURNING id")
+    await rows(settings, "UPDATE requests SET process = 1 RETURNING made")
     return await adopt_interrupted(harness.app, harness.workspace())
 
 
@@ -94,7 +94,7 @@ async def test_a_command_that_erases_nothing_is_stored_without_its_words_and_ans
     office: AppHarness, settings: Settings, text: str
 ) -> None:
     await interrupt(office, "alice", text)
-    (stored,) = await rows(settings, "SELECT call::text FROM commands WHERE call IS NOT NULL")
+    (stored,) = await rows(settings, "SELECT call::text FROM requests WHERE call IS NOT NULL")
     assert "quokka7" not in stored
     assert '"alice"' in stored, "who is to be answered"
     (found,) = await adopted(office, settings)

@@ -486,7 +486,8 @@ async def test_trash_is_erased_after_thirty_days_and_expired_memories_are_erased
     for text in ("the vault is numbat3", "the vault is quokka7", "the vault is wombat1"):
         await harness.command("alice", f"/nexus remember {text}", **ROOM)
     await raw.execute(
-        "INSERT INTO commands (tenant_id, id, received_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
+        "INSERT INTO requests (tenant_id, caller, key_digest, digest, created_at, expires_at) "
+        "SELECT tenant_id, 'cli acme', '', '', $1, $1 FROM tenants",
         MONDAY - 31 * DAY,
     )
     await raw.execute("UPDATE memories SET trashed_at = $1 WHERE text LIKE '%numbat3%'", MONDAY)
@@ -500,7 +501,7 @@ async def test_trash_is_erased_after_thirty_days_and_expired_memories_are_erased
         assert (await schedule.run(harness.app, name, at)).state == "done"
         assert await raw.fetchval("SELECT count(*) FROM memories") == left, (name, at)
     assert await raw.fetchval("SELECT count(*) FROM recall_index WHERE kind = 'memory'") == 1
-    assert await raw.fetchval("SELECT count(*) FROM commands") == 0
+    assert await raw.fetchval("SELECT count(*) FROM requests") == 0
 
 
 async def test_expired_extracted_memories_remain_for_questions_about_the_past(

@@ -49,7 +49,7 @@ JUSTIFIED = {
     "Audit.counts": "words that we chose, and counts",
     "AuditKeys.current_id": "the id of a key",
     "AuditKeys.sign": "a signature",
-    "Commands.adopt": "interrupted commands, each answered only to the person who gave it",
+    "Requests.adopt": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
     "Conversations.ensure": "for writing, as Conversations.lock; rows are never shown",
     "Conversations.get": "a conversation's place; no message of it",

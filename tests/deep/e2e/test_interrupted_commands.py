@@ -2,7 +2,6 @@
 done; it never runs twice."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from bot.commands.table import run_command
 from composer.app import App
 from composer.errors import Unavailable
 from composer.model import Incoming
-from composer.repositories.commands import Commands, CommandState
+from composer.repositories.requests import NamedRequest, Requests, RequestState
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import Discord
@@ -75,7 +74,7 @@ async def remembered(settings: Settings) -> list[Any]:
 
 
 async def are_begun(settings: Settings, count: int) -> bool:
-    return len(await rows(settings, "SELECT id FROM commands WHERE call IS NOT NULL")) >= count
+    return len(await rows(settings, "SELECT caller FROM requests WHERE call IS NOT NULL")) >= count
 
 
 async def all_answered(settings: Settings) -> bool:
@@ -152,7 +151,7 @@ async def test_a_command_that_was_confirmed_by_a_button_is_recorded_and_answered
         await stage.confirm()
         await until(lambda: len(stage.answers()) == 2)
         await until(lambda: all_answered(stage.settings))
-    assert await rows(stage.settings, "SELECT done FROM commands ORDER BY received_at") == [False, True]
+    assert await rows(stage.settings, "SELECT made IS NOT NULL FROM requests ORDER BY created_at") == [False, True]
 
 
 async def test_a_command_that_only_asked_for_confirmation_was_not_run(
@@ -204,15 +203,15 @@ async def test_the_answer_to_an_expired_slack_command_comes_where_it_was_given(
 
 def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is unavailable for the first command that is finished."""
-    hold, failed = Commands.hold, list[bool]()
+    hold, failed = Requests.hold, list[bool]()
 
-    async def unavailable(commands: Commands, id: uuid.UUID, process: int) -> CommandState:
+    async def unavailable(requests: Requests, request: NamedRequest, process: int) -> RequestState:
         if not failed:
             failed.append(True)
             raise Unavailable("The database does not answer.")
-        return await hold(commands, id, process)
+        return await hold(requests, request, process)
 
-    monkeypatch.setattr(Commands, "hold", unavailable)
+    monkeypatch.setattr(Requests, "hold", unavailable)
 
 
 @on_each_platform
