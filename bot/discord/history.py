@@ -30,7 +30,7 @@ Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | di
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _ChannelSource:
     """A channel as it was when it was listed. `channel` is None for one that must be asked for. What was written before
     `opened_at`, or at any time if it `was_private`, was written in private, as far as anybody knows."""
 
@@ -60,7 +60,7 @@ class GuildHistory:
         self._app = app
         self._guild = guild
         self._inbox = inbox
-        self._reader = Reader(client, workspace, inbox, events)
+        self._reader = ChannelReader(client, workspace, inbox, events)
 
     async def channels(self, stored: Sequence[FollowedConversation]) -> list[ReadChannel]:
         """The channels and threads that we may read, then known ones that Discord does not list: archived threads, and
@@ -89,12 +89,12 @@ class GuildHistory:
         found.sort(key=lambda channel: order.get(channel.id, -1))
         ids = {str(each.id) for each in listed}
         unlisted = [(id, row) for id, row in known.items() if id not in ids and guild.get_channel(int(id)) is None]
-        sources = ((id, row, _Source(None, row.private, row.opened_at)) for id, row in unlisted[:MAX_UNLISTED])
+        sources = ((id, row, _ChannelSource(None, row.private, row.opened_at)) for id, row in unlisted[:MAX_UNLISTED])
         return found + [ReadChannel(id, (row,), _since(row), source) for id, row, source in sources]
 
     async def pages(self, channel: ReadChannel, since: datetime) -> AsyncIterator[Page]:
         """Messages a hundred at a time, then whether a thread is archived; or that the channel was deleted."""
-        assert isinstance(channel.source, _Source)
+        assert isinstance(channel.source, _ChannelSource)
         found: object = channel.source.channel
         if found is None:
             if self._is_hidden_thread(channel.stored[0]):
@@ -115,7 +115,7 @@ class GuildHistory:
 
     async def message(self, channel: ReadChannel, id: str) -> Said | None:
         """One message; None if Discord says that there is none."""
-        assert isinstance(channel.source, _Source)
+        assert isinstance(channel.source, _ChannelSource)
         found = channel.source.channel or await self._fetch(int(channel.id))
         return await self._reader.message(found, channel.source, id)
 
@@ -147,28 +147,28 @@ class DmHistory:
         self, client: discord.Client, workspace: Workspace, inbox: DiscordInbox, events: DiscordEvents
     ) -> None:
         self._client = client
-        self._reader = Reader(client, workspace, inbox, events)
+        self._reader = ChannelReader(client, workspace, inbox, events)
 
     async def channels(self, stored: Sequence[FollowedConversation]) -> list[ReadChannel]:
         """The DMs with the latest messages, by their people."""
         known = [each for each in stored if each.user and each.user.isdigit()][:MAX_DMS]
-        return [ReadChannel(each.user or "", (each,), _since(each), _Source(None)) for each in known]
+        return [ReadChannel(each.user or "", (each,), _since(each), _ChannelSource(None)) for each in known]
 
     async def pages(self, channel: ReadChannel, since: datetime) -> AsyncIterator[Page]:
         """Messages a hundred at a time."""
-        async for page in self._reader.pages(await self._dm(channel), _Source(None), since):
+        async for page in self._reader.pages(await self._dm(channel), _ChannelSource(None), since):
             yield page
 
     async def message(self, channel: ReadChannel, id: str) -> Said | None:
         """One message; None if Discord says that there is none."""
-        return await self._reader.message(await self._dm(channel), _Source(None), id)
+        return await self._reader.message(await self._dm(channel), _ChannelSource(None), id)
 
     async def _dm(self, channel: ReadChannel) -> discord.DMChannel:
         with translate_discord_errors():
             return await self._client.create_dm(discord.Object(int(channel.id)))
 
 
-class Reader:
+class ChannelReader:
     """Reads the messages of channels of one workspace."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Reader:
         self._inbox = inbox
         self._events = events
 
-    async def pages(self, channel: Channel, source: _Source, since: datetime) -> AsyncIterator[Page]:
+    async def pages(self, channel: Channel, source: _ChannelSource, since: datetime) -> AsyncIterator[Page]:
         after = discord.utils.time_snowflake(since) - 1
         if not isinstance(channel, discord.DMChannel) and (channel.last_message_id or 0) <= after:
             return
@@ -192,7 +192,7 @@ class Reader:
             yield [self._said(each, source) for each in found if not each.flags.source_message_deleted]
             after = found[-1].id
 
-    async def message(self, channel: Channel, source: _Source, id: str) -> Said | None:
+    async def message(self, channel: Channel, source: _ChannelSource, id: str) -> Said | None:
         with translate_discord_errors():
             try:
                 found = await channel.fetch_message(int(id))
@@ -202,11 +202,11 @@ class Reader:
                 raise
         return None if found.flags.source_message_deleted else self._said(found, source)
 
-    def _said(self, message: discord.Message, source: _Source) -> Said:
+    def _said(self, message: discord.Message, source: _ChannelSource) -> Said:
         is_own = message.author == self._client.user
         return Said(str(message.id), message.edited_at, read=None if is_own else partial(self._read, message, source))
 
-    async def _read(self, message: discord.Message, source: _Source) -> MessageReceived | None:
+    async def _read(self, message: discord.Message, source: _ChannelSource) -> MessageReceived | None:
         """A message as an event; as private if it was written in private, unless it is a question to answer now."""
         received = self._events.read_message(message)
         if received is None or not source.is_private(received.incoming.at):
@@ -228,19 +228,19 @@ def _since(stored: FollowedConversation) -> datetime:
     return stored.read_to or stored.began_at
 
 
-def _source(channel: Channel, known: dict[str, FollowedConversation], now: datetime) -> _Source:
+def _source(channel: Channel, known: dict[str, FollowedConversation], now: datetime) -> _ChannelSource:
     """A listed channel, or a thread with the privacy of its channel, which is as it was before that was noted anew."""
     if isinstance(channel, discord.Thread):
         if channel.is_private() or channel.parent is None:
-            return _Source(channel, was_private=True)
+            return _ChannelSource(channel, was_private=True)
         room: discord.abc.GuildChannel = channel.parent
     else:
         assert isinstance(channel, discord.abc.GuildChannel)
         room = channel
     stored, private = known.get(str(room.id)), is_private(room)
     if stored is None or private:
-        return _Source(channel, was_private=private)
-    return _Source(channel, opened_at=now if stored.private else stored.opened_at)
+        return _ChannelSource(channel, was_private=private)
+    return _ChannelSource(channel, opened_at=now if stored.private else stored.opened_at)
 
 
 def _may_read(channel: object) -> bool:

@@ -17,7 +17,7 @@ from composer.model import API, Turn, TurnState
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
 from composer.sessions.history import get_turn, sources_of
-from composer.sessions.opening import Admit, OpenSession, Said, open_session
+from composer.sessions.opening import Admit, NewSessionMessage, OpenSession, open_session
 from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import api_workspace, message_id
@@ -151,7 +151,7 @@ class ApiSessions:
             raise NotFound("There is no such organisation.")
         return SessionOwner(api_workspace(tenant, slug), user, grants)
 
-    async def ask(self, owner: SessionOwner, said: Said, admit: Admit | None = None) -> StoredQuestion:
+    async def ask(self, owner: SessionOwner, said: NewSessionMessage, admit: Admit | None = None) -> StoredQuestion:
         """Store what is said, and let it be answered. The same message again, by its id, changes nothing. `admit`
         raises where nothing may be stored any more; it is called while erasure is blocked, where something is stored.
 

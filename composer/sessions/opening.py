@@ -25,7 +25,7 @@ ID_PREFIX: Final = "api:"  # before what a client calls a message: our own ids b
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NewSessionMessage:
     """What a person wants to say: to an agent (None: the first), in a session, in a project (its id or name; None: in
     none). `id` is the client's for this message, by which it is received once."""
 
@@ -52,7 +52,7 @@ async def open_session(
     tx: Transaction,
     owner: SessionOwner,
     agents: Sequence[Agent],
-    said: Said,
+    said: NewSessionMessage,
     now: datetime,
     admit: Admit | None = None,
 ) -> OpenSession:
@@ -105,7 +105,7 @@ class NewSession:
 
 
 async def _create(
-    tx: Transaction, owner: SessionOwner, said: Said, new: NewSession, now: datetime, admit: Admit | None
+    tx: Transaction, owner: SessionOwner, said: NewSessionMessage, new: NewSession, now: datetime, admit: Admit | None
 ) -> tuple[Conversation, str]:
     """Make a session, in its project. Returns what that opens to whom."""
     if admit is not None:
@@ -161,7 +161,7 @@ def _place(session: str, agent: Agent, project: ProjectFacts | None) -> Place:
     return Place(ConversationKind.SESSION, session, agent=agent.slug, project=key)
 
 
-def _incoming(owner: SessionOwner, place: Place, said: Said, now: datetime) -> Incoming:
+def _incoming(owner: SessionOwner, place: Place, said: NewSessionMessage, now: datetime) -> Incoming:
     user = str(owner.user)
     id = f"{ID_PREFIX}{said.id}" if said.id.strip() else ""
     return Incoming(API, owner.workspace.name, place, user, user, id, said.content, now, sender_trust=Trust.GUEST)

@@ -91,9 +91,12 @@ def definitions(checkout: Checkout) -> dict[str, ast.AST]:
 
 
 def several_meanings(checkout: Checkout) -> dict[str, list[str]]:
-    """Names of classes that two or more modules define, with these modules."""
+    """Names of classes that two or more modules define, with these modules. The client is a distribution of its own:
+    its users never see the server's."""
     found: dict[str, list[str]] = defaultdict(list)
     for module in checkout.modules:
+        if module.name.startswith("clients."):
+            continue
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(module.name)

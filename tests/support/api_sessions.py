@@ -11,7 +11,7 @@ from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
 from composer.repositories.sessions import SessionExchange
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import list_exchanges
-from composer.sessions.opening import Said, agent_of
+from composer.sessions.opening import NewSessionMessage, agent_of
 from composer.sessions.owner import SessionOwner
 from composer.visibility import Grants
 from composer.workspace import api_workspace
@@ -39,10 +39,10 @@ class Sessions:
         assert user is not None, f"{name} has said nothing yet"
         return SessionOwner(api_workspace(here.tenant_id, here.tenant), user.id, grants)
 
-    def said(self, text: str, **options: Any) -> Said:
+    def said(self, text: str, **options: Any) -> NewSessionMessage:
         self.numbers += 1
         id = options.pop("id", None) or f"q{self.numbers}"
-        return Said(text, options.get("agent"), options.get("session", "s1"), options.get("project"), id)
+        return NewSessionMessage(text, options.get("agent"), options.get("session", "s1"), options.get("project"), id)
 
     async def ask(self, bearer: SessionOwner, text: str, **options: Any) -> StoredQuestion:
         """Store a question; its answer is on its way."""

@@ -37,7 +37,7 @@ from composer.repositories.operations import Operation
 from composer.repositories.sessions import SessionExchange, SessionName
 from composer.sessions.forgetting import forget_session
 from composer.sessions.history import DEFAULT_SESSION_MESSAGES, MAX_SESSION_MESSAGES, list_exchanges, list_sessions
-from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, Said, agent_of
+from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, NewSessionMessage, agent_of
 from composer.sessions.owner import SessionOwner
 from composer.visibility import EntryAccess
 
@@ -171,7 +171,7 @@ async def chat(
     all the same, and `GET /v1/chat/turns/{turn}` and `GET /v1/episodes` show it."""
     owner = await _owner(nexus, principal)
     id = message.id or idempotency_key or uuid.uuid4().hex
-    said = Said(message.content, message.agent, message.session, message.project, id)
+    said = NewSessionMessage(message.content, message.agent, message.session, message.project, id)
     question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from bot.commands.confirmations import BUTTON_EXPIRED
 from bot.discord.adapter import DiscordAdapter
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
-from bot.discord.history import Reader
+from bot.discord.history import ChannelReader
 from bot.discord.reading import is_private
 from bot.platform.reconciliation import Reconciliation
 from composer.errors import Unavailable
@@ -181,9 +181,9 @@ async def test_missed_private_messages_stay_private_if_the_channel_opens_while_t
         await server.post(board, ada, "heard")
         await here.stored("heard")
     await server.post(board, ada, "the vault code is heliotrope-42")
-    pages, unreadable = Reader.pages, [unread]
+    pages, unreadable = ChannelReader.pages, [unread]
 
-    async def opened_meanwhile(reader: Reader, place: Any, *how: Any) -> Any:
+    async def opened_meanwhile(reader: ChannelReader, place: Any, *how: Any) -> Any:
         if unreadable.pop() if unreadable else False:
             raise Unavailable("Discord does not answer.")
         async for page in pages(reader, place, *how):
@@ -195,7 +195,7 @@ async def test_missed_private_messages_stay_private_if_the_channel_opens_while_t
     async def opened(place: Any) -> bool:
         return not is_private(place)
 
-    monkeypatch.setattr(Reader, "pages", opened_meanwhile)
+    monkeypatch.setattr(ChannelReader, "pages", opened_meanwhile)
     async with on_discord(settings, server, guild) as here:
         await until(here.reconciled)
         await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
