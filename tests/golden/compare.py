@@ -16,8 +16,8 @@ MORE: Final = 6  # examples of a kind that is explained
 # In recordings of both platforms: when a platform was asked last, by the real clock.
 _ASKED: Final = {"trust_stated_at", "privacy_at", "public_at", "outsiders_at"}
 _MISSING: Final = object()
-# What was numbered as it came up, tables that only one of both has among it.
-_NUMBERED: Final = re.compile(r"<(id|hex|key|short|receipt|flake|stamp|code) (\d+)(…?)>")
+# What was numbered as it came up, or by all columns of its row, those that only one of both has among them.
+_NUMBERED: Final = re.compile(r"<([a-z_]+) (\d+)(…?)>")
 
 
 @dataclass
@@ -227,11 +227,14 @@ def _renumbered(value: Any, numbers: dict[str, int] | None = None) -> Any:
     given: dict[str, int] = {} if numbers is None else numbers
 
     def renumbered(found: re.Match[str]) -> str:
-        key = f"{found[1]} {found[2]}"
-        given.setdefault(key, 1 + sum(name.startswith(f"{found[1]} ") for name in given))
-        return f"<{found[1]} {given[key]}{found[3]}>"
+        return f"<{found[1]} {_number(found, given)}{found[3]}>"
 
     return json.loads(_NUMBERED.sub(renumbered, json.dumps(value, ensure_ascii=False)))
+
+
+def _number(found: re.Match[str], numbers: dict[str, int]) -> int:
+    kind = found[1]
+    return numbers.setdefault(f"{kind} {found[2]}", 1 + sum(name.startswith(f"{kind} ") for name in numbers))
 
 
 def _comparable(tables: dict[str, list[Any]], shared: dict[str, set[str]] | None) -> dict[str, list[Any]]:
@@ -247,8 +250,11 @@ def _comparable(tables: dict[str, list[Any]], shared: dict[str, set[str]] | None
             for row in tables[table]
         ]
         rows.sort(key=lambda row: _NUMBERED.sub("·", _text(row)))
-        found[table] = _renumbered(rows, numbers)
-    return found
+        found[table] = rows
+        for own in (_NUMBERED.fullmatch(str(row.get("id", ""))) for row in rows):
+            if own:  # first by the order of its own rows
+                _number(own, numbers)
+    return {table: _renumbered(rows, numbers) for table, rows in found.items()}
 
 
 def _multiset(rows: list[dict[str, Any]]) -> dict[str, int]:
