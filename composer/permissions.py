@@ -147,18 +147,6 @@ class TeamFacts:
     last_admin: bool = False
 
 
-def has_team_permission(facts: TeamFacts, permission: Permission) -> bool:
-    """Whether somebody has a permission over a team. Nothing else is a team's: all other relations nobody has."""
-    if permission.thing is not Thing.TEAM:
-        return False
-    return {
-        Relation.MEMBER: facts.role is not None,
-        Relation.ADMIN: facts.role is TeamRole.ADMIN,
-        Relation.INVITED: facts.invited,
-        Relation.SELF: facts.role is not None and facts.of_self,
-    }.get(permission.relation, False)
-
-
 @dataclass(frozen=True, slots=True)
 class MembershipFacts:
     """What somebody is to a project that they name outside any conversation, as of now. `project`: with their role
@@ -169,18 +157,31 @@ class MembershipFacts:
     of_self: bool = False
 
 
-def has_membership_permission(facts: MembershipFacts, permission: Permission) -> bool:
-    """Whether somebody has a permission over the project that they name, or over the person whom they name. Nothing
-    else is named outside a conversation: all other relations nobody has."""
-    if permission.thing is Thing.PROJECT_NAMED:
-        return _in_project(facts.project, permission.relation)
-    themselves = permission.thing is Thing.PERSON and facts.of_self
-    return themselves and permission.relation is Relation.SELF
+Facts = ActorFacts | TeamFacts | MembershipFacts
 
 
-def has_permission(facts: ActorFacts, permission: Permission) -> bool:
-    """Whether the person has a permission. A relation that is not defined for a thing nobody has."""
-    return _RELATIONS[permission.thing](facts, permission.relation)
+def has_permission(facts: Facts, permission: Permission) -> bool:
+    """Whether the person has a permission. A relation that is not defined for a thing nobody has, and of a thing that
+    the facts say nothing of nobody has any."""
+    match facts:
+        case ActorFacts():
+            return _RELATIONS[permission.thing](facts, permission.relation)
+        case TeamFacts():
+            return permission.thing is Thing.TEAM and _to_team(facts, permission.relation)
+        case MembershipFacts():
+            if permission.thing is Thing.PROJECT_NAMED:
+                return _in_project(facts.project, permission.relation)
+            themselves = permission.thing is Thing.PERSON and permission.relation is Relation.SELF
+            return themselves and facts.of_self
+
+
+def _to_team(facts: TeamFacts, relation: Relation) -> bool:
+    return {
+        Relation.MEMBER: facts.role is not None,
+        Relation.ADMIN: facts.role is TeamRole.ADMIN,
+        Relation.INVITED: facts.invited,
+        Relation.SELF: facts.role is not None and facts.of_self,
+    }.get(relation, False)
 
 
 def _to_conversation(facts: ActorFacts, relation: Relation) -> bool:

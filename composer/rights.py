@@ -12,14 +12,13 @@ from typing import Final
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
 from composer.permissions import (
     ActorFacts,
+    Facts,
     MembershipFacts,
     Permission,
     Relation,
     TeamFacts,
     Thing,
-    has_membership_permission,
     has_permission,
-    has_team_permission,
 )
 from composer.text.project_names import full_name
 from composer.visibility import (
@@ -110,15 +109,14 @@ class Rule:
     opens: Callable[[ActorFacts], str] | None = None
 
 
-def judge(acts: Sequence[Act], facts: ActorFacts) -> None:
-    """Return if the person has every permission that the acts need.
+def judge(acts: Sequence[Act], facts: Facts) -> None:
+    """Return if the person has every permission that the acts need: in a conversation, over a team, or over a project
+    that they name outside any conversation.
 
-    Raises NotFound for a conversation or a project that they may not know of, else Refused with the first that is
-    missing.
+    Raises NotFound for what they may not know of, which looks like nothing, else Refused with the first permission that
+    is missing.
     """
-    conversation = facts.access.conversation
-    if not may_participate(facts.access):
-        raise NotFound(unknown_conversation_sentence(conversation.kind, conversation.name))
+    _require_known(facts)
     for act in acts:
         if act not in TABLE:
             raise Refused("Nobody may do that.")
@@ -127,32 +125,15 @@ def judge(acts: Sequence[Act], facts: ActorFacts) -> None:
                 raise _refusal(requirement, facts)
 
 
-def judge_team(act: Act, facts: TeamFacts | None) -> None:
-    """Return if somebody may do something with a team. None: there is no such team.
-
-    Raises NotFound for a team that they may not know of, which looks like none, else Refused.
-    """
-    if facts is None or (facts.role is None and not facts.invited):
-        raise NotFound(UNKNOWN_TEAM)
-    if act not in TABLE:
-        raise Refused("Nobody may do that.")
-    for requirement in TABLE[act].requirements:
-        if not any(has_team_permission(facts, permission) for permission in requirement.any_of):
-            raise Refused(requirement.refusal)
-
-
-def judge_project(act: Act, facts: MembershipFacts) -> None:
-    """Return if somebody may do something with a project that they name outside any conversation.
-
-    Raises NotFound for one that they may not know of, which looks like none, else Refused.
-    """
-    if facts.project is None or facts.project.role is None:
-        raise NotFound(unknown_project_sentence(facts.name))
-    if act not in TABLE:
-        raise Refused("Nobody may do that.")
-    for requirement in TABLE[act].requirements:
-        if not any(has_membership_permission(facts, permission) for permission in requirement.any_of):
-            raise Refused(requirement.refusal.format(named=facts.project.slug))
+def _require_known(facts: Facts) -> None:
+    match facts:
+        case ActorFacts() if not may_participate(facts.access):
+            conversation = facts.access.conversation
+            raise NotFound(unknown_conversation_sentence(conversation.kind, conversation.name))
+        case TeamFacts() if facts.role is None and not facts.invited:
+            raise NotFound(UNKNOWN_TEAM)
+        case MembershipFacts() if facts.project is None or facts.project.role is None:
+            raise NotFound(unknown_project_sentence(facts.name))
 
 
 def opening(acts: Sequence[Act], facts: ActorFacts) -> str:
@@ -169,7 +150,10 @@ def who(*acts: Act) -> str:
     return ", ".join(dict.fromkeys(requirement.words for requirement in stricter))
 
 
-def _refusal(requirement: AnyOf, facts: ActorFacts) -> NexusError:
+def _refusal(requirement: AnyOf, facts: Facts) -> NexusError:
+    if not isinstance(facts, ActorFacts):
+        named = facts.project if isinstance(facts, MembershipFacts) else None
+        return Refused(requirement.refusal.format(named="" if named is None else named.slug))
     if requirement is KNOWN:
         if len(facts.named_projects) > 1:
             return _several(facts)

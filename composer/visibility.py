@@ -638,7 +638,7 @@ def entry_tag(access: EntryAccess) -> AccessTag:
     Raises NotFound for a project that may not be read, Refused where the credential or the role in it is not enough.
     """
     if access.project is None:
-        _require_grant(access, {Grants.WRITE_ENTRIES}, "write entries")
+        require_grant(access, {Grants.WRITE_ENTRIES}, "write entries")
         return AccessTag(entries_namespace(access.user), Visibility.PRIVATE, access.user)
     project = readable_project(access, access.project)
     if project is None:
@@ -647,7 +647,7 @@ def entry_tag(access: EntryAccess) -> AccessTag:
         raise Refused(
             f"You may read the project {project.slug}, not write to it: ask one of its admins for the role write."
         )
-    _require_grant(access, {Grants.WRITE_PROJECTS, Grants.of_project(project.id, "write")}, "write to that project")
+    require_grant(access, {Grants.WRITE_PROJECTS, Grants.of_project(project.id, "write")}, "write to that project")
     return AccessTag(project_namespace(project.id), Visibility.SHARED, access.user)
 
 
@@ -657,7 +657,7 @@ def team_tag(access: EntryAccess, row: Tagged, team: uuid.UUID | None) -> Access
     Raises NotFound for an entry that is not theirs or a team that they are not in, Refused for an entry of a project,
     which is shared with that project already, and where the credential is not enough.
     """
-    _require_grant(access, {Grants.WRITE_TEAMS}, "share with teams")
+    require_grant(access, {Grants.WRITE_TEAMS}, "share with teams")
     if row.user_id is None or row.user_id not in access.users or not readable_entries(access).admits(row):
         raise NotFound(UNKNOWN_ENTRY)
     if row.visibility is not Visibility.PRIVATE:
@@ -683,7 +683,7 @@ def require_editable(access: EntryAccess, row: Tagged) -> None:
         raise NotFound(UNKNOWN_ENTRY)
     if not access.is_person:
         raise Refused("A tool adds entries; only the person whose they are may change or delete them.")
-    _require_grant(access, {Grants.WRITE_ENTRIES}, "change entries")
+    require_grant(access, {Grants.WRITE_ENTRIES}, "change entries")
     if row.user_id not in access.users:
         raise Refused("That entry is another person's: only they may change it.")
     project = next((each for each in access.projects if project_namespace(each.id) == row.namespace), None)
@@ -698,7 +698,7 @@ def require_forgettable(access: EntryAccess, row: Tagged, origin: str) -> None:
         return require_editable(access, row)
     if not readable_entries(access).admits(row):
         raise NotFound(UNKNOWN_ENTRY)
-    _require_grant(access, {Grants.WRITE_ENTRIES}, "forget entries")
+    require_grant(access, {Grants.WRITE_ENTRIES}, "forget entries")
     if origin != access.vendor or row.namespace not in map(entries_namespace, access.users):
         raise Refused("A tool forgets only what it wrote itself, while that is shared with nobody.")
     return None
@@ -745,7 +745,8 @@ def _namespaces_of_own(access: EntryAccess) -> list[str]:
     return own + [team_namespace(team) for team in access.shared_with]
 
 
-def _require_grant(access: EntryAccess, any_of: Collection[str], act: str) -> None:
+def require_grant(access: EntryAccess, any_of: Collection[str], act: str) -> None:
+    """Return if a credential has any of these permissions. Raises Refused, with the `act` in words."""
     if not access.grants.intersection(any_of):
         raise Refused(f"This key may not {act}. It would need {' or '.join(sorted(any_of))}.")
 

@@ -19,7 +19,15 @@ from composer.repositories.entries import Entry
 from composer.repositories.teams import Team, TeamInvite, TeamInvitee, TeamMember
 from composer.rights import Act
 from composer.text.cleaning import clean_line, is_storable
-from composer.visibility import UNKNOWN_ENTRY, UNKNOWN_TEAM, EntryAccess, Grants, readable_team, unshared_tag
+from composer.visibility import (
+    UNKNOWN_ENTRY,
+    UNKNOWN_TEAM,
+    EntryAccess,
+    Grants,
+    readable_team,
+    require_grant,
+    unshared_tag,
+)
 
 MAX_TEAM_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
@@ -193,17 +201,16 @@ async def _judge(
     other: uuid.UUID | None = None,
 ) -> TeamFacts:
     facts = await tx.teams.facts(team, access.user, other, now)
-    rights.judge_team(act, facts)
     if facts is None:
         raise NotFound(UNKNOWN_TEAM)
+    rights.judge((act,), facts)
     return facts
 
 
 def _require_person(access: EntryAccess) -> None:
     if not access.is_person:
         raise Refused("A tool may not change who is in a team: its person does that themselves.")
-    if Grants.WRITE_TEAMS not in access.grants:
-        raise Refused(f"This key may not change teams. It would need {Grants.WRITE_TEAMS}.")
+    require_grant(access, {Grants.WRITE_TEAMS}, "change teams")
 
 
 def _require_reading(access: EntryAccess) -> None:

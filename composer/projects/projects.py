@@ -11,7 +11,7 @@ from composer.model import Role
 from composer.permissions import MembershipFacts
 from composer.repositories.database import Transaction
 from composer.repositories.projects import Project
-from composer.rights import Act, judge_project
+from composer.rights import Act, judge
 from composer.visibility import EntryAccess, Grants
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
@@ -82,7 +82,7 @@ def judge_over_api(access: EntryAccess, act: Act, id: uuid.UUID, *, of_self: boo
     enough for.
     """
     facts = MembershipFacts(visibility.readable_project(access, id), str(id), of_self)
-    judge_project(act, facts)
+    judge((act,), facts)
     if act is not Act.SEE_PROJECT:
         require_writing(access, id)
     return facts
@@ -94,5 +94,4 @@ def require_writing(access: EntryAccess, id: uuid.UUID | None = None) -> None:
     if not access.is_person:
         raise Refused("A tool may not change projects: its person does that themselves.")
     needed = {Grants.WRITE_PROJECTS} | (set() if id is None else {Grants.of_project(id, "write")})
-    if not needed & access.grants:
-        raise Refused(f"This key may not change projects. It would need {' or '.join(sorted(needed))}.")
+    visibility.require_grant(access, needed, "change projects")
