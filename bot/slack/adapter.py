@@ -29,7 +29,6 @@ from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
 from bot.platform.events import (
     MembersChanged,
-    MessageReceived,
     PersonLeft,
     RoomDeleted,
     RoomPrivacyChanged,
@@ -149,7 +148,7 @@ class SlackAdapter:
         self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
-        self.inbox = SlackInbox(app, self.directory, listeners, self._on_question)
+        self.inbox = SlackInbox(app, self.directory, listeners, self.outbox.note_question)
         self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
@@ -520,9 +519,6 @@ class SlackAdapter:
         await ack()
 
     # Questions
-
-    def _on_question(self, question: MessageReceived) -> None:
-        self.outbox.note_question(question.channel, question.incoming.id, question.incoming.reply_to)
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

@@ -36,9 +36,10 @@ class SlackInbox(PlatformInbox):
         app: App,
         directory: SlackDirectory,
         listeners: InboxListeners,
-        on_question: Callable[[MessageReceived], None],
+        on_question: Callable[[str, str, str | None], None],
     ) -> None:
-        """`on_question` gets each message that may queue a turn, before it does."""
+        """`on_question` gets the channel, the id and the thread of each message that may queue a turn, before it
+        does."""
         super().__init__(
             app,
             PLATFORM,
@@ -67,16 +68,15 @@ class SlackInbox(PlatformInbox):
 
         Raises Unavailable when it could not be stored: then it must not be acknowledged.
         """
-        received = await self._resolve(message, retries)
-        if received is None:
-            await self.reapply_change(message.channel, message.ts)  # erasing it may have failed before
-            return
-        if not received.answer:
-            await self.store([received])
-        else:
-            self.note_question(received)
-            await self._store_together(received.incoming)
-        await self.reapply_change(message.channel, message.ts)
+        if not self.is_deleted(message.channel, message.ts):
+            incoming = self._with_change(message.channel, await self._incoming(message, retries))
+            is_empty = not (incoming.text.strip() or incoming.attachments)
+            if message.from_bot and not is_empty:
+                await self.store([MessageReceived(message.channel, incoming, answer=False)])
+            elif not is_empty:
+                self._on_question(message.channel, message.ts, message.thread)
+                await self._store_together(incoming)
+        await self.reapply_change(message.channel, message.ts)  # erasing it may have failed before
 
     async def read_missed(self, message: SlackMessage) -> MessageReceived:
         """A message of a channel's history, as an event. Raises Unavailable."""
@@ -85,21 +85,10 @@ class SlackInbox(PlatformInbox):
 
     def note_question(self, question: MessageReceived) -> None:
         """Tell of a message before it is stored that may queue a turn."""
-        self._on_question(question)
-
-    async def _resolve(self, message: SlackMessage, retries: int) -> MessageReceived | None:
-        """A message with its ids looked up (names, files, place); None if it is deleted or empty.
-
-        Raises Unavailable.
-        """
-        if self.is_deleted(message.channel, message.ts):
-            return None
-        incoming = self._with_change(message.channel, await self._incoming(message, retries))
-        if not incoming.text.strip() and not incoming.attachments:
-            return None
-        return MessageReceived(message.channel, incoming, answer=not message.from_bot)
+        self._on_question(question.channel, question.incoming.id, question.incoming.reply_to)
 
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
+        """A message with its ids looked up (names, files, place). Raises Unavailable."""
         text, people = await self.plain_text(message.text, "" if message.direct else message.channel)
         me, user = await self._directory.me(), message.user
         person = SlackPerson(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)

@@ -6,7 +6,7 @@ message is a batch of one.
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
@@ -61,19 +61,9 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class _Accepted:
-    """A new message that will be stored. `ephemeral`: only until its answer is sent. `conversation` has the namespace
-    that it is filed under."""
-
-    id: uuid.UUID
-    incoming: Incoming
-    conversation: Conversation
-    ephemeral: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A message as it was appended to its conversation."""
+class _NewMessage:
+    """A message as it arrived and as it is stored, which has its number last. `conversation` has the namespace that it
+    is filed under."""
 
     incoming: Incoming
     conversation: Conversation
@@ -85,7 +75,7 @@ class _StoredBatch:
     """What was stored of a batch: also as the cache takes it, with the turns and when their questions were sent, and
     how many messages were not recorded."""
 
-    messages: list[_Stored] = field(default_factory=list)
+    messages: list[_NewMessage] = field(default_factory=list)
     appended: list[Appended] = field(default_factory=list)
     turns: list[tuple[Turn, datetime]] = field(default_factory=list)
     not_recorded: int = 0
@@ -184,9 +174,14 @@ async def _store(
     done = _StoredBatch()
     parts = _split_at_privacy_changes(messages)
     for part in parts:
-        entries, declined = await _accept_part(tx, state, part, answer=answer, now=now)
+        conversations = await resolve_conversations(tx, state, part, now)
+        new = await _find_new(tx, state, part, conversations)
+        accepted = _apply_recording(state, new, answer=answer)
+        sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
+        await ensure_members(tx, state, sent, refuse=answer)
+        entries = _number(state, accepted)
         done.messages += entries
-        done.not_recorded += declined
+        done.not_recorded += len(new) - len(accepted)
         done.appended += _appended(state, entries)
         if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
             done.turns = _turns(state, done.messages)
@@ -194,19 +189,6 @@ async def _store(
         titles = _titles(entries)
         await tx.messages.append(pairs, titles, is_past=is_past, indexed=False, turns=done.turns, process=process)
     return done
-
-
-async def _accept_part(
-    tx: Transaction, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
-) -> tuple[list[_Stored], int]:
-    """Resolve messages between which no room changes its privacy. Returns what is to be stored of them, and how many
-    are not recorded."""
-    conversations = await resolve_conversations(tx, batch, messages, now)
-    new = await _find_new(tx, batch, messages, conversations)
-    accepted = _apply_recording(batch, new, answer=answer)
-    sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
-    await ensure_members(tx, batch, sent, refuse=answer)
-    return _number(batch, accepted), len(new) - len(accepted)
 
 
 def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incoming]]:
@@ -238,30 +220,30 @@ def _stated_privacy(place: Place) -> dict[str, bool | None]:
 
 async def _find_new(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], conversations: Sequence[Conversation]
-) -> list[_Accepted]:
+) -> list[_NewMessage]:
     """The messages that are neither stored nor erased, nor said before their room or thread was deleted. The others
     change nothing, not even members."""
     resolved = [
-        _Accepted(message_id(conversation.room_id or conversation.id, message.id), message, conversation)
+        _NewMessage(message, conversation, _message(batch, message, conversation))
         for message, conversation in zip(messages, conversations, strict=True)
     ]
     in_rooms = [entry for entry in resolved if entry.conversation.user_id is None]
     senders = [(entry.conversation.room_id or entry.conversation.id, entry.incoming.user) for entry in in_rooms]
     places = {id for entry in in_rooms for id in _places(entry)}
-    await look_up_known(tx, batch, [entry.id for entry in resolved], senders, places)
+    await look_up_known(tx, batch, [entry.message.id for entry in resolved], senders, places)
     for entry in in_rooms:
         if any(id in batch.deleted and entry.incoming.at <= batch.deleted[id] for id in _places(entry)):
-            batch.known[entry.id] = True
-    return [entry for entry in resolved if not batch.known[entry.id]]
+            batch.known[entry.message.id] = True
+    return [entry for entry in resolved if not batch.known[entry.message.id]]
 
 
-def _places(entry: _Accepted) -> tuple[uuid.UUID, ...]:
+def _places(entry: _NewMessage) -> tuple[uuid.UUID, ...]:
     """The conversations whose deletion deletes a message: its own, and the room of a thread."""
     conversation = entry.conversation
     return (conversation.id,) if conversation.room_id is None else (conversation.id, conversation.room_id)
 
 
-def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) -> list[_Accepted]:
+def _apply_recording(batch: Batch, new: Sequence[_NewMessage], *, answer: bool) -> list[_NewMessage]:
     """The messages that the recording policies of their rooms and their senders let be stored.
 
     No agent answers history (`answer` False), so none of it is ephemeral.
@@ -273,8 +255,8 @@ def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) ->
         policy = batch.rows[conversation.room_id or conversation.id].recording
         recording = decide_recording(policy, opted_out=incoming.user in batch.opted_out, wants_answer=wants_answer)
         if recording is not Recording.DROP:
-            ephemeral = recording is Recording.EPHEMERAL
-            accepted.append(_Accepted(entry.id, incoming, conversation, ephemeral))
+            message = replace(entry.message, ephemeral=recording is Recording.EPHEMERAL)
+            accepted.append(replace(entry, message=message))
     return accepted
 
 
@@ -288,7 +270,7 @@ def _is_closed(batch: Batch, conversation: Conversation) -> bool:
     return conversation.namespace != batch.rows[conversation.id].conversation.namespace
 
 
-def _titles(stored: Sequence[_Stored]) -> dict[uuid.UUID, str]:
+def _titles(stored: Sequence[_NewMessage]) -> dict[uuid.UUID, str]:
     """What the rooms are called in which something is stored for good. Not what a thread is: that is often what
     somebody wrote, and nobody is shown it."""
     return {
@@ -300,29 +282,30 @@ def _titles(stored: Sequence[_Stored]) -> dict[uuid.UUID, str]:
     }
 
 
-def _number(batch: Batch, accepted: Sequence[_Accepted]) -> list[_Stored]:
+def _number(batch: Batch, accepted: Sequence[_NewMessage]) -> list[_NewMessage]:
     """The messages with their sequence numbers. Of messages with the same id only the first is stored."""
-    stored: list[_Stored] = []
+    stored: list[_NewMessage] = []
     counts: dict[uuid.UUID, int] = {}
     for entry in accepted:
-        if batch.known[entry.id]:
+        id = entry.message.id
+        if batch.known[id]:
             continue
-        batch.known[entry.id] = True
+        batch.known[id] = True
         conversation = entry.conversation.id
-        numbered = not (entry.ephemeral or _is_closed(batch, entry.conversation))
+        numbered = not (entry.message.ephemeral or _is_closed(batch, entry.conversation))
         counts[conversation] = counts.get(conversation, 0) + numbered
         seq = batch.rows[conversation].last_seq + counts[conversation]
-        message = _message(batch, entry, seq if numbered else unnumbered_seq(entry.id))
-        stored.append(_Stored(entry.incoming, entry.conversation, message))
+        message = replace(entry.message, seq=seq if numbered else unnumbered_seq(id))
+        stored.append(replace(entry, message=message))
     return stored
 
 
-def _message(batch: Batch, accepted: _Accepted, seq: int) -> Message:
-    incoming, conversation = accepted.incoming, accepted.conversation
+def _message(batch: Batch, incoming: Incoming, conversation: Conversation) -> Message:
+    """A message without its number."""
     return Message(
-        id=accepted.id,
+        id=message_id(conversation.room_id or conversation.id, incoming.id),
         external_id=incoming.id,
-        seq=seq,
+        seq=0,
         at=incoming.at,
         user_id=batch.user_ids[incoming.user],
         agent_id=None,
@@ -332,13 +315,12 @@ def _message(batch: Batch, accepted: _Accepted, seq: int) -> Message:
         visibility=conversation.visibility,
         attachments=incoming.attachments,
         mentions=tuple(dict.fromkeys(batch.user_ids[name] for name in incoming.mentions)),
-        ephemeral=accepted.ephemeral,
         reply_to=incoming.reply_to,
         trust=incoming.sender_trust,
     )
 
 
-def _appended(batch: Batch, stored: Sequence[_Stored]) -> list[Appended]:
+def _appended(batch: Batch, stored: Sequence[_NewMessage]) -> list[Appended]:
     """How each conversation grew. Its version counts ephemeral messages too, but no view shows them."""
     by_conversation = sorted(stored, key=lambda entry: entry.conversation.id)
     appended = []
@@ -350,7 +332,7 @@ def _appended(batch: Batch, stored: Sequence[_Stored]) -> list[Appended]:
     return appended
 
 
-def _turns(batch: Batch, stored: Sequence[_Stored]) -> list[tuple[Turn, datetime]]:
+def _turns(batch: Batch, stored: Sequence[_NewMessage]) -> list[tuple[Turn, datetime]]:
     """A turn for each agent that has to answer a stored message, with the time of the message."""
     turns = []
     for entry in stored:

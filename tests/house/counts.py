@@ -13,10 +13,8 @@ from tests.house.source import PRODUCT, Checkout, Module
 FORMS: Final = (
     "the event, as Slack sends it",
     "bot.slack.reading.SlackMessage",
-    "bot.platform.events.MessageReceived",
     "composer.model.Incoming",
-    "composer.ingest.receive._Accepted",
-    "composer.ingest.receive._Stored",
+    "composer.ingest.receive._NewMessage",
     "composer.model.Message",
     "the row",
 )
@@ -33,7 +31,6 @@ STEPS: Final = (
     "bot.slack.adapter.SlackAdapter._apply",
     "bot.slack.adapter.SlackAdapter._receive_message",
     "bot.slack.inbox.SlackInbox.receive_message",
-    "bot.slack.inbox.SlackInbox._resolve",
     "bot.slack.inbox.SlackInbox._incoming",
     "bot.slack.inbox.SlackInbox.plain_text",
     "bot.slack.inbox.SlackInbox.place",
@@ -50,7 +47,6 @@ STEPS: Final = (
     "composer.ingest.resolution.as_known",
     "composer.ingest.receive._store",
     "composer.ingest.receive._split_at_privacy_changes",
-    "composer.ingest.receive._accept_part",
     "composer.ingest.resolution.resolve_conversations",
     "composer.ingest.receive._find_new",
     "composer.ingest.receive._apply_recording",
