@@ -69,6 +69,7 @@ from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.tiers import SummaryTiers
 from composer.turn.compose import Composer
 from composer.turn.drafting import Drafter
+from composer.turn.memberships import Memberships
 from composer.turn.respond import Responder
 from composer.turn.tool_servers import ToolServers
 from composer.turn.worker import TurnWorker
@@ -95,6 +96,7 @@ class App:
     turns: TurnWorker
     voice_notes: VoiceNotes
     tool_servers: ToolServers
+    memberships: Memberships
     due_posts: DuePosts
     entry_search: EntrySearch
     entry_answerer: EntryAnswerer
@@ -217,7 +219,8 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
     settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
     models = build_models(base, model)
     extraction = configured_extraction(settings)
-    reading = build_reading(base, models)
+    memberships = Memberships(database, clock)
+    reading = build_reading(base, models, memberships)
     priority = InteractivePriority()
     indexer = Indexer(
         database,
@@ -228,7 +231,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         quarantined=directory.quarantine,
         erased=clear_chunk_caches,
     )
-    answering = build_answering(stack, base, models, reading, indexer, priority)
+    answering = build_answering(stack, base, models, reading, indexer, priority, memberships)
     extractor = build_extractor(stack, settings, models) if extraction is Extraction.MEM0 else None
     operations = OperationMeter(database, clock, directory.zone, directory.plan)
     stack.push_async_callback(operations.close)
@@ -250,6 +253,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         turns=answering.turns,
         voice_notes=answering.voice_notes,
         tool_servers=answering.tool_servers,
+        memberships=memberships,
         due_posts=build_due_posts(base, answering.turns),
         entry_search=entry_search,
         entry_answerer=EntryAnswerer(models.chat, agent_tokenizer),

@@ -57,6 +57,7 @@ from composer.turn.asking import ModelAsker
 from composer.turn.compose import Composer
 from composer.turn.drafting import Drafter
 from composer.turn.image_loader import ImageLoader
+from composer.turn.memberships import Memberships
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
 from composer.turn.tool_servers import ToolServers
@@ -172,7 +173,7 @@ class PromptBuilder:
     composer: Composer
 
 
-def build_reading(base: Foundation, models: Models) -> PromptBuilder:
+def build_reading(base: Foundation, models: Models, memberships: Memberships) -> PromptBuilder:
     """Build what reads the layers and composes prompts."""
     directory = base.directory
     summariser = Summariser(models.embedder, models.chat, directory.zone)
@@ -184,6 +185,7 @@ def build_reading(base: Foundation, models: Models) -> PromptBuilder:
         directory.retrieval,
         directory.zone,
         directory.agents,
+        memberships,
     )
     return PromptBuilder(reader, summariser, Composer(reader, Compactor(base.database, summariser)))
 
@@ -206,13 +208,21 @@ def build_answering(
     reading: PromptBuilder,
     indexer: Indexer,
     priority: InteractivePriority,
+    memberships: Memberships,
 ) -> Answering:
     """Build what answers turns, from the tools that a model may call to the worker."""
     settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
     tool_servers = configured_servers(settings, directory, clock, base.observer)
     stack.push_async_callback(tool_servers.close)
     tools = MemoryTools(
-        database, reading.reader, agent_tokenizer, models.takes_tools, clock, directory.zone, tool_servers.tools
+        database,
+        reading.reader,
+        agent_tokenizer,
+        models.takes_tools,
+        clock,
+        directory.zone,
+        tool_servers.tools,
+        memberships,
     )
     speech = configured_transcriber(settings)
     if speech is not None:
@@ -221,7 +231,8 @@ def build_answering(
     voice_notes = VoiceNotes(database, metered_speech, indexer.due, base.locks)
     asker = ModelAsker(models.chat, tools, priority)
     drafter = Drafter(database, reading.composer, asker, ImageLoader(), voice_notes)
-    responder = Responder(database, drafter, AnswerStore(database, base.cache, agent_tokenizer, clock), clock)
+    store = AnswerStore(database, base.cache, agent_tokenizer, clock)
+    responder = Responder(database, drafter, store, clock, memberships)
     turns = TurnWorker(
         database,
         base.locks,

@@ -165,18 +165,14 @@ class ProjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRoom:
-    """A room that somebody is a recorded member of now. `namespace` is its present one; `isolated`: its project is.
-
-    `chat`: it is on a chat platform, which does not tell who leaves while Nexus is away. `certain`: its members were
-    read during a connection that lasts, so whoever has left since is recorded. In the terminal they always are.
-    """
+    """A room that somebody is in now: a recorded member, or as its chat platform says of a private one. `namespace` is
+    its present one; `isolated`: its project is. `chat`: it is on a chat platform."""
 
     namespace: str
     name: str
     private: bool
     project_id: uuid.UUID | None
     isolated: bool
-    certain: bool = True
     chat: bool = False
     room_id: uuid.UUID | None = None
 
@@ -336,8 +332,8 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
     """Those of `joined_rooms` that the asker's DM may read once they have opened it to rooms; none anywhere else.
 
     In an isolated project these are the project's own rooms, and outside none of such a project: nothing outside it is
-    used in it, and nothing in it is used outside. Where it is not certain who is still in a room, a private one is left
-    out; on a chat platform a guest reads none. Raises NotFound if the asker may not participate.
+    used in it, and nothing in it is used outside. On a chat platform a guest reads none. Raises NotFound if the asker
+    may not participate.
     """
     _require_participation(access)
     if access.conversation.kind is not ConversationKind.DM:
@@ -383,11 +379,8 @@ def may_be_named(access: AccessContext, place: StoredPlace) -> bool:
 
 
 def _may_count(access: AccessContext, room: JoinedRoom) -> bool:
-    """Whether a recorded membership may be relied on: where somebody may have left unnoticed, it may only for what the
-    whole organisation may read."""
-    if room.chat or not room.certain:
-        return access.trust is Trust.MEMBER and (room.certain or not room.private)
-    return True
+    """Whether a room that somebody is in may be read outside it: a guest reads none of a chat platform's."""
+    return not room.chat or access.trust is Trust.MEMBER
 
 
 def _of_the_organisation(access: AccessContext, speakers: Sequence[uuid.UUID]) -> list[str]:

@@ -304,46 +304,12 @@ CREATE TABLE members (
 CREATE INDEX members_by_import ON members (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX members_by_user ON members (tenant_id, user_id) WHERE left_at IS NULL;
 
--- A connection of a process to a workspace. Who left a private room while no process was connected is still recorded as a
--- member, so recorded members count only if they were read during a connection that lasts. The row is deleted when the
--- connection is lost; after a crash the advisory lock of the process is gone, and the row does not count.
-CREATE TABLE connections (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    process bigint NOT NULL,
-    PRIMARY KEY (tenant_id, id)
-);
-
--- The rooms whose members were read during a connection. read_at: nobody who wrote or joined later was missing.
-CREATE TABLE membership_readings (
-    tenant_id uuid NOT NULL,
-    connection_id uuid NOT NULL,
-    room_id uuid NOT NULL,
-    read_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, connection_id, room_id),
-    FOREIGN KEY (tenant_id, connection_id) REFERENCES connections ON DELETE CASCADE
-);
-CREATE INDEX membership_readings_by_room ON membership_readings (tenant_id, room_id);
-
 -- The numbers of the processes that live: each holds an advisory lock on its own.
 CREATE FUNCTION live_processes() RETURNS SETOF bigint LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT l.classid::bigint << 32 | l.objid::bigint FROM pg_locks AS l
     WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database());
-END;
-
--- The rooms whose recorded members are those of now: rooms of the terminal and of scripts, which no member leaves unnoticed,
--- and those that were read during a connection that lasts.
-CREATE FUNCTION rooms_with_certain_members(tenant uuid) RETURNS SETOF uuid LANGUAGE sql STABLE
-BEGIN ATOMIC
-    SELECT c.id FROM conversations AS c WHERE c.tenant_id = tenant AND c.platform = 'console' AND c.kind = 'room'
-    UNION ALL
-    SELECT r.room_id FROM membership_readings AS r
-    JOIN connections AS k ON k.tenant_id = tenant AND k.id = r.connection_id
-    WHERE r.tenant_id = tenant AND k.process IN (SELECT live_processes());
 END;
 
 -- What was said. seq orders the messages of a conversation. user_id: whose words they are; those of an agent (agent_id) in a DM
@@ -1398,9 +1364,9 @@ GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, ide
 GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage, projects, reembedded, retractions,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
-GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, connections, deliveries,
+GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,
     deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
-    job_runs, landmarks, learning_batches, link_codes, login_links, members, membership_readings, memories, messages, model_usage,
+    job_runs, landmarks, learning_batches, link_codes, login_links, members, memories, messages, model_usage,
     oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
     quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns, voice_notes,
     web_sessions TO nexus_service;

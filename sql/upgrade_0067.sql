@@ -22,6 +22,11 @@ $$;
 -- Interrupted commands are not done late any more.
 DROP TABLE changes;
 
+-- Who is in a private room is asked of its platform.
+DROP FUNCTION rooms_with_certain_members(uuid);
+DROP TABLE membership_readings;
+DROP TABLE connections;
+
 -- Transactions lock the row of their tenant (tenant_serialize), which takes the right to change some column of it.
 GRANT UPDATE (created_at) ON tenants TO nexus_service;
 -- The receipt of a long erasure grows with each portion of it.

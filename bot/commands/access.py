@@ -37,7 +37,9 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
 
     Raises NotFound when the caller may not be there.
     """
-    access = await tx.conversations.access_context(call.conversation.id, call.user, call.incoming.sender_trust)
+    access = await tx.conversations.access_context(
+        call.conversation.id, call.user, call.incoming.sender_trust, call.presence
+    )
     if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation_sentence(call.conversation.kind, call.conversation.name))
     named = replace(access.conversation, name=call.conversation.name)

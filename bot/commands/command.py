@@ -16,6 +16,7 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.permissions import ActorFacts
 from composer.ports.database import Mode
+from composer.ports.memberships import NOWHERE, Presence
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
@@ -148,7 +149,7 @@ class Command:
     what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `finishes`: it erases, so the next process finishes it when
-    this one dies.
+    this one dies. `names_rooms`: it reads or names rooms that the caller is in, so their platforms are asked.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Command:
     cases: tuple[Case, ...] = ()
     gather: "Gather | None" = None
     finishes: bool = False
+    names_rooms: bool = False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property
@@ -276,7 +278,8 @@ def _first_word(text: str) -> tuple[str, str]:
 class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
     its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py). `late`: an
-    earlier process was interrupted while it ran, and this one finishes it."""
+    earlier process was interrupted while it ran, and this one finishes it. `presence`: in which private rooms its
+    caller is, for a command that names rooms."""
 
     app: App
     workspace: Workspace
@@ -291,6 +294,7 @@ class Call:
     preview: bool = False
     recorded: bool = True
     late: bool = False
+    presence: Presence = NOWHERE
 
     @property
     def latest(self) -> datetime | None:

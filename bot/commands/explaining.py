@@ -222,5 +222,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "why",
         (_PROMPT,),
         act=Act.READ,
+        names_rooms=True,
     ),
 )

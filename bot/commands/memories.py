@@ -141,5 +141,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "recall what did we decide about backups",
         (ON,),
         act=Act.READ,
+        names_rooms=True,
     ),
 )

@@ -17,7 +17,8 @@ EXPORT_FILE: Final = "nexus-export.json"
 
 async def _privacy(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-        report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)), call.now)
+        owned = visibility.owned_by(await access_context(tx, call))
+        report = await privacy_report(tx, owned, call.now, call.presence)
     return CommandAnswer(
         f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one item: {PREFIX} share. "
         f"To erase: {PREFIX} forget. To stop storing: {PREFIX} opt-out."
@@ -27,7 +28,9 @@ async def _privacy(call: Call) -> CommandAnswer:
 async def _export(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
+        document = await export_file(
+            tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust, call.presence
+        )
         erasures = await tx.erasure.count()
     async with call.changing() as tx:
         await tx.audit.record(audit.AuditAct.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
@@ -44,6 +47,15 @@ COMMANDS: Final[Sequence[Command]] = (
         _privacy,
         "privacy",
         act=Act.SEE_OWN,
+        names_rooms=True,
     ),
-    Command("export", (), "Get all that is yours as one JSON file", _export, "export", act=Act.SEE_OWN),
+    Command(
+        "export",
+        (),
+        "Get all that is yours as one JSON file",
+        _export,
+        "export",
+        act=Act.SEE_OWN,
+        names_rooms=True,
+    ),
 )

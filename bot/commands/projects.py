@@ -190,10 +190,11 @@ async def _find_user(tx: Transaction, call: Call, project: ProjectFacts, user: U
 
 async def _project_list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-        await access_context(tx, call)
+        access = await access_context(tx, call)
+        joined = await tx.conversations.joined_ids(access.linked_users(call.user), call.presence)
         lines = []
         for project in await tx.projects.find_for(call.user):
-            rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
+            rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, joined)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
                 f"{project.name}{kind}  your role: {project.role}; {counted(project.members, 'member')}; "
@@ -254,5 +255,5 @@ COMMANDS: Final[Sequence[Command]] = (
         ),
         gather=_with_person,
     ),
-    Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ),
+    Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ, names_rooms=True),
 )

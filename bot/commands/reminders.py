@@ -97,7 +97,8 @@ async def _list(call: Call) -> CommandAnswer:
         owned = visibility.owned_by(await access_context(tx, call))
         reminders = await tx.reminders.open(owned)
         namespaces = {reminder.namespace for reminder in reminders}
-        places = await tx.own_data.places(owned, room_ids(namespaces))
+        joined = await tx.conversations.joined_ids(owned.users, call.presence)
+        places = await tx.own_data.places(owned, room_ids(namespaces), joined)
         projects = await tx.own_data.projects(owned)
     if not reminders:
         return CommandAnswer(f"You have no reminders. To add one: {PREFIX} remind me in 20 minutes stretch")
@@ -145,6 +146,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "remind here every weekday at 9:30 stand-up",
         act=Act.REMIND,
     ),
-    Command("remind list", (), "List your reminders", _list, "remind list", act=Act.SEE_OWN),
+    Command("remind list", (), "List your reminders", _list, "remind list", act=Act.SEE_OWN, names_rooms=True),
     Command("remind cancel", (_ID,), "Cancel one of your reminders", _cancel, "remind cancel 3f2a91bc", act=Act.REMIND),
 )

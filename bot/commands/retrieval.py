@@ -98,6 +98,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _history,
         "history deploy day",
         act=Act.READ,
+        names_rooms=True,
     ),
     Command(
         "settings",

@@ -38,9 +38,10 @@ async def _rooms(call: Call) -> CommandAnswer:
             await tx.people.set_reads_rooms(call.user, wanted is RoomReading.ON)
         access = await access_context(tx, call)
         # While it is off, a turn does not gather them.
-        joined = await tx.conversations.rooms_joined(access.linked_users(call.user))
+        joined = await tx.conversations.rooms_joined(access.linked_users(call.user), call.presence)
     rooms = visibility.rooms_for_dm(replace(access, joined_rooms=joined))
-    return CommandAnswer(_text(access, rooms, changed=wanted is not None))
+    unsaid = "" if call.presence.complete else f"\n{_UNSAID}"
+    return CommandAnswer(_text(access, rooms, changed=wanted is not None) + unsaid)
 
 
 def _text(access: AccessContext, rooms: Sequence[JoinedRoom], *, changed: bool) -> str:
@@ -61,8 +62,11 @@ def _text(access: AccessContext, rooms: Sequence[JoinedRoom], *, changed: bool) 
 
 _HOLDS: Final = "This holds for the DMs of this account of yours, with every agent."
 _OUTSIDE: Final = (
-    "Rooms of isolated projects are left out, and on Slack and Discord private channels and private threads of which I "
-    f"could not read who is in them since I connected: somebody may have left one while I was away. {_HOLDS}"
+    "Rooms of isolated projects are left out, and on Slack and Discord private channels and private threads that are "
+    f"archived, or that I am not in. {_HOLDS}"
+)
+_UNSAID: Final = (
+    "Slack or Discord does not tell me now which private channels you are in: until it does, I recall none of them."
 )
 _ISOLATED: Final = f"This DM is in an isolated project, so no other room is read here. {_HOLDS}"
 
@@ -84,6 +88,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "rooms on",
         places=DM_PLACES,
         act=Act.OPEN_ROOMS,
+        names_rooms=True,
         cases=(Case(Act.READ, lambda given: given.get(_READING) is None, "to look only"),),
         elsewhere="Write to me directly: it is about your own DMs.",
     ),

@@ -72,7 +72,7 @@ async def _share(call: Call) -> CommandAnswer:
         assert where is not None
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
-        place = await _named(tx, visibility.owned_by(access), tag.namespace)
+        place = await _named(tx, call, visibility.owned_by(access), tag.namespace)
         await tx.sharing.move(item, tag, str(where), call.now)
     return CommandAnswer(
         f"Moved to {place.name}: {_shown(item)}\nReaders from now on: {place.readers}. Earlier answers stay."
@@ -85,7 +85,7 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
     owned = visibility.owned_by(access)
     if where is None:
         item = await _own_item(tx, call, owned, beginning)
-        now = await _named(tx, owned, item.namespace)
+        now = await _named(tx, call, owned, item.namespace)
         if item.pending:
             waits = f"It waits for approval in {now.name}: nobody is answered from it yet."
             return _Question(f"{_shown(item)}\n{waits} {_take_back(item)}")
@@ -94,7 +94,7 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
             f"{short_id(item.id)} here, everywhere, project or global"
         )
     item, tag = await _target(tx, call, access, beginning, where)
-    now, then = await _named(tx, owned, item.namespace), await _named(tx, owned, tag.namespace)
+    now, then = await _named(tx, call, owned, item.namespace), await _named(tx, call, owned, tag.namespace)
     replaced = " A fact of the same key there is replaced." if item.kind == "fact" else ""
     return _Question(
         f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}",
@@ -136,7 +136,9 @@ async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
         items = await tx.sharing.find(owned, "", MAX_LISTED_ITEMS + 1, call.now)
-        places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}
+        places = {
+            namespace: await _named(tx, call, owned, namespace) for namespace in {item.namespace for item in items}
+        }
     lines = [
         f"{short_id(i.id)}  {i.at:%Y-%m-%d} {'pending ' if i.pending else ''}{i.kind}, {places[i.namespace].name}: "
         f"{_shown(i)}"
@@ -147,8 +149,9 @@ async def _list(call: Call) -> CommandAnswer:
     return CommandAnswer("\n".join(lines) or f"Nothing is remembered of you yet. To add some: {PREFIX} remember TEXT")
 
 
-async def _named(tx: Transaction, owned: Owned, namespace: str) -> NamedPlace:
-    places = await tx.own_data.places(owned, room_ids([namespace]))
+async def _named(tx: Transaction, call: Call, owned: Owned, namespace: str) -> NamedPlace:
+    joined = await tx.conversations.joined_ids(owned.users, call.presence)
+    places = await tx.own_data.places(owned, room_ids([namespace]), joined)
     return named(namespace, places, await tx.own_data.projects(owned), owned.users)
 
 
@@ -169,6 +172,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "share 1f0c9a2b everywhere",
         (CONFIRM,),
         act=Act.SEE_OWN,
+        names_rooms=True,
         cases=(
             Case(Act.MOVE_TO_PROJECT, lambda given: given.get(_WHERE) is Where.PROJECT, "to the project"),
             Case(Act.MOVE_TO_GLOBAL, lambda given: given.get(_WHERE) is Where.GLOBAL, "to everyone"),

@@ -108,6 +108,8 @@ async def run_command(
             call = call.naming(facts.named.slug, facts.named.id)
         answer = call.unconfirmed(opened, opened)
     else:
+        if command.names_rooms:
+            call = replace(call, presence=await app.memberships.of(workspace.tenant_id, user))
         answer = await command.run(call)
     return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
 

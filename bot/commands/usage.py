@@ -32,13 +32,14 @@ async def _usage(call: Call) -> CommandAnswer:
     prices, tenant = configured_prices(call.app.settings), call.workspace.tenant_id
     async with call.app.database.transaction(tenant, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
+        joined = await tx.conversations.joined_ids(owned.users, call.presence)
         month = since.replace(day=1)
         if EVERYONE in call.flags:
-            rows = await tx.usage.of_everyone(by, since, until, owned.users)
+            rows = await tx.usage.of_everyone(by, since, until, joined)
             spent = states(call.app.directory.budgets(tenant), await tx.usage.spent(_today(call)))
             totals, quotas = await tx.operations.of_everyone(month), await call.app.operations.quotas(tx, tenant)
         else:
-            rows, spent = await tx.usage.of_owner(by, since, until, owned), []
+            rows, spent = await tx.usage.of_owner(by, since, until, owned, joined), []
             totals, quotas = await tx.operations.of_owner(month, owned), []
     found = lines(rows, by)
     whose = "of everyone" if EVERYONE in call.flags else "in your name"
@@ -85,5 +86,6 @@ COMMANDS: Final[Sequence[Command]] = (
             valued(_UNTIL),
         ),
         act=Act.SEE_OWN,
+        names_rooms=True,
     ),
 )

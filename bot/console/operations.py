@@ -16,6 +16,7 @@ from composer.model import CONSOLE, Trust
 from composer.operations import upkeep
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
+from composer.ports.memberships import NOWHERE
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
@@ -91,7 +92,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
         linked = (await tx.people.linked_users([found.id])).get(found.id, ())
         owned = visibility.owned_by_user(place.tenant_id, found.id, linked)
-        document = await export_file(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER)
+        document = await export_file(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER, NOWHERE)
     async with app.database.transaction(place.tenant_id) as tx:
         await tx.audit.record(AuditAct.EXPORTED, users=owned.users, details=document.counts)
     return document
@@ -107,7 +108,8 @@ async def replay_turn(app: App, text: str) -> Replay:
         async with app.database.transaction(tenant, "read") as tx:
             known = await tx.turns.get(turn)
         if known is not None:
-            return await replay(app.database, app.composer, app.directory.agents_by_id(tenant), turn, tenant)
+            agents = app.directory.agents_by_id(tenant)
+            return await replay(app.database, app.composer, app.memberships, agents, turn, tenant)
     raise NotFound(f"There is no answered turn {turn}; /nexus why shows the id of an answer's turn.")
 
 

@@ -1,7 +1,6 @@
 """The Discord adapter: stays connected to Discord, and passes events to the inboxes."""
 
 import asyncio
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -26,19 +25,19 @@ from bot.discord.history import DmHistory, GuildHistory
 from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
 from bot.discord.links import markdown_links
-from bot.discord.members import DiscordMembers
+from bot.discord.members import DiscordMembers, DiscordMemberships
 from bot.discord.outbox import DiscordOutbox
 from bot.discord.previews import without_previews
 from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.discord.waiting import WaitingDms
-from bot.platform.events import MembersChanged, MessageReceived
+from bot.platform.events import MessageReceived
 from bot.platform.inbox import InboxListeners
 from bot.platform.reconciliation import PlatformHistory, Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
-from composer.model import Incoming, Turn
+from composer.model import Turn
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -91,11 +90,11 @@ class DiscordAdapter:
             "shard_resumed": self._on_resumed,
             "guild_available": self._on_guild,
             "guild_join": self._on_guild,
-            "guild_unavailable": self._on_guild_lost,
             "guild_remove": self._on_guild_remove,
             "interaction": self._on_interaction,
         }
         app.turns.serve(PLATFORM, self._delivery)
+        app.memberships.serve(PLATFORM, DiscordMemberships(self._guild_told))
         files = DiscordImages(app, self._outbox)
         app.drafter.images.register_source(PLATFORM, files)
         app.voice_notes.register_source(PLATFORM, files)
@@ -144,8 +143,6 @@ class DiscordAdapter:
         finally:
             for guild in list(self._reading):
                 self._stop_reading(guild)
-            for members in self._members.values():
-                members.reader.lost()
             with suppress(Exception):
                 await client.close()
         return "Discord ended the session.", False
@@ -174,7 +171,6 @@ class DiscordAdapter:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._tasks.cancel(), return_exceptions=True)
-        await asyncio.gather(*(members.reader.close() for members in self._members.values()))
 
     # Events
 
@@ -191,14 +187,12 @@ class DiscordAdapter:
         self._inbox(guild).put(event)
         if guild is None and isinstance(event, MessageReceived) and event.answer:
             self._waiting.note(event.incoming.user)
-        if isinstance(event, MembersChanged) and guild in self._members:
-            self._inbox(guild).put(self._members[guild].check)
 
     def _inbox(self, guild: int | None) -> DiscordInbox:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""
         id = guild or DMS_SHARD
         if id not in self._inboxes:
-            listeners = InboxListeners(on_turns=self._on_turns, on_stored=partial(self._on_stored, id))
+            listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
             inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners, self._guilds.with_trust)
             self._inboxes[id] = inbox
             self._inbox_tasks.append(asyncio.create_task(inbox.run()))
@@ -208,18 +202,12 @@ class DiscordAdapter:
         for turn in turns:
             self._outbox.mark_unposted(turn)
 
-    def _on_stored(self, guild: int, workspace: Workspace, batch: Sequence[Incoming], new: Sequence[uuid.UUID]) -> None:
-        self._privacy_notices.on_stored(workspace, batch, new)
-        if guild in self._members and any(message.place.stated_private for message in batch):
-            self._members[guild].reader.check()
-
     def _on_connect(self, shard: int) -> None:
         """A new session begins: hold its events until its history was read, and stop reading for the one before."""
         for id, inbox in self._inboxes.items():
             if self._is_on(shard, id):
                 inbox.hold()
                 self._stop_reading(id)
-        self._lose_members(shard)
         self._guilds.forget_all()
 
     def _is_on(self, shard: int, guild: int) -> bool:
@@ -228,33 +216,29 @@ class DiscordAdapter:
 
     def _on_disconnect(self, shard: int) -> None:
         self._lost_shards.add(shard)
-        self._lose_members(shard)
-
-    def _lose_members(self, shard: int) -> None:
-        """Until the session is resumed or its rooms are read again, nobody tells who leaves one."""
-        for id, members in self._members.items():
-            if self._is_on(shard, id):
-                members.reader.lost()
 
     def _on_resumed(self, shard: int) -> None:
         """What was missed is in the inboxes now."""
         self._lost_shards.discard(shard)
         for id, members in self._members.items():
-            if self._is_on(shard, id) and self._is_available(id):
-                members.reader.connected()
-                members.reader.ready()
+            if self._is_on(shard, id):
+                members.leavers.due()
 
-    def _is_available(self, guild: int) -> bool:
-        """Whether Discord tells of a guild what happens there."""
-        found = None if self._client is None else self._client.get_guild(guild)
-        return found is not None and not found.unavailable
+    def _guild_told(self, id: str) -> discord.Guild | None:
+        """A guild while Discord tells of it what happens there: its shard is connected, and it has no outage."""
+        client = self._client
+        if client is None or client.is_closed() or not id.isdigit():
+            return None
+        guild = client.get_guild(int(id))
+        told = guild is not None and not guild.unavailable and guild.shard_id not in self._lost_shards
+        return guild if told else None
 
     def _members_of(self, guild: discord.Guild) -> DiscordMembers:
-        """Who reads the members of a guild's private rooms."""
+        """The people of a guild."""
         if guild.id not in self._members:
             made = DiscordMembers(self._app, guild, self._inbox(guild.id), self._backoff)
             self._members[guild.id] = made
-            self._tasks.start(made.reader.run())
+            self._tasks.start(made.leavers.run())
         self._members[guild.id].guild = guild
         return self._members[guild.id]
 
@@ -273,16 +257,10 @@ class DiscordAdapter:
 
     def _on_guild(self, guild: discord.Guild) -> None:
         self._retraction.wake()
-        self._members_of(guild).reader.connected()
+        self._members_of(guild)
         self._reconcile(guild.id, {str(guild.id): self._guild_history(guild)})
 
-    def _on_guild_lost(self, guild: discord.Guild) -> None:
-        """Discord has an outage there, or Nexus was taken out of it: nothing is told of its rooms and people."""
-        if guild.id in self._members:
-            self._members[guild.id].reader.lost()
-
     def _on_guild_remove(self, guild: discord.Guild) -> None:
-        self._on_guild_lost(guild)
         self._guilds.forget_all()  # whose DMs belong to it
 
     def _on_interaction(self, interaction: discord.Interaction) -> None:
@@ -354,15 +332,13 @@ class DiscordAdapter:
         """What was missed is stored: store what has arrived meanwhile."""
         inbox, guild = self._inbox(id), None if self._client is None else self._client.get_guild(id)
         if id == DMS_SHARD:
-            for members in self._members.values():  # nobody's DM is answered by who was in a room before this session
-                await members.reader.begun()
             inbox.release()
             return
         if guild is not None:
             if any(is_private(channel) for channel in guild.channels):
                 inbox.put(partial(self._events.viewers, guild))
             inbox.put(self._members_of(guild).trusts)
-            self._members_of(guild).reader.ready()
+            self._members_of(guild).leavers.due()
         inbox.release()
         await inbox.finish_erasing()
 

@@ -90,8 +90,6 @@ class DiscordEvents:
             "raw_member_remove": self._on_member_remove,
             "raw_thread_update": self._on_thread_update,
             "thread_member_join": self._on_thread_join,
-            "thread_join": self._on_own_join,
-            "thread_remove": self._on_own_leave,
             "raw_thread_member_remove": self._on_thread_leave,
         }
 
@@ -209,8 +207,6 @@ class DiscordEvents:
     def _on_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         if before.overwrites == after.overwrites:
             return
-        if (members := self._members(after.guild.id)) is not None:
-            members.doubt_channel(after)
         self._put(after.guild.id, RoomPrivacyChanged(str(after.id), is_private(after)))
         if is_private(after):
             self._put(after.guild.id, partial(self.viewers, after.guild))
@@ -238,7 +234,6 @@ class DiscordEvents:
 
     def _on_rights_changed(self, guild: discord.Guild) -> None:
         if (members := self._members(guild.id)) is not None:
-            members.doubt_all()
             self._put(guild.id, members.trusts)
         self._put(guild.id, partial(self.viewers, guild))
 
@@ -252,8 +247,6 @@ class DiscordEvents:
         self._put(member.guild.id, MembersChanged(rooms))
         if not member.bot:
             self._put(member.guild.id, TrustStated({str(member.id): trust_of(member, member.guild)}))
-        if members is not None and member.id == member.guild.me.id:
-            members.doubt_all()
 
     def _on_member_remove(self, event: discord.RawMemberRemoveEvent) -> None:
         self._guilds.forget(event.user.id)
@@ -266,20 +259,6 @@ class DiscordEvents:
     def _on_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
         at = archived_at(event.data["thread_metadata"])
         self._put(event.guild_id, ThreadArchived(str(event.parent_id), str(event.thread_id), at))
-        members = self._members(event.guild_id)
-        if members is not None and event.thread_type is discord.ChannelType.private_thread:
-            if at is not None:  # from now on nothing is told of it
-                members.doubt([str(event.thread_id)])
-            else:
-                members.reader.again(str(event.thread_id))
-
-    def _on_own_join(self, thread: discord.Thread) -> None:
-        if (members := self._members(thread.guild.id)) is not None and thread.is_private():
-            members.reader.again(str(thread.id))
-
-    def _on_own_leave(self, thread: discord.Thread) -> None:
-        if (members := self._members(thread.guild.id)) is not None:
-            members.doubt([str(thread.id)])
 
     def _on_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
         private = event.thread_type is discord.ChannelType.private_thread
@@ -292,6 +271,4 @@ class DiscordEvents:
 
     def _on_thread_leave(self, event: discord.RawThreadMembersUpdate) -> None:
         removed: Any = event.data.get("removed_member_ids", [])
-        if (members := self._members(event.guild_id)) is not None:
-            members.reader.note_change(str(event.thread_id))
         self._put(event.guild_id, MembersChanged({str(event.thread_id): {str(id): False for id in removed}}))

@@ -102,7 +102,7 @@ class Guilds:
             return incoming
         at = self._app.clock.now()  # what is said from now on holds, also if this is stored after that
         try:
-            member = await _find_member(guild, int(incoming.user))
+            member = await find_member(guild, int(incoming.user))
         except FAILURES as error:  # TimeoutError is an OSError
             logger.warning("discord.trust_unknown", guild=guild.id, error=type(error).__name__)
             return replace(incoming, sender_trust=Trust.GUEST)
@@ -110,7 +110,7 @@ class Guilds:
         return replace(incoming, sender_trust=trust, trust_stated=True, trust_stated_at=at)
 
 
-async def _find_member(guild: discord.Guild, user: int) -> discord.Member | None:
+async def find_member(guild: discord.Guild, user: int) -> discord.Member | None:
     """A member of a guild, as discord.py knows them from then on. Raises what a call to Discord may raise."""
     known = guild.get_member(user)
     if known is not None:

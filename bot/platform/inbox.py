@@ -29,9 +29,9 @@ from composer.credentials.leaving import end_access
 from composer.errors import BadInput, Misconfigured, NexusError, NotFound, Overtaken, Unavailable
 from composer.ingest.addressing import find_addressed_agents
 from composer.ingest.changes import change_message, remaining_attachments
-from composer.ingest.members import NO_CONNECTION, unread_rooms
 from composer.ingest.rooms import (
     erase_room,
+    leave_private_rooms,
     note_room_deleted,
     set_room_members,
     set_room_private,
@@ -321,9 +321,7 @@ class PlatformInbox:
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
             case PersonLeft(user, at):
                 await end_access(store, workspace, user)
-                left = await unread_rooms(store, workspace, NO_CONNECTION)
-                gone = {name: {user: False} for name in left}
-                await set_room_members(store, workspace, gone, at or self._app.clock.now())
+                await leave_private_rooms(store, workspace, user, at or self._app.clock.now())
             case TrustStated(people, at):
                 said = {user: StatedTrust(trust, at or self._app.clock.now()) for user, trust in people.items()}
                 async with store.transaction(workspace.tenant_id) as tx:

@@ -4,7 +4,6 @@ acknowledged."""
 import asyncio
 import re
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,6 +35,7 @@ from bot.platform.events import (
     TrustStated,
 )
 from bot.platform.inbox import InboxListeners
+from bot.platform.leavers import Leavers
 from bot.platform.reconciliation import Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -55,7 +55,6 @@ from bot.slack.reading import (
     AssistantThreadStarted,
     ChannelFound,
     ChannelIdChanged,
-    ChannelLost,
     DirectoryChanged,
     HistoryChanged,
     SlackEvent,
@@ -70,8 +69,7 @@ from bot.slack.signed_http import SlackHttp
 from bot.slack.text import command
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
-from composer.model import Incoming, Turn
-from composer.workspace import Workspace
+from composer.model import Turn
 
 logger = structlog.get_logger()
 
@@ -83,11 +81,9 @@ _CHANGES: Final = (
     RoomShared,
     MembersChanged,
     RoomDeleted,
-    ChannelLost,
-    ChannelFound,
 )
 BEGIN_SECONDS: Final = 2.0  # for what the database is asked before an acknowledgement, which Slack wants within three
-MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
+LEAVERS_SECONDS: Final = 3600.0  # after which leavers are looked up again: over HTTP, events may be lost unnoticed
 
 
 def _log(sentence: str) -> None:
@@ -147,21 +143,23 @@ class SlackAdapter:
         self._ids = ids
         self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
-        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
+        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self.outbox.note_question)
         self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox, posted.delete_due)
-        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._begin_command)
-        self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._channels, self._backoff).reader
+        self.commands = SlackCommands(app, self._slack, self.directory, self.inbox, posted, ids, self._refresh_ids)
+        members = SlackMembers(self._slack, self.directory, self._channels)
+        self._leavers = Leavers(app, self.inbox.workspace, members.has_left, self._backoff)
         history = SlackHistory(app, self._slack, self.directory, self.inbox, self._channels)
         self.reconciliation = Reconciliation(
-            app, PLATFORM, self.inbox.workspace, self.inbox, history, self._backoff, self._members.ready
+            app, PLATFORM, self.inbox.workspace, self.inbox, history, self._backoff, self._leavers.due
         )
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
         self._socket: SocketModeClient | None = None
         app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
+        app.memberships.serve(PLATFORM, members)
         files = SlackImages(self._slack, self.directory)
         app.drafter.images.register_source(PLATFORM, files)
         app.voice_notes.register_source(PLATFORM, files)
@@ -176,10 +174,9 @@ class SlackAdapter:
             self._tasks.start(self._retraction.run())
             self._tasks.start(self._resume())
             self._tasks.start(self._backoff.retry(self.inbox.finish_erasing, "slack.erasing_retrying"))
-            self._tasks.start(self._members.run())
-            self._tasks.start(self._read_members_again())
+            self._tasks.start(self._leavers.run())
+            self._tasks.start(self._look_up_leavers())
             if self._app_token is None:
-                self._members.connected()
                 self.reconciliation.miss()
                 await self._stopped.wait()
             while not self._stopped.is_set():
@@ -201,7 +198,6 @@ class SlackAdapter:
 
     async def _close(self) -> None:
         await self._tasks.cancel()
-        await self._members.close()
         await self._privacy_notices.close()
         await self._delivery.close()
         await self.commands.close()
@@ -232,8 +228,6 @@ class SlackAdapter:
             while not self._stopped.is_set() and lost < MAX_LOST_PINGS:
                 await self._sleep_until_stopped(self._ping)
                 lost = 0 if await client.is_connected() else lost + 1
-                if lost:
-                    self._members.lost()
         finally:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
@@ -250,17 +244,10 @@ class SlackAdapter:
     async def _on_message(self, client: AsyncBaseSocketModeClient, message: dict[str, Any], raw: str | None) -> None:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
             self.directory.forget_changes()
-            self._members.connected()
             self.reconciliation.miss()
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
-        if request.type == "events_api":  # a command waits for that itself, and is acknowledged meanwhile
-            try:
-                await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
-            except TimeoutError:
-                self._give_up(request.retry_attempt or 0)
-                return  # it is not acknowledged, and is delivered again
         with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
@@ -270,11 +257,11 @@ class SlackAdapter:
         if retries >= MAX_EDIT_RETRIES:
             self.reconciliation.miss()
 
-    async def _read_members_again(self) -> None:
-        """Read from time to time who is in private channels, in case an event was lost unnoticed."""
+    async def _look_up_leavers(self) -> None:
+        """Look up from time to time who has left, in case an event was lost unnoticed."""
         while True:
-            await asyncio.sleep(MEMBERS_SECONDS)
-            await self._backoff.retry(self._members.all_again, "slack.members_retrying", on=NexusError)
+            await asyncio.sleep(LEAVERS_SECONDS)
+            self._leavers.due()
 
     async def _resume(self) -> None:
         """Answer the questions and commands and post the notices that an earlier process of this workspace did not
@@ -388,13 +375,12 @@ class SlackAdapter:
                 await self.inbox.change_message(event, retries)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
-                self._members.check()
             case RoomShared():
                 await self.inbox.note_shared(event)
             case RoomDeleted():
                 await self._erase_room(event)
             case MembersChanged():
-                await self._change_members(event)
+                await self.inbox.apply(event)
             case PersonLeft():
                 self.directory.forget_person(event.user)
                 await self.inbox.apply(event)
@@ -402,8 +388,6 @@ class SlackAdapter:
                 for user in event.people:
                     self.directory.forget_person(user)
                 await self.inbox.apply(event)
-            case ChannelLost():
-                await self._members.doubt(event.channel)
             case ChannelIdChanged():
                 await self._change_id(event)
             case HistoryChanged():
@@ -411,7 +395,6 @@ class SlackAdapter:
                 rooms = [] if event.direct or not event.channel else [event.channel, *self._ids.split(event.channel)]
                 await self.reconciliation.note_changed(rooms, direct=event.direct)
             case ChannelFound():
-                self._members.again(event.channel)
                 self._retraction.wake()
             case DirectoryChanged():
                 self.directory.forget_room(event.channel)
@@ -423,7 +406,6 @@ class SlackAdapter:
             case TokenRevoked():
                 self._identified = False
                 self.directory.forget_me()
-                self._members.lost()
                 self._tasks.start(self._identify_again())
 
     async def _identify_again(self) -> None:
@@ -431,7 +413,6 @@ class SlackAdapter:
         await self._until_identified()
         if self._app_token is None:
             self.directory.forget_changes()
-            self._members.connected()
             self.reconciliation.miss()
 
     async def _erase_room(self, event: RoomDeleted) -> None:
@@ -444,37 +425,16 @@ class SlackAdapter:
             raise
 
     async def _change_id(self, event: ChannelIdChanged) -> None:
-        """A channel has another id. Who is in it is read anew, and until Slack says otherwise, people of other
-        organisations read it. What is told again after the channel got yet another id changes nothing. Raises
-        Unavailable."""
+        """A channel has another id. Until Slack says otherwise, people of other organisations read it. What is told
+        again after the channel got yet another id changes nothing. Raises Unavailable."""
         await self._channels.refresh(0.0)
         name = self._ids.name(event.old)
         if self._ids.present(name) not in (event.old, event.new):
             return
-        await self._members.doubt(name)
         await self.inbox.note_shared(RoomShared(name))
         await self._channels.change(name, event.new, event.at)
         self.directory.forget_room(name)
-        self._members.again(name)
         self._retraction.wake()
-
-    async def _change_members(self, event: MembersChanged) -> None:
-        """Somebody joined or left a channel. Raises Unavailable; then who is in private channels is uncertain."""
-        try:
-            await self.inbox.apply(event)
-        except Exception:
-            self._members.connected()
-            self._members.ready()
-            raise
-        for room, people in event.rooms.items():
-            if not all(people.values()):  # who is not known yet may have written before they left
-                self._members.again(room)
-        self._members.check()
-
-    def _on_stored(self, workspace: Workspace, batch: Sequence[Incoming], new: Sequence[uuid.UUID]) -> None:
-        self._privacy_notices.on_stored(workspace, batch, new)
-        if any(message.place.stated_private for message in batch):
-            self._members.check()
 
     async def _receive_message(self, message: SlackMessage, retries: int) -> None:
         me = await self.directory.me()
@@ -492,15 +452,6 @@ class SlackAdapter:
 
         message = await self.commands.slash(command, respond_later)
         await (ack(**message, **NO_PREVIEWS, response_type="ephemeral") if message else ack())
-
-    async def _begin_command(self) -> None:
-        """Wait until what was read during an earlier connection counts no more, and read the ids of channels. Raises
-        Unavailable."""
-        try:
-            await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
-        except TimeoutError as error:
-            raise Unavailable("The database does not answer; try again in a moment.") from error
-        await self._refresh_ids()
 
     async def _refresh_ids(self) -> None:
         """Read the ids of channels, unless that fails or takes long: a command says itself that the database is

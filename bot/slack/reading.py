@@ -83,15 +83,8 @@ class DirectoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelLost:
-    """We are not told any more who is in a channel: we were taken out of it, or it was archived."""
-
-    channel: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChannelFound:
-    """We are told who is in a channel: we were taken into it, or it is not archived any more."""
+    """We may write in a channel again: we were taken into it, or it is not archived any more."""
 
     channel: str
 
@@ -145,7 +138,6 @@ SlackEvent = (
     | TrustStated
     | RoomDeleted
     | DirectoryChanged
-    | ChannelLost
     | ChannelFound
     | ChannelIdChanged
     | HistoryChanged
@@ -183,12 +175,9 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return read_message(event, str(event["channel"]), str(event.get("channel_type") or ""), me)
         case "member_joined_channel" | "member_left_channel" as kind:
             if event["user"] == me.user:
-                joined = kind == "member_joined_channel"
-                return ChannelFound(event["channel"]) if joined else ChannelLost(event["channel"])
+                return ChannelFound(event["channel"]) if kind == "member_joined_channel" else None
             at = time_of(str(event.get("event_ts") or event.get("ts")))
             return MembersChanged({event["channel"]: {event["user"]: kind == "member_joined_channel"}}, at)
-        case "channel_left" | "group_left" | "group_archive":
-            return ChannelLost(event["channel"])
         case "channel_id_changed":
             return ChannelIdChanged(event["old_channel_id"], event["new_channel_id"], _event_time(event))
         case "channel_history_changed" | "group_history_changed" | "im_history_changed":

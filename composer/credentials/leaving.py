@@ -8,7 +8,7 @@ from composer.workspace import Workspace
 async def holders(database: Database, workspace: Workspace) -> tuple[str, ...]:
     """The ids on its platform of everybody known in a workspace who has something that `end_access` would end."""
     async with database.transaction(workspace.tenant_id, "read") as tx:
-        return await tx.connections.holders(workspace.platform, workspace.name)
+        return await tx.people.holders(workspace.platform, workspace.name)
 
 
 async def end_access(database: Database, workspace: Workspace, external_id: str) -> int:

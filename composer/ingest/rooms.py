@@ -7,13 +7,13 @@ from functools import partial
 
 from composer.errors import NotFound
 from composer.ingest.imports import begin_import
-from composer.ingest.members import MAX_CLOCK_DIFFERENCE
 from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.memory.portions import erase_ahead
 from composer.model import Agent, ConversationKind, room_namespace
+from composer.ports.clock import MAX_CLOCK_DIFFERENCE
 from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import Selection
@@ -57,6 +57,13 @@ async def set_room_shared(database: Database, workspace: Workspace, room: str, n
     async with database.transaction(workspace.tenant_id) as tx:
         if id in await tx.conversations.lock([id]):
             await tx.conversations.set_outsiders(id, True, now)
+
+
+async def leave_private_rooms(database: Database, workspace: Workspace, user: str, at: datetime) -> None:
+    """Record that somebody has left every private room of a workspace, by their id on its platform."""
+    async with database.transaction(workspace.tenant_id, "read") as tx:
+        rooms = await tx.conversations.private_rooms(workspace.platform, workspace.name)
+    await set_room_members(database, workspace, {room: {user: False} for room in rooms}, at)
 
 
 async def set_thread_archived(

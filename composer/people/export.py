@@ -42,6 +42,7 @@ from composer.people.export_document import (
 )
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
+from composer.ports.memberships import Presence
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.own_data import OwnPlace, OwnProject
@@ -64,25 +65,31 @@ class ExportFile:
     made_at: datetime
 
 
-async def export_file(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> ExportFile:
+async def export_file(
+    tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust, presence: Presence
+) -> ExportFile:
     """Everything that a person owns, with the answers to them and their prompts as far as they may read them now.
 
-    `workspace` is the tenant's slug, `trust` what they are to it.
+    `workspace` is the tenant's slug, `trust` what they are to it, `presence` in which private rooms they are.
     """
     messages: list[str] = []
     async for page in tx.own_data.messages(owned):
         messages += await asyncio.to_thread(lambda rows: [_written(_message(row)) for row in rows], page)
-    document = await _without_messages(tx, owned, workspace, now, trust)
+    document = await _without_messages(tx, owned, workspace, now, trust, presence)
     text = await asyncio.to_thread(_joined, document, messages)
     return ExportFile(text, {**document.counts, "messages": len(messages)}, now)
 
 
-async def export_over_api(database: Database, access: EntryAccess, workspace: str, now: datetime) -> ExportFile:
+async def export_over_api(
+    database: Database, access: EntryAccess, workspace: str, now: datetime, presence: Presence
+) -> ExportFile:
     """All that a person owns, for the person themselves over the API; that is recorded. `access` was gathered for this
-    request. Raises Refused for a tool, Conflict where something was forgotten while it was read."""
+    request, and `presence` says in which private rooms they are. Raises Refused for a tool, Conflict where
+    something was forgotten while it was read."""
     owned = visibility.owned_by_bearer(access)
     async with database.transaction(access.tenant_id, "read") as tx:
-        document = await export_file(tx, owned, workspace, now, await tx.people.trust(access.user))
+        trust = await tx.people.trust(access.user)
+        document = await export_file(tx, owned, workspace, now, trust, presence)
         erasures = await tx.erasure.count()
     async with database.transaction(access.tenant_id) as tx:
         if await tx.erasure.count() != erasures:
@@ -106,9 +113,11 @@ def _joined(document: Export, messages: Sequence[str]) -> str:
     return "".join((before, _NO_MESSAGES[:-1], first.removeprefix(","), *others, "\n ]", after))
 
 
-async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> Export:
-    counts = await tx.own_data.counts(owned)
-    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
+async def _without_messages(
+    tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust, presence: Presence
+) -> Export:
+    counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
+    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
     accounts = await tx.own_data.accounts(owned)
     users = {row["id"]: row for row in accounts}
@@ -132,7 +141,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         logins=[_part(ExportedLogin, each) for each in await tx.openid_logins.of(owned.users)],
         settings=[_entry(ExportedSettings, row) for row in await tx.own_data.settings(owned)],
         messages=[],
-        answers=await _answers(tx, await tx.own_data.turns(owned), trust),
+        answers=await _answers(tx, await tx.own_data.turns(owned), trust, presence),
         memories=[
             _entry(ExportedMemory, row, metadata=json.loads(row["metadata"]))
             for row in await tx.own_data.memories(owned)
@@ -195,14 +204,14 @@ def _message(row: Row) -> ExportedMessage:
     )
 
 
-async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[ExportedAnswer]:
+async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust, presence: Presence) -> list[ExportedAnswer]:
     """The answers, each judged as its asker may read its conversation now."""
     contexts: dict[tuple[uuid.UUID, uuid.UUID], AccessContext | None] = {}
     answers = []
     for row in rows:
         key = (row["conversation_id"], row["user_id"])
         if key not in contexts:
-            contexts[key] = await _readable_context(tx, *key, trust)
+            contexts[key] = await _readable_context(tx, *key, trust, presence)
         access = contexts[key]
         may_read = access is not None and row["namespace"] == access.conversation.namespace
         prompt = None
@@ -216,8 +225,8 @@ async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[E
 
 
 async def _readable_context(
-    tx: Transaction, conversation: uuid.UUID, user: uuid.UUID, trust: Trust
+    tx: Transaction, conversation: uuid.UUID, user: uuid.UUID, trust: Trust, presence: Presence
 ) -> AccessContext | None:
     """The access context of a conversation for a user; None if they may not be there now."""
-    access = await tx.conversations.access_context(conversation, user, trust)
+    access = await tx.conversations.access_context(conversation, user, trust, presence)
     return access if access is not None and visibility.may_participate(access) else None

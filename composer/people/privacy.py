@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.people.places import NamedPlace, named, room_ids
+from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import Asker, Count
 from composer.text.counts import counted
@@ -17,12 +18,13 @@ _MAX_ASKERS: Final = 50  # lines
 _OF_ACCOUNTS: Final = ("dm:", "profile:", "entries:")  # namespaces that each linked account has; in words they are one
 
 
-async def privacy_report(tx: Transaction, owned: Owned, now: datetime) -> str:
-    """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing."""
-    counts = await tx.own_data.counts(owned)
-    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
+async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> str:
+    """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing.
+    `presence`: in which private rooms they are."""
+    counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
+    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
-    askers = await tx.own_data.askers(owned)
+    askers = await tx.own_data.askers(owned, joined)
     by_place: defaultdict[tuple[str, NamedPlace], list[Count]] = defaultdict(list)
     for count in counts:
         of_accounts = count.namespace.startswith(_OF_ACCOUNTS)

@@ -13,12 +13,14 @@ from typing import Any, Final
 
 from composer.errors import NotFound
 from composer.model import Agent
+from composer.ports.memberships import Presence
 from composer.prompt.sections import CONTEXT, MESSAGE, SYSTEM, TOOLS, WORKING
 from composer.repositories.database import Database, Transaction
 from composer.repositories.explanations import SourceState
 from composer.turn.compose import Composer
 from composer.turn.explanation import explain_stored
-from composer.turn.reading import PromptRequest
+from composer.turn.memberships import Memberships
+from composer.turn.reading import PromptRequest, presence_of_asker
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"
@@ -67,7 +69,12 @@ class Replay:
 
 
 async def replay(
-    database: Database, composer: Composer, agents: Mapping[uuid.UUID, Agent], turn: uuid.UUID, tenant: uuid.UUID
+    database: Database,
+    composer: Composer,
+    memberships: Memberships,
+    agents: Mapping[uuid.UUID, Agent],
+    turn: uuid.UUID,
+    tenant: uuid.UUID,
 ) -> Replay:
     """Compose the prompt of a turn again and compare. Raises NotFound for a turn that is unknown, or unanswered."""
     async with database.transaction(tenant, "read") as tx:
@@ -86,8 +93,9 @@ async def replay(
         now = (await composer.compose(request)).prompt.as_json()
     except NotFound:  # the asker may not be there any more
         return Replay(turn, DIFFERENT, _all_hidden(before))
+    presence = await presence_of_asker(memberships, request)
     async with database.transaction(tenant, "read") as tx:
-        differences = await _differences(tx, request, before, now, stored.answered_at)
+        differences = await _differences(tx, request, before, now, stored.answered_at, presence)
     return Replay(turn, DIFFERENT if differences else SAME, tuple(differences))
 
 
@@ -105,7 +113,12 @@ def _all_hidden(before: Mapping[str, Any]) -> tuple[Difference, ...]:
 
 
 async def _differences(
-    tx: Transaction, request: PromptRequest, before: Mapping[str, Any], now: Mapping[str, Any], answered_at: datetime
+    tx: Transaction,
+    request: PromptRequest,
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    answered_at: datetime,
+    presence: Presence,
 ) -> list[Difference]:
     """The sections whose text differs, each with its reasons."""
     then, again = _by_name(before), _by_name(now)
@@ -113,7 +126,9 @@ async def _differences(
     differing = [name for name in then if then[name]["text"] != again.get(name, {}).get("text", "")]
     if not differing:
         return []
-    access = await tx.conversations.access_context(request.conversation_id, request.asker, request.message.trust)
+    access = await tx.conversations.access_context(
+        request.conversation_id, request.asker, request.message.trust, presence
+    )
     readable: set[str] = set()
     try:
         if access is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from composer.errors import NotFound
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
+from composer.ports.memberships import NOWHERE, Presence
 from composer.repositories.audit import Audit, AuditAct
 from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts
 
@@ -221,9 +222,11 @@ class Conversations:
         and so is a change that is not later than the latest one."""
         await self._sql.execute("room_add_id", room_id=room, external_id=external_id, at=at)
 
-    async def access_context(self, id: uuid.UUID, asker: uuid.UUID, trust: Trust) -> AccessContext | None:
+    async def access_context(
+        self, id: uuid.UUID, asker: uuid.UUID, trust: Trust, presence: Presence = NOWHERE
+    ) -> AccessContext | None:
         """The facts that visibility decides by, as of now; None for an unknown conversation. `trust`: what the asker's
-        platform says of them."""
+        platform says of them. `presence`: in which private rooms their platforms say that they are."""
         row = await self._sql.fetch_one("access_context", conversation_id=id, asker_id=asker)
         if row is None:
             return None
@@ -253,14 +256,13 @@ class Conversations:
             row["outsiders"],
             frozenset(row["isolated_linked_users"]),
             row["reads_rooms"],
-            await self.rooms_joined((asker, *row["linked_users"])) if row["reads_rooms"] else (),
+            await self.rooms_joined((asker, *row["linked_users"]), presence) if row["reads_rooms"] else (),
             tuple(row["teams"]),
         )
 
-    async def rooms_joined(self, users: Sequence[uuid.UUID]) -> tuple[JoinedRoom, ...]:
-        """The rooms that any of these users is a recorded member of now, by name. Whoever spoke in a public room is one
-        until they leave it."""
-        rows = await self._sql.fetch("rooms_joined", user_ids=list(users))
+    async def rooms_joined(self, users: Iterable[uuid.UUID], presence: Presence) -> tuple[JoinedRoom, ...]:
+        """The rooms that any of these users is in now, by name. Whoever spoke in a public room is in it until they
+        leave. `presence`: in which private rooms of chat platforms they are."""
         return tuple(
             JoinedRoom(
                 row["namespace"],
@@ -268,11 +270,25 @@ class Conversations:
                 row["private"],
                 row["project_id"],
                 row["isolated"],
-                row["certain"],
                 row["chat"],
                 row["id"],
             )
-            for row in rows
+            for row in await self._joined(users, presence)
+        )
+
+    async def private_rooms(self, platform: str, workspace: str) -> tuple[str, ...]:
+        """The private rooms of a workspace, by their ids on the platform."""
+        rows = await self._sql.fetch("rooms_private", platform=platform, workspace=workspace)
+        return tuple(row["name"] for row in rows)
+
+    async def joined_ids(self, users: Iterable[uuid.UUID], presence: Presence) -> list[uuid.UUID]:
+        """The ids of the same rooms."""
+        return [row["id"] for row in await self._joined(users, presence)]
+
+    async def _joined(self, users: Iterable[uuid.UUID], presence: Presence) -> Sequence[Row]:
+        present = sorted(presence.rooms)
+        return await self._sql.fetch(
+            "rooms_joined", user_ids=list(users), present_ids=present, asked_at=presence.asked_at
         )
 
     async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:

@@ -10,7 +10,6 @@ from composer.repositories.api_keys import ApiKeys
 from composer.repositories.audit import Audit, AuditSigner
 from composer.repositories.compactions import Compactions
 from composer.repositories.connected_apps import ConnectedApps
-from composer.repositories.connections import Connections
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.digests import Digests
@@ -89,7 +88,6 @@ class Transaction:
     api_keys = cached_property[ApiKeys](lambda tx: ApiKeys(tx._sql, tx.audit))
     compactions = cached_property[Compactions](lambda tx: Compactions(tx._sql))
     connected_apps = cached_property[ConnectedApps](lambda tx: ConnectedApps(tx._sql, tx.audit))
-    connections = cached_property[Connections](lambda tx: Connections(tx._sql))
     conversations = cached_property[Conversations](lambda tx: Conversations(tx._sql, tx._tenant_id, tx.audit))
     deliveries = cached_property[Deliveries](lambda tx: Deliveries(tx._sql))
     digests = cached_property[Digests](lambda tx: Digests(tx._sql))

@@ -1,7 +1,7 @@
 """What one person owns, wherever it is filed: counts, places, and every row in full, for the person themself."""
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -79,9 +79,12 @@ class OwnData:
         rows = await self._sql.fetch("own_counts", user_ids=list(owned.users))
         return [Count(row["kind"], row["namespace"], Visibility(row["visibility"]), row["count"]) for row in rows]
 
-    async def places(self, owned: Owned, rooms: Sequence[uuid.UUID]) -> list[OwnPlace]:
-        """The person's DMs and sessions, the rooms they are or were in, and these rooms."""
-        rows = await self._sql.fetch("own_places", user_ids=list(owned.users), room_ids=list(rooms))
+    async def places(self, owned: Owned, rooms: Sequence[uuid.UUID], joined: Collection[uuid.UUID]) -> list[OwnPlace]:
+        """The person's DMs and sessions, the rooms they are or were in, and these rooms. `joined`: the rooms that they
+        are in now."""
+        rows = await self._sql.fetch(
+            "own_places", user_ids=list(owned.users), room_ids=list(rooms), joined_ids=list(joined)
+        )
         return [
             OwnPlace(
                 row["id"],
@@ -105,9 +108,10 @@ class OwnData:
         rows = await self._sql.fetch("own_projects", user_ids=list(owned.users))
         return [OwnProject(row["id"], row["slug"], row["isolated"], Role(row["role"])) for row in rows]
 
-    async def askers(self, owned: Owned) -> list[Asker]:
-        """Who was answered from what the person owns, in the rooms that the person may read now."""
-        rows = await self._sql.fetch("own_askers", user_ids=list(owned.users))
+    async def askers(self, owned: Owned, joined: Collection[uuid.UUID]) -> list[Asker]:
+        """Who was answered from what the person owns, in the rooms that the person may read now. `joined`: those that
+        they are in."""
+        rows = await self._sql.fetch("own_askers", user_ids=list(owned.users), joined_ids=list(joined))
         return [
             Asker(row["room_id"], row["name"], row["asker"], row["answers"], row["last_at"])
             for row in rows

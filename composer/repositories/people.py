@@ -123,6 +123,23 @@ class People:
         )
         return {row["external_id"]: row["user_id"] for row in rows}
 
+    async def known_in(self, platform: str, workspace: str) -> tuple[str, ...]:
+        """The ids on a platform of everybody who is known in a workspace."""
+        rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace)
+        return tuple(row["external_id"] for row in rows)
+
+    async def holders(self, platform: str, workspace: str) -> tuple[str, ...]:
+        """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login, a
+        login link or a code that links accounts opens."""
+        rows = await self._sql.fetch("holders_of_workspace", platform=platform, workspace=workspace)
+        return tuple(row["external_id"] for row in rows)
+
+    async def chat_accounts(self, user: uuid.UUID, dm: uuid.UUID | None) -> list[tuple[str, str, str]]:
+        """The accounts of a person on chat platforms, as (platform, workspace, id there). With a conversation as `dm`
+        none, unless it is a DM of this user that reads rooms."""
+        rows = await self._sql.fetch("chat_accounts", user_id=user, dm_id=dm)
+        return [(row["platform"], row["workspace"], row["external_id"]) for row in rows]
+
     async def find_user(self, platform: str, workspace: str, external_id: str) -> User | None:
         """The user behind a platform's id."""
         row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)

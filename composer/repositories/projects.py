@@ -1,7 +1,7 @@
 """Projects and their members. Who is a member is one with all users that they are, and has one role."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -120,7 +120,7 @@ class Projects:
         rows = await self._sql.fetch("project_members", project_id=project)
         return [ProjectMember(row["id"], tuple(row["names"]), Role(row["role"])) for row in rows]
 
-    async def rooms(self, project: uuid.UUID, user: uuid.UUID) -> list[tuple[str, bool, bool]]:
-        """(name, private, pooled) of its rooms; of the private ones only those that this person is in."""
-        rows = await self._sql.fetch("project_rooms", project_id=project, user_id=user)
+    async def rooms(self, project: uuid.UUID, joined: Collection[uuid.UUID]) -> list[tuple[str, bool, bool]]:
+        """(name, private, pooled) of its rooms; of the private ones only those that the viewer is in (`joined`)."""
+        rows = await self._sql.fetch("project_rooms", project_id=project, joined_ids=list(joined))
         return [(row["name"], row["private"], row["pooled"]) for row in rows]

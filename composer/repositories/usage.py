@@ -1,7 +1,7 @@
 """The ledger of model calls, added up by day: what was used by whom, where, for what and of which model."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -171,20 +171,23 @@ class UsageLedger:
         await self._sql.execute("usage_release", id=id)
 
     async def of_everyone(
-        self, by: Dimension, since: date, until: date, viewers: Sequence[uuid.UUID]
+        self, by: Dimension, since: date, until: date, joined: Collection[uuid.UUID]
     ) -> list[UsageRow]:
-        """The figures of everyone. Names of private rooms are those that one of the `viewers` is in now."""
-        return await self._report(by, since, until, None, viewers)
+        """The figures of everyone. Of private rooms those are named that the viewer is in now (`joined`)."""
+        return await self._report(by, since, until, None, joined)
 
-    async def of_owner(self, by: Dimension, since: date, until: date, owned: Owned) -> list[UsageRow]:
-        """A person's own figures: of the answers to them, and of what else is recorded in their name."""
-        return await self._report(by, since, until, list(owned.users), owned.users)
+    async def of_owner(
+        self, by: Dimension, since: date, until: date, owned: Owned, joined: Collection[uuid.UUID]
+    ) -> list[UsageRow]:
+        """A person's own figures: of the answers to them, and of what else is recorded in their name. Of private rooms
+        those are named that they are in now (`joined`)."""
+        return await self._report(by, since, until, list(owned.users), joined)
 
     async def _report(
-        self, by: Dimension, since: date, until: date, users: list[uuid.UUID] | None, viewers: Sequence[uuid.UUID]
+        self, by: Dimension, since: date, until: date, users: list[uuid.UUID] | None, joined: Collection[uuid.UUID]
     ) -> list[UsageRow]:
         rows = await self._sql.fetch(
-            "usage_report", by=by.value, since=since, until=until, user_ids=users, viewer_ids=list(viewers)
+            "usage_report", by=by.value, since=since, until=until, user_ids=users, joined_ids=list(joined)
         )
         return [_row(row) for row in rows]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from composer.errors import NotFound
 from composer.model import Message, Turn
+from composer.ports.memberships import Presence
 from composer.prompt.sections import RECALL, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
@@ -20,17 +21,18 @@ def cites(text: str) -> bool:
 
 
 async def cited_messages(
-    tx: Transaction, turn: Turn, question: Message, prompt: str | None, text: str
+    tx: Transaction, turn: Turn, question: Message, prompt: str | None, text: str, presence: Presence
 ) -> Mapping[str, MessageAddress]:
     """For each mark in the text of an answer, the latest message that its source in the `prompt` (JSON) came from.
 
     Marks of sources that may not be read there any more are left out, those of sources without a message, and those of
-    messages whose place may not be named there (`visibility.may_be_named`).
+    messages whose place may not be named there (`visibility.may_be_named`). `presence`: in which private rooms the
+    asker is.
     """
     cited = set(CITED_MARK.findall(text))
     if prompt is None or question.user_id is None:
         return {}
-    access = await tx.conversations.access_context(turn.conversation_id, question.user_id, question.trust)
+    access = await tx.conversations.access_context(turn.conversation_id, question.user_id, question.trust, presence)
     if access is None:
         return {}
     try:

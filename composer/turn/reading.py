@@ -6,6 +6,7 @@ where several discussions are mixed, `related` are older messages of the questio
 A person may have linked several accounts, of Discord and of Slack: each is a *user*.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,8 +21,9 @@ from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
-from composer.model import Agent, Item, Message
+from composer.model import Agent, Item, Message, Visibility
 from composer.ports.clock import EARLIEST
+from composer.ports.memberships import NOWHERE, Presence
 from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
@@ -31,6 +33,7 @@ from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
 from composer.turn.context import context_section
+from composer.turn.memberships import Memberships
 from composer.turn.question import (
     NO_PARTICIPANTS,
     Participants,
@@ -132,6 +135,7 @@ class Reader:
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
         zone: Callable[[uuid.UUID], tzinfo],
         agents: Callable[[uuid.UUID], Sequence[Agent]],
+        memberships: Memberships,
     ) -> None:
         """`retrieval`, `zone` and `agents` are those of a tenant."""
         self._database = database
@@ -141,6 +145,7 @@ class Reader:
         self._retrieval = retrieval
         self._zone = zone
         self._agents = agents
+        self._memberships = memberships
         self._participants: LRUCache[uuid.UUID, Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
 
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
@@ -264,17 +269,18 @@ class Reader:
         In what is embedded "I" stands for participants, because in a short question their names outweigh what is asked.
         They are known only after the window is read; but no connection may wait for the embedder. So the question is
         embedded without the names known from the last read; if it has others of those who take part, both steps are
-        repeated.
+        repeated. Meanwhile platforms are asked where the asker is, if that matters here.
         """
         question, conversation = request.message, request.conversation_id
         remembered = self._participants.get(conversation, NO_PARTICIPANTS)
         while True:
             text = text_to_embed(question, remembered)
-            with timed(timings, "embed"):
-                vector = await self._embed(request, text)
+            vector, presence = await asyncio.gather(
+                self._embed(request, text, timings), presence_of_asker(self._memberships, request)
+            )
             async with self._database.transaction(request.tenant_id, "read") as tx:
                 with timed(timings, "resolve"):
-                    access, conversation_only = await _resolve(tx, request)
+                    access, conversation_only = await _resolve(tx, request, presence)
                 with timed(timings, "working"):
                     window = await working.read(
                         tx.messages,
@@ -291,14 +297,15 @@ class Reader:
                     return
             remembered = read_now
 
-    async def _embed(self, request: PromptRequest, text: str) -> Vectors | None:
+    async def _embed(self, request: PromptRequest, text: str, timings: dict[str, float]) -> Vectors | None:
         """The vector of a question's text. None when the embedder does not answer, or its budget is used up: then
         recall uses words alone."""
         account = UsageAccount(
             request.tenant_id, WorkKind.EMBEDDING, request.agent, request.conversation_id, request.asker
         )
         try:
-            vector: Vectors = (await self._embedder.embed([text], account))[0]
+            with timed(timings, "embed"):
+                vector: Vectors = (await self._embedder.embed([text], account))[0]
         except BudgetUsedUp:
             return None  # the ledger has said so, once
         except Unavailable as error:
@@ -307,11 +314,20 @@ class Reader:
         return vector
 
 
-async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
+async def presence_of_asker(memberships: Memberships, request: PromptRequest) -> Presence:
+    """In which private rooms the asker is, if this is a DM that reads rooms. Raises Unavailable."""
+    if request.message.visibility is not Visibility.PRIVATE:  # in a room nobody has to be asked
+        return NOWHERE
+    return await memberships.of(request.tenant_id, request.asker, dm=request.conversation_id)
+
+
+async def _resolve(tx: Transaction, request: PromptRequest, presence: Presence) -> tuple[AccessContext, Readable]:
     """The viewer's access as it is at this moment, and the right to read the conversation itself.
 
     It depends on the trust of who asks as well: guests and people of other organisations read less."""
-    access = await tx.conversations.access_context(request.conversation_id, request.asker, request.message.trust)
+    access = await tx.conversations.access_context(
+        request.conversation_id, request.asker, request.message.trust, presence
+    )
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.readable_conversation(access)

@@ -45,8 +45,9 @@ from dataclasses import replace
 import structlog
 
 from composer.errors import Refused, Unavailable, for_operator
-from composer.model import Agent, Message, Turn, TurnState
+from composer.model import Agent, Message, Turn, TurnState, Visibility
 from composer.ports.clock import Clock
+from composer.ports.memberships import NOWHERE
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn, TurnWithMessages, just_queued
@@ -54,6 +55,7 @@ from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
 from composer.turn.delivery import Delivery, OutgoingAnswer
 from composer.turn.drafting import Drafter
+from composer.turn.memberships import Memberships
 from composer.turn.timing import timed
 
 logger = structlog.get_logger()
@@ -62,8 +64,11 @@ logger = structlog.get_logger()
 class Responder:
     """Answers turns."""
 
-    def __init__(self, database: Database, drafter: Drafter, answers: AnswerStore, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, drafter: Drafter, answers: AnswerStore, clock: Clock, memberships: Memberships
+    ) -> None:
         self._database = database
+        self._memberships = memberships
         self._drafter = drafter
         self._answers = answers
         self._clock = clock
@@ -123,9 +128,12 @@ class Responder:
         source that the asker may not read there any more is left out. Without the database, nothing is added."""
         if answer.failed or not cites(answer.text):
             return answer
+        turn, presence = answer.turn, NOWHERE
         try:
-            async with self._database.transaction(answer.turn.tenant_id, "read") as tx:
-                cited = await cited_messages(tx, answer.turn, question, answer.prompt, answer.text)
+            if question.visibility is Visibility.PRIVATE and question.user_id is not None:
+                presence = await self._memberships.of(turn.tenant_id, question.user_id, dm=turn.conversation_id)
+            async with self._database.transaction(turn.tenant_id, "read") as tx:
+                cited = await cited_messages(tx, turn, question, answer.prompt, answer.text, presence)
         except Unavailable as error:
             logger.warning("turn.citations_unavailable", turn=str(answer.turn.id), error=for_operator(error))
             return answer

@@ -14,11 +14,14 @@ from typing import Final
 from composer import visibility
 from composer.errors import Refused
 from composer.ingest.recording import Recording, decide_recording
-from composer.model import Item, Message, Turn
+from composer.model import Item, Turn
+from composer.ports.memberships import Presence
 from composer.prompt.borders import profile_owners
 from composer.prompt.explain import can_be_refiled
 from composer.prompt.sections import TOOLS, Prompt, Section
 from composer.repositories.database import Database, Transaction
+from composer.turn.memberships import Memberships
+from composer.turn.reading import PromptRequest, presence_of_asker
 from composer.turn.sources import derived_ids, message_and_memory_texts
 from composer.visibility import AccessContext
 
@@ -32,8 +35,9 @@ NOT_READ: Final = f"{NOT_SENT}something that the prompt shows may not be read he
 class ServerCalls:
     """Judges the calls of one turn."""
 
-    def __init__(self, database: Database, turn: Turn, question: Message) -> None:
-        self._database, self._turn, self._question = database, turn, question
+    def __init__(self, database: Database, memberships: Memberships, request: PromptRequest, turn: Turn) -> None:
+        self._database, self._memberships, self._request, self._turn = database, memberships, request, turn
+        self._question = request.message
 
     @asynccontextmanager
     async def sending(
@@ -45,11 +49,14 @@ class ServerCalls:
         `brought` is what tools added to the prompt; `used_in` says whether the server may be asked by who has such an
         access. Raises Refused with the sentence for the model, and Unavailable."""
         whole = replace(prompt, sections=(*prompt.sections, Section(TOOLS, "", 0, tuple(brought))))
+        presence = await presence_of_asker(self._memberships, self._request)
         async with self._database.transaction(self._turn.tenant_id) as tx:
-            await self._judge(tx, whole, used_in)
+            await self._judge(tx, whole, used_in, presence)
             yield
 
-    async def _judge(self, tx: Transaction, prompt: Prompt, used_in: Callable[[AccessContext], bool]) -> None:
+    async def _judge(
+        self, tx: Transaction, prompt: Prompt, used_in: Callable[[AccessContext], bool], presence: Presence
+    ) -> None:
         question = self._question
         assert question.user_id is not None
         if await tx.turns.get(self._turn.id) is None or await tx.messages.get(question.id) is None:
@@ -57,7 +64,9 @@ class ServerCalls:
         policy, opted_out = await tx.messages.recording_of(question.id)
         if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:
             raise Refused(NOT_SENT_UNSTORED)
-        access = await tx.conversations.access_context(self._turn.conversation_id, question.user_id, question.trust)
+        access = await tx.conversations.access_context(
+            self._turn.conversation_id, question.user_id, question.trust, presence
+        )
         if access is None or not visibility.may_participate(access) or not used_in(access):
             raise Refused(NOT_HERE)
         if await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt)):

@@ -35,6 +35,7 @@ from composer.prompt.sections import (
 )
 from composer.repositories.database import Database
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
+from composer.turn.memberships import Memberships
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
@@ -112,12 +113,13 @@ class MemoryTools:
         clock: Clock,
         zone: Callable[[uuid.UUID], tzinfo],
         servers: ToolServers,
+        memberships: Memberships,
     ) -> None:
         """`takes_tools`: whether an agent's model can call functions, as far as is known. `zone` gives a tenant's time
         zone."""
         self._database, self._reader, self._clock = database, reader, clock
         self._tokenizer, self._takes_tools, self._zone = tokenizer, takes_tools, zone
-        self._servers = servers
+        self._servers, self._memberships = servers, memberships
 
     async def open(self, request: PromptRequest, turn: Turn, composed: ComposedPrompt) -> "ToolSession | None":
         """The tools of a turn whose prompt was composed; None where they are switched off, where its model can't call
@@ -136,7 +138,7 @@ class MemoryTools:
         place = composed.conversation
         reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
         notices = [*await writer.begin(), *await reminders.begin()]
-        judged = ServerCalls(self._database, turn, request.message)
+        judged = ServerCalls(self._database, self._memberships, request, turn)
         session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, judged, tokens)
         session.tell(notices, notices)
         return session

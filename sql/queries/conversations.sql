@@ -158,9 +158,8 @@ RETURNING previous.project_id
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
 -- room and speaks there again is a member again; a private room requires a join: nobody is added if one of the senders in
 -- private rooms may not speak there, who has left, or never joined a room that has members, unless the platform vouches
--- for them. Messages from before they left (imported history) bring nobody back. Who was not among those that were read
--- in a private room may have left since, or be somebody of whom the platform tells nothing: that reading counts no more.
--- Returns the new members of private rooms, or those who are refused.
+-- for them. Messages from before they left (imported history) bring nobody back. Returns the new members of private rooms,
+-- or those who are refused.
 WITH refused AS MATERIALIZED (
     SELECT sender.room, sender.person
     FROM unnest(:sender_rooms::uuid[], :sender_ids::uuid[], :vouched::boolean[]) AS sender (room, person, vouched)
@@ -179,9 +178,6 @@ WITH refused AS MATERIALIZED (
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
     RETURNING conversation_id, user_id, joined_at
-), doubted AS (
-    DELETE FROM membership_readings AS r USING changed
-    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id
 )
 SELECT changed.conversation_id, changed.user_id, false AS refused
 FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private
@@ -189,9 +185,8 @@ UNION ALL
 SELECT room, person, true FROM refused
 
 -- name: member_join
--- Add a person to a room, unless they left it after `at` (imported history that is read again). Who joined before the
--- room's members were read, and was not among them, may have left since: that reading counts no more. Returns a row when
--- that changed who is in a private room.
+-- Add a person to a room, unless they left it after `at` (imported history that is read again). Returns a row when that
+-- changed who is in a private room.
 WITH changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
     VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
@@ -199,9 +194,6 @@ WITH changed AS (
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
     RETURNING conversation_id
-), doubted AS (
-    DELETE FROM membership_readings AS r USING changed
-    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id AND r.read_at >= :at
 )
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
@@ -345,14 +337,31 @@ UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :exter
 WHERE tenant_id = :tenant_id AND id = :room_id AND (name <> :external_id OR later_ids <> '{}')
       AND NOT coalesce(:at::timestamptz <= id_changed_at, false)
 
+-- name: rooms_private
+-- List the private rooms of a workspace, by their ids on the platform.
+SELECT name FROM conversations
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND kind = 'room' AND private
+ORDER BY name
+
 -- name: rooms_joined
--- List the rooms that any of these users is a recorded member of now, each as it is now.
+-- List the rooms that any of these users is in now, each as it is now: those that they are a recorded member of, but of the
+-- private rooms of a chat platform those that it says. It said at `asked_at` that they are in the rooms `present_ids`; whoever
+-- has left one since is in it no more.
+WITH recorded AS (
+    SELECT m.conversation_id AS id FROM members AS m
+    WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.left_at IS NULL
+), said AS (
+    SELECT p.id FROM unnest(:present_ids::uuid[]) AS p (id)
+    WHERE NOT EXISTS (SELECT FROM members AS m
+                      WHERE m.tenant_id = :tenant_id AND m.conversation_id = p.id AND m.user_id = ANY (:user_ids::uuid[])
+                            AND m.left_at > :asked_at)
+)
 SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
-       coalesce(p.isolated, false) AS isolated, c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS certain, c.platform <> 'console' AS chat
+       coalesce(p.isolated, false) AS isolated, c.platform <> 'console' AS chat
 FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
-WHERE c.tenant_id = :tenant_id AND c.kind = 'room'
-      AND c.id IN (SELECT m.conversation_id FROM members AS m
-                   WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.left_at IS NULL)
+WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM recorded UNION SELECT id FROM said)
+      AND CASE WHEN c.private AND c.platform <> 'console' THEN c.id IN (SELECT id FROM said)
+               ELSE c.id IN (SELECT id FROM recorded) END
 ORDER BY 2, c.id
 
 -- name: conversation_workspace

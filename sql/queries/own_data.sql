@@ -34,12 +34,10 @@ ORDER BY namespace, kind, visibility
 
 -- name: own_places
 -- List a person's own DMs and sessions, the rooms that they are or were members of, and the rooms `room_ids`, each with
--- whether they are certainly a member now and its project with their role in it.
+-- whether it is one of those that they are in now (`joined_ids`) and its project with their role in it.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.private, c.pooled, a.slug AS agent,
        p.id AS project_id, p.slug AS project, p.isolated,
-       (SELECT bool_or(m.left_at IS NULL) FROM members AS m
-        WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.user_id = ANY (:user_ids::uuid[]))
-       AND c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS joined,
+       c.id = ANY (:joined_ids::uuid[]) AS joined,
        (SELECT pm.role FROM project_members AS pm
         WHERE pm.tenant_id = :tenant_id AND pm.project_id = c.project_id AND pm.user_id = ANY (:user_ids::uuid[])
         ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role
@@ -188,7 +186,8 @@ WITH RECURSIVE owned (id) AS (
     SELECT l.item_kind, l.item_id FROM derived AS d JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = d.id
         AND d.kind <> 'turn'
 )
-SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private, membership.joined, u.name AS asker, count(*) AS answers,
+SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private,
+       room.id = ANY (:joined_ids::uuid[]) AS joined, u.name AS asker, count(*) AS answers,
        max(t.answered_at) AS last_at
 FROM derived AS d
 JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = d.id AND d.kind = 'turn'
@@ -196,13 +195,8 @@ JOIN messages AS q ON q.tenant_id = :tenant_id AND q.id = t.message_id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
 JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
-CROSS JOIN LATERAL (
-    SELECT coalesce(bool_or(m.left_at IS NULL), false)
-           AND room.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS joined
-    FROM members AS m
-    WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.user_id = ANY (:user_ids::uuid[])
-) AS membership
-WHERE room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private OR membership.joined)
+WHERE room.kind = 'room' AND q.namespace = room.namespace
+      AND (NOT room.private OR room.id = ANY (:joined_ids::uuid[]))
       AND q.user_id <> ALL (:user_ids::uuid[]) AND NOT q.ephemeral
-GROUP BY room.id, room.title, room.name, room.private, membership.joined, u.id, u.name
+GROUP BY room.id, room.title, room.name, room.private, u.id, u.name
 ORDER BY 2, room.id, u.name, u.id

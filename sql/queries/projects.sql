@@ -76,12 +76,10 @@ WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
 ORDER BY coalesce(u.person_id, u.id), u.id
 
 -- name: project_rooms
--- List a project's rooms, of the private ones only those that a person is certainly in now.
+-- List a project's rooms, of the private ones only those that a person is in now (`joined_ids`).
 SELECT coalesce(c.title, c.name) AS name, c.private, c.pooled FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.project_id = :project_id AND c.kind = 'room'
-      AND (NOT c.private OR EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id
-                                    AND m.user_id = :user_id AND m.left_at IS NULL)
-           AND c.id IN (SELECT rooms_with_certain_members(:tenant_id)))
+      AND (NOT c.private OR c.id = ANY (:joined_ids::uuid[]))
 ORDER BY 1
 
 -- name: project_rename

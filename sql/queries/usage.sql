@@ -87,16 +87,13 @@ DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: usage_report
 -- Add up some days by day, agent, room, person, kind or model: of everyone, or of some users. Each room comes with whether
--- the viewer is certainly a member of it now, so that the name of a private one is shown to nobody else.
+-- it is one of those that the viewer is in now (`joined_ids`), so that the name of a private one is shown to nobody else.
 SELECT CASE :by::text WHEN 'day' THEN u.day::text WHEN 'agent' THEN coalesce(a.slug, '') WHEN 'room' THEN coalesce(room.id::text, '')
            WHEN 'person' THEN u.user_id::text WHEN 'kind' THEN u.kind ELSE u.model END AS key,
        CASE :by::text WHEN 'room' THEN coalesce(room.title, room.name) WHEN 'person' THEN p.name END AS name,
        CASE WHEN :by::text = 'room' THEN room.kind END AS place,
        CASE WHEN :by::text = 'room' THEN room.private END AS private,
-       CASE WHEN :by::text = 'room' THEN EXISTS (
-           SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.left_at IS NULL
-               AND m.user_id = ANY (:viewer_ids::uuid[]))
-           AND room.id IN (SELECT rooms_with_certain_members(:tenant_id)) END AS joined,
+       CASE WHEN :by::text = 'room' THEN room.id = ANY (:joined_ids::uuid[]) END AS joined,
        sum(u.calls)::bigint AS calls, sum(u.failures)::bigint AS failures, sum(u.refused)::bigint AS refused,
        sum(u.estimated)::bigint AS estimated, sum(u.prompt_tokens)::bigint AS prompt_tokens,
        sum(u.completion_tokens)::bigint AS completion_tokens, sum(u.cached_tokens)::bigint AS cached_tokens,

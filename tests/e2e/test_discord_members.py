@@ -1,9 +1,8 @@
-"""`/nexus rooms on` reads a private Discord channel or thread while it is certain who is in it: after its members were
-read anew in the session that lasts."""
+"""`/nexus rooms on` reads a private Discord channel or thread for those who are in it when they ask."""
 
+from datetime import timedelta
 from typing import Any
 
-import asyncpg
 import discord
 import pytest
 
@@ -24,15 +23,20 @@ async def bob(server: DiscordServer, guild: Guild) -> User:
     return await server.add_member(guild, "Bob")
 
 
-async def certain(here: Discord, channel: Channel) -> bool:
-    """Whether it is certain who is in a channel."""
-    connection = await asyncpg.connect(here.app.settings.database_url)
-    try:
-        query = """SELECT c.id IN (SELECT rooms_with_certain_members(c.tenant_id)) FROM conversations AS c
-                   WHERE c.kind = 'room' AND c.name = $1"""
-        return bool(await connection.fetchval(query, str(channel.id)))
-    finally:
-        await connection.close()
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discord is asked anew each time, as if a minute had gone by."""
+    monkeypatch.setattr("composer.turn.memberships.MAX_AGE", timedelta(microseconds=-1))
+
+
+async def is_in(here: Discord, channel: Channel, user: User) -> bool:
+    """Whether Discord says that somebody is in a private channel or thread."""
+    source = here.app.memberships._sources["discord"]
+    return str(channel.id) in (await source.rooms_of(here.workspace.name, str(user.id)) or ())
+
+
+async def is_not_in(here: Discord, channel: Channel, user: User) -> bool:
+    return not await is_in(here, channel, user)
 
 
 async def sees(here: Discord, server: DiscordServer, user: User) -> bool:
@@ -50,7 +54,6 @@ async def tell(here: Discord, server: DiscordServer, channel: Channel, ada: User
     await here.answer(await server.post(server.dm(bob), bob, "hello"))
     given = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
     await until(lambda: given.messages and given.messages[-1].content.startswith("From now on"))
-    await until(lambda: certain(here, channel))
 
 
 async def test_who_loses_a_channel_while_nexus_is_away_reads_it_no_more(
@@ -62,12 +65,9 @@ async def test_who_loses_a_channel_while_nexus_is_away_reads_it_no_more(
         assert await sees(here, server, bob)
     await server.make_private(board, [ada, server.bot])
     async with on_discord(settings, server, guild) as here:
-        assert not await sees(here, server, bob)  # whether or not the members were read by now
-        await until(lambda: certain(here, board))
         assert not await sees(here, server, bob)
     await server.make_private(board, [ada, bob, server.bot])
     async with on_discord(settings, server, guild) as here:
-        await until(lambda: certain(here, board))
         assert await sees(here, server, bob)
 
 
@@ -82,10 +82,10 @@ async def test_who_leaves_a_private_thread_while_nexus_is_away_reads_it_no_more(
         assert await sees(here, server, bob)
     await server.leave_thread(thread, bob)
     async with on_discord(settings, server, guild) as here:
-        await until(lambda: certain(here, thread))
         assert not await sees(here, server, bob)
 
 
+@pytest.mark.usefixtures("nothing_kept")
 async def test_who_may_not_view_its_channel_any_more_reads_a_private_thread_no_more(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User, bob: User
 ) -> None:
@@ -95,14 +95,11 @@ async def test_who_may_not_view_its_channel_any_more_reads_a_private_thread_no_m
     await tell(here, server, thread, ada, bob)
     assert await sees(here, server, bob)
     await server.make_private(room, [ada, server.bot])
-
-    async def left() -> bool:
-        return await here.has_left(thread, bob) and await certain(here, thread)
-
-    await until(left)
+    await until(lambda: is_not_in(here, thread, bob))
     assert not await sees(here, server, bob)
 
 
+@pytest.mark.usefixtures("nothing_kept")
 @pytest.mark.parametrize("how", ["archived", "removed"])
 async def test_a_private_thread_that_discord_does_not_tell_of_is_read_no_more(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User, how: str
@@ -111,34 +108,32 @@ async def test_a_private_thread_that_discord_does_not_tell_of_is_read_no_more(
     for user in (bob, server.bot):
         await server.join_thread(thread, user)
     await tell(here, server, thread, ada, bob)
+    assert await is_in(here, thread, bob)
     await (server.archive(thread) if how == "archived" else server.leave_thread(thread, server.bot))
+    await until(lambda: is_not_in(here, thread, bob))
 
-    async def ended() -> bool:
-        return not await certain(here, thread)
-
-    await until(ended)
     assert not await sees(here, server, bob)
 
 
-async def test_what_was_read_ends_with_the_session_and_is_read_again_when_it_is_resumed(
+@pytest.mark.usefixtures("nothing_kept")
+async def test_while_the_session_is_lost_discord_says_nothing_and_again_when_it_is_resumed(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada, bob])
     await tell(here, server, board, ada, bob)
+    assert await is_in(here, board, bob)
     await server.go_down()
+    await until(lambda: is_not_in(here, board, bob))
 
-    async def ended() -> bool:
-        return not await certain(here, board)
-
-    await until(ended)
     await server.make_private(board, [ada, server.bot])
     await server.come_back()
-    await until(lambda: certain(here, board))
     await up(here.adapter)
+    await until(lambda: is_in(here, board, ada))
     assert not await sees(here, server, bob)
 
 
-async def test_a_new_session_reads_the_members_again(
+@pytest.mark.usefixtures("nothing_kept")
+async def test_in_a_new_session_discord_says_who_is_in_a_channel(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada, bob])
@@ -147,11 +142,11 @@ async def test_a_new_session_reads_the_members_again(
         await server.make_private(board, [ada, server.bot])
     await server.invalidate(resumable=False)
     await until(lambda: here.has_left(board, bob))
-    await until(lambda: certain(here, board))
     await up(here.adapter)
     assert not await sees(here, server, bob)
 
 
+@pytest.mark.usefixtures("nothing_kept")
 async def test_of_a_large_server_only_people_whom_nexus_knows_are_asked_for(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +159,6 @@ async def test_of_a_large_server_only_people_whom_nexus_knows_are_asked_for(
     await server.set_roles(guild, bob)
     await server.invalidate(resumable=False)
     await until(lambda: server.gateway.count("request members") > before)
-    await until(lambda: certain(here, board))
     await up(here.adapter)
     assert not await sees(here, server, bob)
     asked = [details for _, what, details in server.gateway.log if what == "request members"]
@@ -181,7 +175,6 @@ async def test_who_loses_a_role_that_is_deleted_reads_its_channel_no_more(
     assert await sees(here, server, bob)
     await server.remove_role(guild, crew)
     await until(lambda: here.has_left(board, bob))
-    await until(lambda: certain(here, board))
     assert not await sees(here, server, bob)
 
 
@@ -196,7 +189,6 @@ async def test_the_chat_of_a_voice_channel_is_read_by_those_who_may_connect_to_i
     assert await sees(here, server, bob)
     await server.set_roles(guild, bob)
     await until(lambda: here.has_left(bridge, bob))
-    await until(lambda: certain(here, bridge))
     assert not await sees(here, server, bob)
 
 
@@ -233,7 +225,8 @@ async def test_a_voice_channel_to_which_few_may_connect_is_private(
 
 
 @pytest.mark.parametrize("thrown_out", [True, False])
-async def test_what_was_read_of_a_server_ends_when_discord_tells_no_more_of_it(
+@pytest.mark.usefixtures("nothing_kept")
+async def test_of_a_server_of_which_discord_tells_nothing_no_private_channel_is_read(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User, *, thrown_out: bool
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada, bob])
@@ -243,22 +236,18 @@ async def test_what_was_read_of_a_server_ends_when_discord_tells_no_more_of_it(
         await server.remove_member(guild, server.bot)
     else:
         await server.start_outage(guild)
-
-    async def ended() -> bool:
-        return not await certain(here, board)
-
-    await until(ended)
+    await until(lambda: is_not_in(here, board, bob))
     await server.disconnect()
     await server.wait_for("resume")
     await until(here.adapter.connected)
-    assert not here.adapter._members[guild.id].reader._is_connected  # nor is it after a resume
+    assert not await is_in(here, board, bob)  # nor after a resume
     if thrown_out:
         return
     with server.rearranged(lambda events: []):
         await server.make_private(board, [ada, server.bot])
     assert not await sees(here, server, bob)
     await server.end_outage(guild)
-    await until(lambda: certain(here, board))
+    await until(lambda: is_in(here, board, ada))
     assert not await sees(here, server, bob)
 
 

@@ -1,17 +1,14 @@
-"""`/nexus rooms on` reads a private Slack channel while it is certain who is in it: after its members were read anew in
-the connection that lasts."""
+"""`/nexus rooms on` reads a private Slack channel for those of whom Slack says, when they ask, that they are in it."""
 
-import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
-import asyncpg
 import pytest
 
 from bot.slack.doctor import inspect
 from composer.settings import Settings
-from tests.support.lock_waits import release_locks
 from tests.support.slack.harness import Office, Running, office_on
-from tests.support.waiting import until
+from tests.support.slack.routes import Breakage
 
 pytestmark = pytest.mark.e2e
 
@@ -22,15 +19,10 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
         yield made
 
 
-async def certain(running: Running, channel: str) -> bool:
-    """Whether it is certain who is in a channel."""
-    connection = await asyncpg.connect(running.office.settings.database_url)
-    try:
-        query = """SELECT c.id IN (SELECT rooms_with_certain_members(c.tenant_id)) FROM conversations AS c
-                   WHERE c.kind = 'room' AND c.name = $1"""
-        return bool(await connection.fetchval(query, channel))
-    finally:
-        await connection.close()
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slack is asked anew each time, as if a minute had gone by."""
+    monkeypatch.setattr("composer.turn.memberships.MAX_AGE", timedelta(microseconds=-1))
 
 
 async def sees(running: Running, user: str, word: str = "walrus") -> bool:
@@ -59,7 +51,6 @@ async def vault(running: Running) -> str:
     await office.slack.post(channel, office.alice, "The code of the harbour is walrus.")
     await office.slack.post(channel, office.bob, "Thank you.")
     await running.settle()
-    await until(lambda: certain(running, channel))
     return channel
 
 
@@ -70,8 +61,6 @@ async def test_who_leaves_while_nexus_is_away_reads_the_channel_no_more(office: 
         assert await sees(running, office.bob)
     await office.slack.leave(channel, office.bob)
     async with office.socket() as running:
-        assert not await sees(running, office.bob)  # whether or not the members were read by now
-        await until(lambda: certain(running, channel))
         assert not await sees(running, office.bob)
         await open_rooms(running, office.alice)
         assert await sees(running, office.alice)
@@ -85,62 +74,78 @@ async def test_who_joined_while_nexus_was_away_reads_the_channel(office: Office)
         assert not await sees(running, eve)
     await office.slack.join(channel, eve)
     async with office.socket() as running:
-        await until(lambda: certain(running, channel))
         assert await sees(running, eve)
 
 
-async def test_until_the_members_are_read_nobody_reads_the_channel_elsewhere(office: Office) -> None:
+@pytest.mark.parametrize("fault", ["http500", "ratelimited", "hang", "error"])
+async def test_while_slack_does_not_say_who_is_in_it_nobody_reads_the_channel_elsewhere(
+    office: Office, monkeypatch: pytest.MonkeyPatch, fault: Breakage
+) -> None:
     async with office.socket() as running:
-        channel = await vault(running)
+        await vault(running)
         await open_rooms(running, office.bob)
-    office.slack.fail("conversations.members", "http500", times=1000)
-    async with office.socket() as running:
-        await office.slack.wait_for(lambda: office.slack.calls_of("conversations.members"))
-        assert not await certain(running, channel)
+        monkeypatch.setattr("composer.turn.memberships.MAX_AGE", timedelta(microseconds=-1))
+        monkeypatch.setattr("composer.turn.memberships.ASK_SECONDS", 0.5 if fault in ("hang", "ratelimited") else 60)
+        office.slack.fail("users.conversations", fault, times=1000)
         assert not await sees(running, office.bob)
-        answer = str(
-            await office.slack.command(await office.slack.add_im(office.team, office.bob), office.bob, "rooms")
-        )
-        assert "vault" not in answer
+        im = await office.slack.add_im(office.team, office.bob)
+        shown = await office.slack.command(im, office.bob, "rooms")
+        assert "vault" not in str([shown.ack, shown.responses])
+        assert "does not tell me now which private channels you are in" in str([shown.ack, shown.responses])
+        office.slack.routes.faults.clear()
+        office.slack.release_hung()
+        monkeypatch.setattr("composer.turn.memberships.ASK_SECONDS", 60)
+        assert await sees(running, office.bob)
 
 
-async def test_a_lost_connection_ends_what_was_read(office: Office) -> None:
+@pytest.mark.usefixtures("nothing_kept")
+async def test_who_left_while_the_connection_was_lost_reads_the_channel_no_more(office: Office) -> None:
     async with office.socket() as running:
         channel = await vault(running)
         await open_rooms(running, office.bob)
+        assert await sees(running, office.bob)
         await office.slack.go_down()
-
-        async def ended() -> bool:
-            return not await certain(running, channel)
-
-        await until(ended)
         office.slack.world.channels[channel].members.remove(office.bob)  # nothing tells it
         await office.slack.come_back()
-        await until(lambda: certain(running, channel))
         assert not await sees(running, office.bob)
 
 
-async def test_a_crash_ends_what_was_read(office: Office) -> None:
+async def test_what_slack_said_is_used_for_a_minute_and_ends_when_it_tells_that_somebody_left(office: Office) -> None:
     async with office.socket() as running:
         channel = await vault(running)
-        await release_locks(running.app, office.settings)
-        assert not await certain(running, channel)
+        await open_rooms(running, office.bob)
+        asked = len(office.slack.calls_of("users.conversations"))
+        assert await sees(running, office.bob)
+        assert len(office.slack.calls_of("users.conversations")) == asked
+        await office.slack.leave(channel, office.bob)
+        assert not await sees(running, office.bob)
+        assert len(office.slack.calls_of("users.conversations")) == asked
+
+
+async def test_nobody_is_asked_for_whose_dms_read_no_rooms(office: Office) -> None:
+    async with office.socket() as running:
+        await vault(running)
+        asked = len(office.slack.calls_of("users.conversations"))
+        assert not await sees(running, office.bob)
+        await office.slack.post(office.general, office.bob, office.mention("hello"))
+        await office.answered(1)
+        assert len(office.slack.calls_of("users.conversations")) == asked
 
 
 async def test_without_the_scope_no_private_channel_is_read_and_doctor_says_which(office: Office) -> None:
     async with office.socket() as running:
-        channel = await vault(running)
+        await vault(running)
         await open_rooms(running, office.bob)
     office.slack.world.tokens[office.team.bot_token].scopes -= {"groups:read"}
     async with office.open() as running, running.serving():
         await office.slack.wait_for(lambda: office.slack.outbox.connections)
         assert not await sees(running, office.bob)
-        assert not await certain(running, channel)
     assert any(
         not ok and "groups:read" in sentence for ok, sentence in await inspect(office.settings, office.slack.base_url)
     )
 
 
+@pytest.mark.usefixtures("nothing_kept")
 @pytest.mark.parametrize("how", ["exit", "archive"])
 async def test_a_channel_that_the_bot_is_taken_out_of_is_read_no_more(office: Office, how: str) -> None:
     async with office.socket() as running:
@@ -150,16 +155,10 @@ async def test_a_channel_that_the_bot_is_taken_out_of_is_read_no_more(office: Of
             await office.slack.leave(channel, office.team.bot_user)
         else:
             await office.slack.archive(channel, office.alice)
-
-        async def ended() -> bool:
-            return not await certain(running, channel)
-
-        await until(ended)
         assert not await sees(running, office.bob)
 
 
 async def test_a_late_message_of_somebody_who_left_does_not_make_them_a_reader(office: Office) -> None:
-    """Its sender becomes known by it, after the members were read: so they are read again."""
     async with office.socket() as running:
         eve = await office.slack.add_user(office.team, "eve")
         channel = await vault(running)
@@ -171,21 +170,19 @@ async def test_a_late_message_of_somebody_who_left_does_not_make_them_a_reader(o
         await office.slack.release(lambda held: [each for each in held if each["event"]["type"] == "message"][:2])
         await running.settle()
         assert "hello from eve" in await running.stored()
-        await until(lambda: certain(running, channel))
         assert not await sees(running, eve)
 
 
-async def test_over_http_the_members_are_read_at_the_start(office: Office) -> None:
+@pytest.mark.usefixtures("nothing_kept")
+async def test_over_http_slack_is_asked_as_well(office: Office) -> None:
     async with office.socket() as running:
         channel = await vault(running)
         await open_rooms(running, office.bob)
     await office.slack.leave(channel, office.bob)
     async with office.http() as running:
-        await until(lambda: certain(running, channel))
         assert not await sees(running, office.bob)
         await office.slack.join(channel, office.bob)
         await running.settle()
-        await until(lambda: certain(running, channel))
         assert await sees(running, office.bob)
 
 
@@ -196,10 +193,10 @@ async def test_a_guest_reads_no_channel_in_their_dm(office: Office) -> None:
         await office.slack.join(channel, guest)
         await office.slack.post(channel, guest, "hello from the guest")
         await open_rooms(running, guest)
-        await until(lambda: certain(running, channel))
         assert not await sees(running, guest)
 
 
+@pytest.mark.usefixtures("nothing_kept")
 async def test_who_leaves_a_channel_whose_id_has_changed_reads_what_was_said_under_the_old_one_no_more(
     office: Office,
 ) -> None:
@@ -224,19 +221,4 @@ async def test_who_comes_back_to_a_closed_account_reads_the_channels_that_they_w
         assert not await sees(running, office.bob)
         await office.slack.join(channel, office.bob)
         await running.settle()
-        await until(lambda: certain(running, channel))
         assert await sees(running, office.bob)
-
-
-async def test_a_command_waits_until_what_was_read_before_counts_no_more(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # README: who is in a private room is read whenever Nexus connects, and until then it counts for nobody.
-    async with office.socket() as running:
-        await vault(running)
-        await open_rooms(running, office.bob)
-        monkeypatch.setattr("bot.slack.adapter.BEGIN_SECONDS", 0.01)
-        monkeypatch.setattr(running.adapter._members, "begun", asyncio.Event().wait)
-        im = await office.slack.add_im(office.team, office.bob)
-        shown = await office.slack.command(im, office.bob, "rooms")
-        assert "does not answer" in str([shown.ack, shown.responses])

@@ -119,7 +119,7 @@ async def test_nothing_of_the_run_is_left_and_everything_else_is(harness: AppHar
 
 
 # What remembers that something happened, by ids and counts.
-TRACES = ("audit_", "imports", "receipts", "erased", "job_runs", "usage", "summaries_due", "connections")
+TRACES = ("audit_", "imports", "receipts", "erased", "job_runs", "usage", "summaries_due")
 COUNTERS = ("version", "last_seq")
 
 

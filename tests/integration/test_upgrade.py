@@ -33,9 +33,10 @@ from tests.support.schema_dump import dump
 pytestmark = pytest.mark.integration
 
 ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
+# The tables that the upgrade drops.
 DROPPED: Final = frozenset(
-    {"api_requests", "changes", "commands", "extraction_batches"}
-)  # the tables that the upgrade drops
+    {"api_requests", "changes", "commands", "connections", "extraction_batches", "membership_readings"}
+)
 HERE = Workspace(tenant_id("acme"), "acme", CONSOLE, "acme")
 GENERAL, RANDOM = room_id(HERE, "general"), room_id(HERE, "random")
 COMMAND = incoming(HERE, place_of("general", None, None), "alice", "/nexus help", START, id="c1")

@@ -66,9 +66,9 @@ class Builder:
     events: list[Event] = field(default_factory=list)
     at: int = 0
 
-    def add(self, kind: type[Event], user: str = "", **fields: Any) -> bool:
-        """Add the next event, some time after the last one."""
-        self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR))
+    def add(self, kind: type[Event], user: str = "", *, after: int | None = None, **fields: Any) -> bool:
+        """Add the next event, some time after the last one, or so many seconds."""
+        self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR)) if after is None else after
         event = kind(n=len(self.events) + 1, at=self.at, user=user, **fields)
         assert ":" not in fields.get("slug", ""), "that may be the beginning of a project's id"
         self.events.append(event)

@@ -22,6 +22,7 @@ from tests.property.reference import (
 from tests.property.setting import EVERYTHING, PROJECTS, Words
 from tests.property.trace import (
     MAIN,
+    TERMINAL,
     UNTRUSTED,
     Edit,
     Pin,
@@ -33,6 +34,7 @@ from tests.property.trace import (
     Spot,
     canaries,
     mentioned,
+    platform_of,
 )
 from tests.property.worlds import World
 
@@ -64,7 +66,8 @@ def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> li
     inside, outside = everyone(world, rules)
     several = (viewers_in_projects, viewers_of_rooms, viewers_with_accounts, viewers_apart)
     involved = list(dict.fromkeys(viewer for group in several for viewer in group(rules, inside)))
-    some = rng.sample(involved, min(most // 2, len(involved)))
+    near = viewers_elsewhere(rules, inside)
+    some = rng.sample(near or involved, min(most // 2, len(near or involved)))
     others = [viewer for viewer in inside if viewer not in some]
     some += rng.sample(others, min(most - 1 - len(some), len(others)))
     return [*some, *rng.sample(outside if not world.small or rng.random() < 0.5 else others, min(1, len(outside)))]
@@ -78,6 +81,13 @@ def viewers_in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
 def viewers_of_rooms(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
     """Return the viewers in DMs that are open to rooms."""
     return [v for v in inside if v.spot.kind == "dm" and v.user in rules.tenant(MAIN).read_rooms]
+
+
+def viewers_elsewhere(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Return those of them who have an account on a platform where people move unheard."""
+    moved = {platform_of(user) for user, _ in rules.tenant(MAIN).inside} - {TERMINAL}
+    accounts = rules.tenant(MAIN).accounts
+    return [v for v in viewers_of_rooms(rules, inside) if moved & {platform_of(each) for each in accounts(v.user)}]
 
 
 def viewers_with_accounts(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
@@ -177,8 +187,9 @@ async def check_viewer(
     counts["viewed where outsiders read"] += bool(viewers_apart(rules, [viewer])) and user not in UNTRUSTED
     with_rooms = spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
     counts["viewed dm, with rooms"] += with_rooms
-    read = [room for room in rules.tenant(MAIN).rooms.values() if room.read and room.members.get(user) is True]
-    counts["viewed dm, with a room whose members were read"] += with_rooms and bool(read)
+    counts["viewed dm, with a private room elsewhere"] += with_rooms and rules.reads_private_elsewhere(
+        MAIN, user, world.end
+    )
     if asked.prompt is None:
         raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")
     try:

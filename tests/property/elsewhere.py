@@ -10,17 +10,17 @@ from tests.property.trace import (
     TERMINAL,
     Admin,
     Assign,
-    Disconnect,
     Edit,
     EraseRoom,
     Forget,
     Link,
     Member,
     Move,
+    MoveUnheard,
     NewProject,
     Opt,
+    Outage,
     Pin,
-    ReadMembers,
     ReadRooms,
     Remember,
     Review,
@@ -62,6 +62,8 @@ def _settle(b: Builder, account: str) -> None:
     room = _ROOM_OF.get(account)
     if room is not None:
         b.add(Say, account, spot=room, text=b.words.line(), private=room == DEN)
+        if room == DEN and b.rng.random() < 0.5:
+            b.add(MoveUnheard, account, room=DEN.name, joined=True)
     if room is None or b.rng.random() < 0.6:
         _speak(b, account)
     if b.rng.random() < 0.5:
@@ -348,41 +350,97 @@ _VISITING: Final = (_review, _review, _review, _review, _ask_as_guest, _ask_as_m
 # --- who is in a private room -------------------------------------------------------------------------------
 
 
-def read_members(b: Builder) -> None:
-    """Nexus reads who is in a private room, of whom some have left unnoticed; somebody's DM reads that room."""
+def be_in_private(b: Builder) -> None:
+    """People are in a private room of a platform, and leave it, unnoticed or not; the platform fails now and then; one
+    person's DM reads that room."""
     inside = ["uma", "vic"] if b.rng.random() < 0.8 else ["uma", "gus"]
     b.rng.shuffle(inside)
     for user in inside:
         b.add(Say, user, spot=DEN, text=b.words.line(), private=True)
-    reader = b.rng.choice(inside)
+    reader = b.rng.choice(inside if b.rng.random() < 0.8 else ["zed"])
+    for user in inside if b.rng.random() < 0.8 else inside[:1]:
+        b.add(MoveUnheard, user, room=DEN.name, joined=True)
+    if reader == "zed":  # in a room of the same name elsewhere
+        b.add(MoveUnheard, reader, room=DEN.name, joined=True)
+    if b.rng.random() < 0.1:
+        b.add(Outage, reader, begins=True, fails=b.rng.random() < 0.5)
     b.add(ReadRooms, reader, spot=b.rng.choice(DMS), on=True)
     if b.rng.random() < 0.25:
         _found_project(b, DEN)
-    b.add(ReadMembers, "uma", room=DEN.name, present=_present(b, inside))
-    for _ in range(b.rng.choice((0, 1, 1, 2))):
-        b.rng.choice(_SINCE_READ)(b, reader)
-    if b.rng.random() < 0.4:
-        b.add(Say, reader, spot=b.rng.choice(DMS), text=b.words.line(), answer=True)
+    for _ in range(b.rng.choice((0, 1, 2, 3, 4))):
+        b.rng.choice(_MEANWHILE)(b, reader)
+    if b.rng.random() < 0.5:
+        _ask_in_dm(b, reader)
 
 
-def _present(b: Builder, inside: list[str]) -> tuple[str, ...]:
-    """Who is found in the room: mostly all, also somebody of whom Nexus may know nothing."""
-    present = inside if b.rng.random() < 0.65 else inside[: b.rng.choice((0, 1))]
-    return (*present, *(["xan"] if b.rng.random() < 0.2 else []))
+def _ask_in_dm(b: Builder, reader: str) -> None:
+    b.add(Say, reader, spot=b.rng.choice(DMS), text=b.words.line(), answer=True)
 
 
-def _connection_is_lost(b: Builder, reader: str) -> None:
-    b.add(Disconnect, "uma")
-    if b.rng.random() < 0.4:
-        b.add(ReadMembers, "uma", room=DEN.name, present=_present(b, [reader]))
-
-
-def _somebody_new_writes(b: Builder, reader: str) -> None:
-    b.add(Say, b.rng.choice(("rob", "gus", "vic", reader)), spot=DEN, text=b.words.line(), private=True)
+def _somebody_moves_unheard(b: Builder, reader: str) -> None:
+    b.add(MoveUnheard, b.rng.choice(("vic", "xan", reader, reader)), room=DEN.name, joined=b.rng.random() < 0.4)
 
 
 def _somebody_moves(b: Builder, reader: str) -> None:
-    b.add(Move, b.rng.choice(("vic", reader)), room=DEN.name, joined=b.rng.random() < 0.5)
+    b.add(Move, b.rng.choice(("vic", "uma")), room=DEN.name, joined=b.rng.random() < 0.5)
 
 
-_SINCE_READ: Final = (_connection_is_lost, _somebody_new_writes, _somebody_moves)
+def _reader_leaves_soon(b: Builder, reader: str) -> None:
+    """Somebody leaves right after they have asked, and asks again: within a minute, or a little later."""
+    b.add(MoveUnheard, reader, room=DEN.name, joined=True)
+    b.add(ReadRooms, reader, spot=DMS[0], on=True)
+    told = reader != "zed" and b.rng.random() < 0.5
+    b.add(Move if told else MoveUnheard, reader, after=b.rng.choice((5, 20)), room=DEN.name, joined=False)
+    after = b.rng.choice((5, 40, 60))
+    b.add(Say, reader, after=after, spot=b.rng.choice(DMS), text=b.words.line(), answer=True)
+
+
+def _others_read(b: Builder, reader: str) -> None:
+    """Somebody else, who may be in the room or not, has a DM that reads rooms."""
+    other = b.rng.choice(("uma", "vic"))
+    if b.rng.random() < 0.6:
+        b.add(MoveUnheard, other, room=DEN.name, joined=b.rng.random() < 0.4)
+    b.add(ReadRooms, other, spot=DMS[0], on=True)
+    _ask_in_dm(b, other)
+
+
+def _platform_fails(b: Builder, reader: str) -> None:
+    away = bool(b.rules.tenant(MAIN).outages)
+    b.add(Outage, reader, begins=not away, fails=b.rng.random() < 0.5)
+
+
+def _somebody_new_writes(b: Builder, reader: str) -> None:
+    user = b.rng.choice([each for each in ("rob", "gus", "vic", reader) if each != "zed"])
+    b.add(Say, user, spot=DEN, text=b.words.line(), private=True)
+
+
+def _room_opens(b: Builder, reader: str) -> None:
+    b.add(Say, "uma", spot=DEN, text=b.words.line(), private=b.rng.random() < 0.4)
+
+
+def _link_to_reader(b: Builder, reader: str) -> None:
+    """Somebody of the terminal, or of the other platform, is the same person: their DM reads rooms."""
+    other = b.rng.choice(sorted(p for p in PEOPLE_OF_TERMINAL if p in b.rules.tenant(MAIN).people))
+    b.add(Link, other, spot=DMS[0], other=reader)
+    b.add(ReadRooms, other, spot=DMS[0], on=True)
+    b.add(Say, other, spot=DMS[0], text=b.words.line(), answer=True)
+
+
+_MEANWHILE: Final = (
+    _ask_in_dm,
+    _ask_in_dm,
+    _somebody_moves_unheard,
+    _somebody_moves_unheard,
+    _somebody_moves_unheard,
+    _somebody_moves,
+    _somebody_moves,
+    _others_read,
+    _others_read,
+    _reader_leaves_soon,
+    _reader_leaves_soon,
+    _reader_leaves_soon,
+    _platform_fails,
+    _somebody_new_writes,
+    _room_opens,
+    _link_to_reader,
+)

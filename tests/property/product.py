@@ -30,8 +30,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import incoming
 from composer.app import open_app
 from composer.composition import LoadableEmbedder
-from composer.errors import NexusError, NotFound
-from composer.ingest.members import begin_connection, confirm_members, end_connection
+from composer.errors import NexusError, NotFound, Unavailable
 from composer.ingest.rooms import record_membership
 from composer.model import (
     CONSOLE,
@@ -70,7 +69,6 @@ from tests.property.trace import (
     Admin,
     Assign,
     Delete,
-    Disconnect,
     Edit,
     EraseProject,
     EraseRoom,
@@ -82,10 +80,11 @@ from tests.property.trace import (
     Link,
     Member,
     Move,
+    MoveUnheard,
     NewProject,
     Opt,
+    Outage,
     Pin,
-    ReadMembers,
     ReadRooms,
     Record,
     Remember,
@@ -154,14 +153,47 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Platform:
+    """What the chat platforms know of who is in a room, whether or not Nexus was told."""
+
+    inside: set[tuple[str, str, str, str]] = field(default_factory=set)  # platform, workspace, person, room
+    outages: dict[Workspace, bool] = field(default_factory=dict)  # those that do not say it; whether they fail
+
+    def move(self, here: Workspace, user: str, room: str, *, joined: bool) -> None:
+        """Let somebody join or leave a room."""
+        (self.inside.add if joined else self.inside.discard)((here.platform, here.name, user, room))
+
+    def source(self, platform: str) -> "_Source":
+        """Return what one platform says."""
+        return _Source(self, platform)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One chat platform (composer.ports.memberships.MembershipSource)."""
+
+    all: Platform
+    platform: str
+
+    async def rooms_of(self, workspace: str, person: str) -> list[str] | None:
+        away = {(here.platform, here.name): fails for here, fails in self.all.outages.items()}
+        fails = away.get((self.platform, workspace))
+        if fails is not None:
+            if fails:
+                raise Unavailable("the platform is away")
+            return None
+        return sorted(room for *who, room in self.all.inside if who == [self.platform, workspace, person])
+
+
+@dataclass(frozen=True)
 class Product:
     """One running Nexus on a database of its own. `raw` writes rows that no public interface writes."""
 
     harness: AppHarness
     raw: asyncpg.Connection
     url: str
+    platform: Platform
     behind: set[uuid.UUID] = field(default_factory=set)  # tenants in which something may wait to be indexed
-    connections: dict[Workspace, uuid.UUID] = field(default_factory=dict)  # those that last
 
     def workspace(self, world: str, tenant: str, user: str = "") -> Workspace:
         """Return the workspace of an account. Those of all platforms belong to the one tenant."""
@@ -373,6 +405,7 @@ class Product:
         agents, now = app.directory.agents(here.tenant_id), app.clock.now()
         async with app.database.transaction(here.tenant_id) as tx:
             await record_membership(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
+        self.platform.move(here, event.user, event.room, joined=event.joined)
 
     @_on.register
     async def _(self, event: Edit, world: str, batch: Trace) -> None:
@@ -385,20 +418,15 @@ class Product:
         await change_message(self.harness.app, here, trace.message_id(event.target), None)
 
     @_on.register
-    async def _(self, event: ReadMembers, world: str, batch: Trace) -> None:
-        here, store = self.workspace(world, event.tenant, event.user), self.harness.app.database
-        if here not in self.connections:
-            self.connections[here] = derived_id("connection", str(event.n), world, event.tenant)
-            await begin_connection(store, here, self.harness.app.locks.number, self.connections[here])
-        at = START + timedelta(seconds=event.at)
-        if not await confirm_members(store, here, self.connections[here], event.room, event.present, at):
-            raise NotFound("no such private room")
+    async def _(self, event: MoveUnheard, world: str, batch: Trace) -> None:
+        self.platform.move(self.workspace(world, event.tenant, event.user), event.user, event.room, joined=event.joined)
 
     @_on.register
-    async def _(self, event: Disconnect, world: str, batch: Trace) -> None:
+    async def _(self, event: Outage, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant, event.user)
-        self.connections.pop(here, None)
-        await end_connection(self.harness.app.database, here, self.harness.app.locks.number)
+        self.platform.outages.pop(here, None)
+        if event.begins:
+            self.platform.outages[here] = event.fails
 
     @_on.register
     async def _(self, event: Admin, world: str, batch: Trace) -> None:
@@ -490,6 +518,7 @@ class Product:
         as its limits permit, and what may not be read has more to move."""
         WHICH.set(self.url)
         here, when = self.workspace(world, tenant, user), START + timedelta(seconds=at)
+        self.harness.clock.set(when)
         try:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
@@ -505,6 +534,7 @@ class Product:
     ) -> Outcome:
         """Do the same without the check of membership that comes first: visibility alone must refuse."""
         here, when = self.workspace(world, tenant, user), START + timedelta(seconds=at)
+        self.harness.clock.set(when)
         conversation_key, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
@@ -665,7 +695,10 @@ async def product_on(
                 app = await stack.enter_async_context(opening)
             for platform in {TERMINAL, *ELSEWHERE.values()}:
                 app.turns.serve(platform, delivery)
-            yield Product(AppHarness(app, delivery, clock), raw, url)
+            platforms = Platform()
+            for chat in {*ELSEWHERE.values()}:
+                app.memberships.serve(chat, platforms.source(chat))
+            yield Product(AppHarness(app, delivery, clock), raw, url, platforms)
     finally:
         await raw.close()
         await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")

@@ -18,7 +18,6 @@ from tests.property.trace import (
     Admin,
     Assign,
     Delete,
-    Disconnect,
     Edit,
     EraseProject,
     EraseRoom,
@@ -30,10 +29,11 @@ from tests.property.trace import (
     Link,
     Member,
     Move,
+    MoveUnheard,
     NewProject,
     Opt,
+    Outage,
     Pin,
-    ReadMembers,
     ReadRooms,
     Record,
     Remember,
@@ -62,6 +62,7 @@ NAMELESS: Final = "someone"  # stands where an erased name stood
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 ROLES: Final = ("admin", "write", "read")  # the best first
+MINUTE: Final = 60  # for which an answer of a platform is used again
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
 _DECIDED: Final = re.compile(
@@ -125,12 +126,7 @@ class Room:
     recording: str = "on"  # on, mentions or off
     platform: str = TERMINAL
     outsiders: bool = False  # people of other organisations read it
-    read: bool = False  # who is in it was read, during a connection that lasts
-
-    @property
-    def certain(self) -> bool:
-        """Whether those who are recorded are certainly in it: the terminal tells of everybody who leaves."""
-        return self.platform == TERMINAL or self.read
+    left_at: dict[str, int] = field(default_factory=dict)  # of those who have left, as Nexus was told
 
     @property
     def home(self) -> Home:
@@ -170,6 +166,11 @@ class Tenant:
     nameless: set[str] = field(default_factory=set)  # who had everything erased and has not been heard since
     entries: list[Entry] = field(default_factory=list)
     linked: dict[str, frozenset[str]] = field(default_factory=dict)  # all accounts of a person, by each of them
+    inside: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # (account, room): who is in a room, as its platform knows
+    outages: set[str] = field(default_factory=set)  # platforms that do not say it
+    answers: dict[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # the latest one, by account
 
     def accounts(self, user: str) -> frozenset[str]:
         """Return the accounts of the person behind one."""
@@ -350,9 +351,8 @@ class Reference:
             return conversation_key
         if not room.members and not elsewhere:
             room.admins.add(event.user)
-        if room.members.get(event.user) is not True:  # nobody has asked for them: they may have left since
-            room.read = False
         room.members[event.user] = True
+        room.left_at.pop(event.user, None)
         return conversation_key
 
     def _hear(self, event: Event) -> None:
@@ -423,6 +423,8 @@ class Reference:
     ) -> View | None:
         if not self.may_take_part(tenant, user, conversation_key):
             return None
+        if conversation_key[0] == "dm" and user in self.tenant(tenant).read_rooms:
+            self._ask(tenant, user, at)
         home, project, room = (
             self.home(tenant, conversation_key),
             self.project(tenant, user, conversation_key),
@@ -521,7 +523,7 @@ class Reference:
         if entry.home[0] == "global":
             return marked and user not in UNTRUSTED and not apart
         recalled = entry.kind in ("message", "memory", "summary")
-        if recalled and entry.visibility != "private" and self._opened(tenant, user, conversation_key, entry.home):
+        if recalled and entry.visibility != "private" and self._opened(tenant, user, conversation_key, entry.home, at):
             return True
         if project is None:
             return False
@@ -529,20 +531,53 @@ class Reference:
             return marked and entry.home[1] == project.key
         return recalled and self._pooled(tenant, project, entry.home)
 
-    def _opened(self, tenant: str, user: str, conversation_key: ConversationKey, home: Home) -> bool:
+    def _opened(self, tenant: str, user: str, conversation_key: ConversationKey, home: Home, at: int) -> bool:
         """Whether what belongs there is read in a DM whose person said so: the rooms that they are in, as they are now.
         Nothing enters or leaves an isolated project."""
         here = self.tenant(tenant)
         if conversation_key[0] != "dm" or user not in here.read_rooms or home[0] != "room":
             return False
-        return any(room.home == home for room in self._rooms_in(tenant, user, conversation_key))
+        return any(room.home == home for room in self._rooms_in(tenant, user, conversation_key, at))
 
-    def _rooms_in(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Room]:
+    def _ask(self, tenant: str, user: str, at: int) -> dict[str, tuple[int, frozenset[str]]]:
+        """Ask the platforms of someone's accounts in which of their rooms these are. Return each answer that is given,
+        with its time: it is used again for a minute."""
+        here, given = self.tenant(tenant), dict[str, tuple[int, frozenset[str]]]()
+        for account in sorted(here.accounts(user)):
+            asked_at, rooms = here.answers.get(account, (at - MINUTE - 1, frozenset[str]()))
+            if platform_of(account) == TERMINAL:
+                continue
+            if at - asked_at > MINUTE:
+                if platform_of(account) in here.outages:
+                    continue
+                asked_at, rooms = at, frozenset(room for who, room in here.inside if who == account)
+                here.answers[account] = asked_at, rooms
+            given[account] = asked_at, rooms
+        return given
+
+    def _is_in(self, tenant: str, user: str, room: Room, at: int) -> bool:
+        """Whether someone is in a room with one of their accounts: of a private room elsewhere its platform says it,
+        and nothing later was told."""
+        here = self.tenant(tenant)
+        if not room.private or room.platform == TERMINAL:
+            return any(room.members.get(account) is True for account in here.accounts(user))
+        given = self._ask(tenant, user, at)
+        first = min((asked_at for asked_at, _ in given.values()), default=at)
+        if any(room.left_at.get(account, first) > first for account in here.accounts(user)):
+            return False
+        return any(
+            platform_of(account) == room.platform and room.name in rooms for account, (_, rooms) in given.items()
+        )
+
+    def reads_private_elsewhere(self, tenant: str, user: str, at: int) -> bool:
+        """Whether someone is in a private room of a chat platform, which says so."""
+        rooms = self.tenant(tenant).rooms.values()
+        return any(r.private and r.platform != TERMINAL and self._is_in(tenant, user, r, at) for r in rooms)
+
+    def _rooms_in(self, tenant: str, user: str, conversation_key: ConversationKey, at: int) -> list[Room]:
         """Return the rooms that someone's DM reads, or would."""
         here, project = self.tenant(tenant), self.project(tenant, user, conversation_key)
-        own = here.accounts(user)
-        joined = [room for room in here.rooms.values() if any(room.members.get(account) is True for account in own)]
-        joined = [room for room in joined if room.certain or not room.private]
+        joined = [room for room in here.rooms.values() if self._is_in(tenant, user, room, at)]
         joined = [room for room in joined if room.platform == TERMINAL or user not in UNTRUSTED]
         if project is not None and project.isolated:
             return [room for room in joined if room.project == project.key]
@@ -569,7 +604,7 @@ class Reference:
         found = [e for e in facts if self._may(tenant, user, conversation_key, home, project, [user], e, at)]
         return tuple((e.n, e.home, e.key, e.text) for e in found)
 
-    def projects(self, tenant: str, user: str) -> tuple[object, ...]:
+    def projects(self, tenant: str, user: str, at: int) -> tuple[object, ...]:
         """Return the projects of a person, with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
@@ -578,15 +613,15 @@ class Reference:
                 p.isolated,
                 tuple(sorted((sorted(here.accounts(who) & p.members.keys()), role) for who, role in p.members.items())),
                 self._nameless(tenant, p.members),
-                tuple(self._rooms_of(here, p.key, user)),
+                tuple(self._rooms_of(tenant, p.key, user, at)),
             )
             for p in sorted(here.projects.values(), key=lambda p: p.key)
             if here.role(p, user)
         )
 
-    def _rooms_of(self, here: Tenant, project: str, user: str) -> Iterator[str]:
-        for room in sorted(here.rooms.values(), key=lambda r: r.name):
-            if room.project == project and (not room.private or (room.certain and room.members.get(user) is True)):
+    def _rooms_of(self, tenant: str, project: str, user: str, at: int) -> Iterator[str]:
+        for room in sorted(self.tenant(tenant).rooms.values(), key=lambda r: r.name):
+            if room.project == project and (not room.private or self._is_in(tenant, user, room, at)):
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
@@ -597,12 +632,12 @@ class Reference:
         return (
             None if view is None else view.fingerprint(),
             self.history(tenant, user, spot, at) if view is not None else (),
-            self.projects(tenant, user),
+            self.projects(tenant, user, at),
             user in here.people,
             user in here.admins,
             user in here.opted_out,
             sorted(here.accounts(user)),
-            self._listed_rooms(tenant, user, conversation_key),
+            self._listed_rooms(tenant, user, conversation_key, at),
             () if view is None else sorted(map(_comparable, self.waiting(tenant, user, conversation_key)), key=repr),
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
@@ -624,12 +659,15 @@ class Reference:
             homes.add(("project", project.key))
         return [e for e in here.entries if e.pending and e.alive and e.home in homes]
 
-    def _listed_rooms(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
-        """Return whether the rooms that someone is in are read in their DM, and which these are."""
+    def _listed_rooms(self, tenant: str, user: str, conversation_key: ConversationKey, at: int) -> tuple[object, ...]:
+        """Return whether the rooms that someone is in are read in their DM, which these are, and which platforms do not
+        say it."""
         if conversation_key[0] != "dm" or not self.may_take_part(tenant, user, conversation_key):
             return ()
-        rooms = self._rooms_in(tenant, user, conversation_key)
-        return (user in self.tenant(tenant).read_rooms, sorted((room.name, room.private) for room in rooms))
+        here, rooms = self.tenant(tenant), self._rooms_in(tenant, user, conversation_key, at)
+        said = {platform_of(account) for account in self._ask(tenant, user, at)}
+        platforms = {platform_of(account) for account in here.accounts(user)} - {TERMINAL}
+        return (user in here.read_rooms, sorted((room.name, room.private) for room in rooms), platforms - said)
 
     def _explained(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
         """Return the replies that someone may have explained, each with a digest of what it could be made from."""
@@ -664,6 +702,8 @@ class Reference:
         conversation_key = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
         if conversation_key is None:
             return False
+        if event.answer and conversation_key[0] == "dm" and event.user in self.tenant(event.tenant).read_rooms:
+            self._ask(event.tenant, event.user, event.at)
         room = self._room(event.tenant, conversation_key)
         if room is not None and event.shared is not None:
             room.outsiders = event.shared
@@ -883,6 +923,7 @@ class Reference:
         here = self.tenant(event.tenant)
         self._enter(event, event.spot)
         (here.read_rooms.add if event.on else here.read_rooms.discard)(event.user)
+        self._ask(event.tenant, event.user, event.at)
         return True
 
     @_on.register
@@ -898,28 +939,26 @@ class Reference:
             room.admins.add(event.user)
         if not event.joined and room.platform == TERMINAL:
             room.admins.discard(event.user)
+        if event.joined:
+            room.left_at.pop(event.user, None)
+        elif room.members.get(event.user) is not False:
+            room.left_at[event.user] = event.at
         room.members[event.user] = event.joined
+        self._move(here, event.user, event.room, joined=event.joined)
         return True
 
     @_on.register
-    def _(self, event: ReadMembers) -> bool:
-        here = self.tenant(event.tenant)
-        room = here.rooms.get(event.room)
-        if room is None or not room.private:
-            return False
-        for user in {*room.members, *event.present}:
-            if user in event.present and user in here.people:
-                room.members[user] = True
-            elif room.members.get(user) is True:
-                room.members[user] = False
-        room.read = True
+    def _(self, event: MoveUnheard) -> bool:
+        self._move(self.tenant(event.tenant), event.user, event.room, joined=event.joined)
         return True
 
+    def _move(self, here: Tenant, user: str, room: str, *, joined: bool) -> None:
+        (here.inside.add if joined else here.inside.discard)((user, room))
+
     @_on.register
-    def _(self, event: Disconnect) -> bool:
-        for room in self.tenant(event.tenant).rooms.values():
-            if room.platform == platform_of(event.user):
-                room.read = False
+    def _(self, event: Outage) -> bool:
+        outages = self.tenant(event.tenant).outages
+        (outages.add if event.begins else outages.discard)(platform_of(event.user))
         return True
 
     @_on.register

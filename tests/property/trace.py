@@ -10,7 +10,7 @@ CANARY: Final = re.compile(r"zx\d+q")
 TERMINAL: Final = "console"
 # Whose account is on which platform, in one workspace each, and which rooms are there; all others are in the terminal.
 ELSEWHERE: Final = {"uma": "slack", "vic": "slack", "gus": "slack", "zed": "discord", "xan": "slack", "rob": "slack"}
-ROOMS_ELSEWHERE: Final = {"lobby": "slack", "den": "slack"}
+ROOMS_ELSEWHERE: Final = {"lobby": "slack", "den": "slack"}  # Discord has a den too, in which nobody writes
 ROOM_ADMINS_ELSEWHERE: Final = ("uma", "gus")  # as the platform says
 UNTRUSTED: Final = {"gus": "guest", "rob": "tool"}
 
@@ -165,16 +165,19 @@ class Move(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadMembers(Event):
-    """Nexus is connected to the platform of `user`, or connects now, and reads who is in a private room there."""
+class MoveUnheard(Event):
+    """Someone joins or leaves a room of their platform, and Nexus does not hear of it."""
 
     room: str
-    present: tuple[str, ...]
+    joined: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disconnect(Event):
-    """The connection to the platform of `user` is lost: who leaves a room from now on is not heard of."""
+class Outage(Event):
+    """The platform of `user` does not say any more who is in its rooms (it `fails`, or says nothing), or does again."""
+
+    begins: bool
+    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from typing import Final
 
 from tests.property import elsewhere
 from tests.property.builder import Builder
+from tests.property.reference import MINUTE
 from tests.property.setting import BUSY_PEOPLE, DEN, HOUR, LOBBY, PEOPLE, PLACES, PUBLIC, Words
-from tests.property.trace import Spot, Trace
+from tests.property.trace import MoveUnheard, Outage, Spot, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
 _AT_THE_END: Final[tuple[tuple[Callable[[Builder], None], str, float, float], ...]] = (
     (elsewhere.link_accounts, "platforms", 0.075, 0.1),
     (elsewhere.visit, "guests", 0.07, 0.1),
-    (elsewhere.read_members, "members", 0.06, 0.1),
+    (elsewhere.be_in_private, "members", 0.1, 0.1),
     (Builder.bring_history, "history", 0.06, 0.1),
     (Builder.erase_all, "erasing", 0.06, 0.1),
 )
@@ -129,7 +130,9 @@ def _with_platforms(world: World, builder: Builder) -> World:
         if builder.rng.random() < (chance if world.small else chance_in_large):
             happens(builder)
     builder.rng, builder.words.rng = rngs
-    world = replace(world, events=tuple(builder.events), end=builder.at + HOUR)
+    soon = isinstance(builder.events[-1], MoveUnheard | Outage) and random.Random(f"end {world.seed}").random() < 0.5
+    end = builder.at + (MINUTE // 2 if soon else HOUR)  # soon enough for what a platform has said to be used again
+    world = replace(world, events=tuple(builder.events), end=end)
     if len(builder.events) == before:
         return world
     return replace(world, people=(*world.people, *elsewhere.PEOPLE), spots=(*world.spots, LOBBY, DEN))

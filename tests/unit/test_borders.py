@@ -32,7 +32,6 @@ def test_only_rooms_that_may_be_read_from_here_have_a_name_here() -> None:
     joined = (
         JoinedRoom("room:ops", "ops", private=False, project_id=None, isolated=False),
         JoinedRoom("room:cell", "cell", private=True, project_id=uuid.UUID(int=9), isolated=True),
-        JoinedRoom("room:left", "left", private=True, project_id=None, isolated=False, certain=False, chat=True),
     )
     members = (
         PoolMember("room:plan", room_kind, private=False, pooled=False, title="plan"),

@@ -233,7 +233,8 @@ async def export_person(call: Calling) -> Response:
         call.principal.require(permission)
     async with call.reading() as (_, access):
         pass
-    document = await export_over_api(call.app.database, access, call.principal.tenant, call.now)
+    presence = await call.app.memberships.of(access.tenant_id, access.user)
+    document = await export_over_api(call.app.database, access, call.principal.tenant, call.now, presence)
     return Response(document.text, headers=_file("nexus-export.json"), media_type="application/json")
 
 

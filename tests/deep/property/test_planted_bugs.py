@@ -8,8 +8,9 @@ import itertools
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -24,10 +25,14 @@ from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
+from composer.turn import memberships
+from composer.turn.memberships import ChatAccount, Memberships
 from composer.visibility import AccessContext, AccessTag, JoinedRoom, PoolMember, ProjectFacts, Readable, WriteScope
+from composer.workspace import room_id
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product
+from tests.property.setting import DEN
 from tests.support.planted_bugs import Patch, in_sql, replacing
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
@@ -92,9 +97,9 @@ def _membership_is_cached(patch: Patch) -> None:
     original, known = Conversations.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
 
     async def access_context(
-        log: Conversations, conversation: uuid.UUID, asker: uuid.UUID, trust: Trust
+        log: Conversations, conversation: uuid.UUID, asker: uuid.UUID, trust: Trust, *rest: Any
     ) -> AccessContext | None:
-        key, now = (WHICH.get(), conversation, asker), await original(log, conversation, asker, trust)
+        key, now = (WHICH.get(), conversation, asker), await original(log, conversation, asker, trust, *rest)
         if now is None:
             return None
         then = known.setdefault(key, now)
@@ -212,12 +217,27 @@ def _guests_review_rooms(patch: Patch) -> None:
     patch.setattr(visibility, "reviewable", reviewable)
 
 
-async def _nothing(*_: Any) -> bool:
-    return True
+def _a_platform_that_fails_says_yes(patch: Patch) -> None:
+    original = Memberships._ask
+
+    async def ask(memberships: Memberships, account: ChatAccount) -> Collection[str] | None:
+        said = await original(memberships, account)
+        return (DEN.name,) if said is None else said
+
+    patch.setattr(Memberships, "_ask", ask)
 
 
-def _nobody_has_to_be_certain(patch: Patch) -> None:
-    patch.setattr(visibility, "_may_count", lambda now, room: not room.chat or now.trust is Trust.MEMBER)
+def _an_answer_counts_for_everybody(patch: Patch) -> None:
+    original, first = Memberships._answer, dict[tuple[str, uuid.UUID, str], ChatAccount]()
+
+    async def answer(memberships: Memberships, tenant: uuid.UUID, account: ChatAccount) -> Any:
+        return await original(memberships, tenant, first.setdefault((WHICH.get(), tenant, account[0]), account))
+
+    patch.setattr(Memberships, "_answer", answer)
+
+
+def _a_room_of_another_platform_will_do(patch: Patch) -> None:
+    patch.setattr(memberships, "room_id", lambda here, room: room_id(replace(here, platform="slack"), room))
 
 
 def _nothing_in_a_history_is_private(patch: Patch) -> None:
@@ -391,7 +411,7 @@ BUGS: Final = (
     Bug(
         "who is unlinked stays the same person",
         in_sql("users_unlink", replacing("(id = :user_id OR id IN (SELECT id FROM others))", "false")),
-        {REFERENCE: 500_066, TWINS: 500_879},
+        {REFERENCE: 500_197, TWINS: 500_879},
     ),
     Bug("an account forgets nothing of the other one", _an_account_forgets_alone, {REFERENCE: 500_085}),
     Bug(
@@ -416,21 +436,37 @@ BUGS: Final = (
     Bug(
         "a room that others read is answered from profiles",
         _of_the_organisation_as(outsiders=False),
-        {REFERENCE: 500_181},
+        {REFERENCE: 500_487},
     ),
     Bug("a guest approves as admin of a room", _guests_review_rooms, {REFERENCE: 500_149}),
-    Bug("a DM reads a room of which nobody knows who is in it", _nobody_has_to_be_certain, {REFERENCE: 600_190}),
     Bug(
-        "who was not found in a room stays in it",
-        lambda patch: patch.setattr(Conversations, "remove_member", _nothing),
-        {REFERENCE: 600_162},
+        "who is recorded in a private room is in it, whatever its platform says",
+        in_sql("rooms_joined", replacing("CASE WHEN c.private AND c.platform <> 'console'", "CASE WHEN false")),
+        {REFERENCE: 600_001},
     ),
     Bug(
-        "who writes in a room that was read may have left since",
-        in_sql(
-            "members_ensure", replacing("WHERE r.tenant_id = :tenant_id AND r.room_id", "WHERE false AND r.room_id")
-        ),
-        {REFERENCE: 600_255},
+        "a platform is asked once",
+        lambda patch: patch.setattr(memberships, "MAX_AGE", timedelta(days=10_000)),
+        {REFERENCE: 600_033},
+    ),
+    Bug(
+        "what a platform has said is used for six minutes",
+        lambda patch: patch.setattr(memberships, "MAX_AGE", timedelta(minutes=6)),
+        {REFERENCE: 600_565},
+    ),
+    Bug("a platform that fails says yes", _a_platform_that_fails_says_yes, {REFERENCE: 600_092}),
+    Bug(
+        "what a platform says of one person counts for everybody", _an_answer_counts_for_everybody, {REFERENCE: 600_001}
+    ),
+    Bug(
+        "a room of the same name on another platform will do",
+        _a_room_of_another_platform_will_do,
+        {REFERENCE: 600_048},
+    ),
+    Bug(
+        "who is told to have left is in the room for as long as an answer is kept",
+        in_sql("rooms_joined", replacing("AND m.left_at > :asked_at", "AND m.left_at > :asked_at AND false")),
+        {REFERENCE: 600_709},
     ),
     Bug("a history brings private words into a room", _nothing_in_a_history_is_private, {REFERENCE: 600_046}),
     Bug(
@@ -451,7 +487,7 @@ BUGS: Final = (
     Bug(
         "erasing a project takes the DMs that have chosen it",
         in_sql("erasable_select", replacing("OR c.kind <> 'dm' AND", "OR")),
-        {REFERENCE: 700_154},
+        {REFERENCE: 700_485},
     ),
     Bug(
         "erasing a project leaves what is filed in it",

@@ -200,6 +200,7 @@ def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     server.rest.answer_within = PLATFORM_SECONDS
+    monkeypatch.setattr("composer.turn.memberships.ASK_SECONDS", PLATFORM_SECONDS)
     for module in (discord.http, discord.webhook.async_):
         monkeypatch.setattr(module, "asyncio", QuickRetries())
     monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: RECONNECT_SECONDS)

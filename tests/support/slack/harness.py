@@ -163,6 +163,7 @@ async def office_on(settings: Settings) -> AsyncIterator[Office]:
         # On a busy machine a name is not looked up in 1.5 s, which makes a guest of its owner.
         patch.setattr("bot.slack.directory.SLACK_LOOKUP_SECONDS", PLATFORM_SECONDS)
         patch.setattr("bot.slack.commands.ACKNOWLEDGE_SECONDS", PLATFORM_SECONDS)
+        patch.setattr("composer.turn.memberships.ASK_SECONDS", PLATFORM_SECONDS)
         async with _office_on(settings) as office:
             yield office
 

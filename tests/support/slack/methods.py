@@ -185,11 +185,15 @@ class WebApi:
         kinds = {names[kind.strip()] for kind in str(a.get("types") or "public_channel").split(",")}
         for kind in sorted(kinds):
             self._scope(token, f"{FAMILY[kind]}:read")
+        user = a.get("user") if mine else None
+        if user and self.world.users.get(user, {}).get("team_id") != team.id:
+            raise SlackError("user_not_found")
         rows = [
             self._shown(channel, a)
             for channel in self.world.channels.values()
             if channel.team is team and channel.kind in kinds and not (channel.archived and a.flag("exclude_archived"))
             if team.bot_user in channel.members or (channel.kind == "channel" and not mine)
+            if not user or user in channel.members
         ]
         return self._paged(method, "channels", rows, a)
 
