@@ -5,10 +5,10 @@ by the gate that all of people's text goes through (composer/text/cleaning.py, c
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from composer.errors import BadInput
 from composer.memory.entry_index import MAX_METADATA_BYTES
@@ -33,81 +33,37 @@ MAX_METADATA_DEPTH: Final = 5
 API_ORIGIN: Final = "api"  # the origin of what a person writes themselves
 
 
-@dataclass(frozen=True, slots=True)
-class EntryDraft:
-    """A new entry as it was sent. `vendors` may read it besides the person themselves; `*` means every tool, which None
-    does too, except that an entry with the same key keeps its own."""
+class SentEntry(TypedDict, total=False):
+    """What somebody sends of an entry: of a new one its content and what else they say, of one that is there what to
+    change; the rest stays. A `title` or an `expires_at` of None takes it away. `metadata` replaces all of it. `vendors`
+    may read it besides the person themselves; `*` means every tool, as it does of a new one without any, except that an
+    entry with the same key keeps its own."""
 
     content: str
-    title: str | None = None
-    kind: str = "note"
-    key: str | None = None
-    tags: Sequence[str] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    session: str | None = None
-    vendors: Sequence[str] | None = None
-    expires_at: datetime | None = None
+    title: str | None
+    kind: str
+    key: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any]
+    session: str | None
+    vendors: Sequence[str]
+    expires_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """In a change: what is left as it is."""
+EMPTY: Final = EntryValues(text="")
 
 
-UNCHANGED: Final = Unchanged()
-
-
-@dataclass(frozen=True, slots=True)
-class EntryChange:
-    """What to change of an entry; the rest stays. A `title` or an `expires_at` of None takes it away. `metadata`
-    replaces all of it."""
-
-    content: str | Unchanged = UNCHANGED
-    title: str | Unchanged | None = UNCHANGED
-    kind: str | Unchanged = UNCHANGED
-    tags: Sequence[str] | Unchanged = UNCHANGED
-    metadata: Mapping[str, Any] | Unchanged = UNCHANGED
-    vendors: Sequence[str] | Unchanged = UNCHANGED
-    expires_at: datetime | Unchanged | None = UNCHANGED
-
-
-def check_draft(draft: EntryDraft, now: datetime) -> EntryValues:
-    """The values of a new entry. Raises BadInput with one sentence for the first thing that is wrong."""
-    content, title = _content(draft.content), _title(draft.title)
-    text = recalled_text(title, content)
-    return EntryValues(
-        text=text,
-        content=None if content == text else content,
-        title=title,
-        kind=_kind(draft.kind),
-        key=_word(draft.key, "key", MAX_ENTRY_KEY_CHARS),
-        tags=_tags(draft.tags),
-        metadata=_metadata(draft.metadata),
-        session=_word(draft.session, "session", MAX_SESSION_CHARS),
-        vendors=ANY_VENDOR if draft.vendors is None else _vendors(draft.vendors),
-        expires_at=_expiry(draft.expires_at, now),
-    )
-
-
-def apply_change(values: EntryValues, change: EntryChange, now: datetime) -> EntryValues:
-    """An entry's values after a change. Raises BadInput as `check_draft` does."""
-    sent = values.text if values.content is None else values.content
-    content = sent if isinstance(change.content, Unchanged) else _content(change.content)
-    title = values.title if isinstance(change.title, Unchanged) else _title(change.title)
-    if (content, title) != (sent, values.title):
+def check_entry(sent: SentEntry, now: datetime, before: EntryValues = EMPTY) -> EntryValues:
+    """The values of a new entry, or those that it had `before`, after a change. Raises BadInput with one sentence for
+    the first thing that is wrong."""
+    content = _content(sent["content"]) if "content" in sent else before.whole
+    title = _title(sent["title"]) if "title" in sent else before.title
+    if (content, title) != (before.whole, before.title):
         text = recalled_text(title, content)
-        values = replace(values, text=text, content=None if content == text else content, title=title)
-    if not isinstance(change.kind, Unchanged) and change.kind != values.kind:
-        values = replace(values, kind=_kind(change.kind))
-    if not isinstance(change.tags, Unchanged):
-        values = replace(values, tags=_tags(change.tags))
-    if not isinstance(change.metadata, Unchanged):
-        values = replace(values, metadata=_metadata(change.metadata))
-    if not isinstance(change.vendors, Unchanged):
-        values = replace(values, vendors=_vendors(change.vendors))
-    if not isinstance(change.expires_at, Unchanged):
-        values = replace(values, expires_at=_expiry(change.expires_at, now))
-    return values
+        before = replace(before, text=text, content=None if content == text else content, title=title)
+    given: Mapping[str, object] = sent
+    asked = [name for name in given if name != "kind" or given[name] != before.kind]
+    return replace(before, **{name: check(given[name], now) for name, check in _CHECKS.items() if name in asked})
 
 
 def recalled_text(title: str | None, content: str) -> str:
@@ -214,3 +170,15 @@ def _within(value: object, levels: int) -> bool:
 def _require_storable(text: str, name: str) -> None:
     if not is_storable(text):
         raise BadInput(f"The {name} contains a character that cannot be stored (NUL, or a broken emoji): remove it.")
+
+
+# What an entry has besides its content and title, in the order in which it is checked.
+_CHECKS: Final[Mapping[str, Callable[[Any, datetime], Any]]] = {
+    "kind": lambda kind, _: _kind(kind),
+    "key": lambda key, _: _word(key, "key", MAX_ENTRY_KEY_CHARS),
+    "tags": lambda tags, _: _tags(tags),
+    "metadata": lambda metadata, _: _metadata(metadata),
+    "session": lambda session, _: _word(session, "session", MAX_SESSION_CHARS),
+    "vendors": lambda vendors, _: _vendors(vendors),
+    "expires_at": _expiry,
+}

@@ -12,7 +12,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys
-from composer.entries.draft import API_ORIGIN, EntryChange, EntryDraft, apply_change, check_draft
+from composer.entries.draft import API_ORIGIN, SentEntry, check_entry
 from composer.entries.quota import entry_quota
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
@@ -64,7 +64,7 @@ class Changed:
 
 
 async def write(
-    tx: Transaction, access: EntryAccess, draft: EntryDraft, writer: Writer, event: str, now: datetime
+    tx: Transaction, access: EntryAccess, draft: SentEntry, writer: Writer, event: str, now: datetime
 ) -> WriteResult:
     """Store an entry. `event` identifies the request: repeating it stores nothing more.
 
@@ -84,7 +84,7 @@ async def write(
     if entry.trust in writer.quarantined and _is_read_by_others(access, existing or entry):
         return await _quarantine(tx, entry, existing)
     if existing is not None:
-        return await _replace(tx, access, existing, entry, said_vendors=draft.vendors is not None, now=now)
+        return await _replace(tx, access, existing, entry, said_vendors="vendors" in draft, now=now)
     created = await entry_index.store(tx, entry)
     if created and access.project is not None:
         await tx.audit.record(
@@ -96,7 +96,7 @@ async def write(
 async def repeated_write(
     tx: Transaction,
     access: EntryAccess,
-    draft: EntryDraft,
+    draft: SentEntry,
     writer: Writer,
     event: str,
     at: datetime,
@@ -117,7 +117,7 @@ async def repeated_write(
 async def repeated_pending(
     tx: Transaction,
     access: EntryAccess,
-    draft: EntryDraft,
+    draft: SentEntry,
     writer: Writer,
     event: str,
     at: datetime,
@@ -134,15 +134,15 @@ async def repeated_pending(
 
 
 async def _new_entry(
-    access: EntryAccess, tag: AccessTag, draft: EntryDraft, writer: Writer, event: str, now: datetime
+    access: EntryAccess, tag: AccessTag, draft: SentEntry, writer: Writer, event: str, now: datetime
 ) -> Entry:
     """A new entry as its writer wants it. Raises BadInput."""
-    values = await off_loop(len(draft.content) // CLEANED_PER_READ, lambda: check_draft(draft, now))
+    values = await off_loop(len(draft["content"]) // CLEANED_PER_READ, lambda: check_entry(draft, now))
     _require_own_vendor(access, values)
     origin = _origin(access)
     author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
     trust = writer.trust if access.is_person else Trust.TOOL
-    size = len(draft.content.encode())
+    size = len(draft["content"].encode())
     return Entry(entry_id(access, event), tag, values, author, origin, trust, now, size=size)
 
 
@@ -184,7 +184,7 @@ async def _replace(
 
 
 async def change(
-    tx: Transaction, access: EntryAccess, id: uuid.UUID, wanted: EntryChange, now: datetime, version: int | None = None
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, wanted: SentEntry, now: datetime, version: int | None = None
 ) -> Changed:
     """Change an entry of one's own. What was made from words that it no longer has is erased, and answers that drew
     on them are retracted.
@@ -195,7 +195,7 @@ async def change(
     entry = await _own(tx, access, id, now, version)
     if entry.trashed_at is not None:
         raise Conflict(IN_TRASH)
-    values = await off_loop(entry.size // CLEANED_PER_READ, lambda: apply_change(entry.values, wanted, now))
+    values = await off_loop(entry.size // CLEANED_PER_READ, lambda: check_entry(wanted, now, entry.values))
     if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
         await keys.require_free(tx, access, entry, now)
     return await put_values(tx, access, entry, values, now)

@@ -11,7 +11,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries import keys as keys_of_entries
-from composer.entries.draft import API_ORIGIN, EntryDraft, check_draft
+from composer.entries.draft import API_ORIGIN, SentEntry, check_entry
 from composer.entries.entries import Writer
 from composer.entries.listing import own_scope
 from composer.errors import BadInput, NexusError, Refused
@@ -30,7 +30,7 @@ class ImportedEntry:
     """An entry of a document. `id`: the one that it was exported from (None: written by hand). `origin`: who wrote it,
     as the export says."""
 
-    draft: EntryDraft
+    sent: SentEntry
     id: uuid.UUID | None = None
     origin: str = API_ORIGIN
     created_at: datetime | None = None
@@ -68,11 +68,12 @@ def check_document(items: Sequence[ImportedEntry], now: datetime) -> list[EntryV
     found: list[EntryValues] = []
     for number, item in enumerate(items):
         try:
-            expiry = None if item.draft.expires_at is None else moment(item.draft.expires_at)
+            expiry = item.sent.get("expires_at")
+            expiry = None if expiry is None else moment(expiry)
             if item.created_at is not None:
                 moment(item.created_at)
             over = expiry is not None and expiry <= now
-            values = check_draft(replace(item.draft, expires_at=None if over else expiry), now)
+            values = check_entry({**item.sent, "expires_at": None if over else expiry}, now)
         except BadInput as error:
             raise BadInput(f"`{_place(number)}` is wrong: {error}") from None
         found.append(replace(values, expires_at=expiry))
@@ -108,7 +109,7 @@ async def plan_import(
     found = []
     for number, (item, entry) in enumerate(zip(items, new, strict=True)):
         existing = known.find(item, entry)
-        if existing is not None and item.draft.vendors is None:
+        if existing is not None and "vendors" not in item.sent:
             entry = replace(entry, values=replace(entry.values, vendors=existing.vendors))
         outcome = _outcome(item, entry, existing, now)
         if outcome is Outcome.REPLACED and existing is not None:
@@ -166,7 +167,7 @@ async def _new_entries(
         origin, at = _origin(item), min(now, now if item.created_at is None else moment(item.created_at))
         author = writer.name if origin == API_ORIGIN else f"{writer.name} ({origin})"
         trust = writer.trust if origin == API_ORIGIN else Trust.TOOL
-        entry = Entry(ids[name], tag, each, author, origin, trust, at, size=len(item.draft.content.encode()))
+        entry = Entry(ids[name], tag, each, author, origin, trust, at, size=len(each.whole.encode()))
         found.append(entry)
     return found
 

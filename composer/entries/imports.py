@@ -64,7 +64,7 @@ async def import_entries(
     """
     _require_reading_and_writing(access)
     require_few(len(items))
-    chars = sum(len(item.draft.content) for item in items)
+    chars = sum(len(item.sent["content"]) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: check_document(items, now))
     quota = await entry_quota(tx, writer.plan)
     planned = await plan_import(tx, access, items, values, writer, now)

@@ -9,7 +9,6 @@ from typing import Final
 
 from composer.entries import entries, listing
 from composer.entries.access import access_for_writing
-from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.errors import Unavailable
 from composer.memory.forget import forget
@@ -57,7 +56,7 @@ async def _probe(
     """The time before the first step, and after each."""
     access = await access_for_writing(tx, tenant, user, EVERY_VENDOR, PROBE_GRANTS)
     times = [seconds()]
-    made = await entries.write(tx, access, EntryDraft(PROBE_CONTENT, session=name), Writer(""), name, now)
+    made = await entries.write(tx, access, {"content": PROBE_CONTENT, "session": name}, Writer(""), name, now)
     times.append(seconds())
     found = await listing.page(tx, access, EntryFilter(session=name), now, limit=1)
     if [each.id for each in found.entries] != [made.entry.id]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries.access import access_for_writing
-from composer.entries.draft import ENTRY_KINDS, EntryDraft, check_draft
+from composer.entries.draft import ENTRY_KINDS, SentEntry, check_entry
 from composer.entries.entries import entry_id
 from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
@@ -165,11 +165,11 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         if not content:
             continue
         known = kind if kind in ENTRY_KINDS else "fact"
-        draft = EntryDraft(content, kind=known, metadata={"learnt_from": "gateway"})
+        sent: SentEntry = {"content": content, "kind": known, "metadata": {"learnt_from": "gateway"}}
         id = _id(access, content)
         size = len(content.encode())
         author = f"{name} ({access.vendor})"
-        made[id] = Entry(id, tag, check_draft(draft, now), author, access.vendor, Trust.TOOL, now, size=size)
+        made[id] = Entry(id, tag, check_entry(sent, now), author, access.vendor, Trust.TOOL, now, size=size)
     return list(made.values())
 
 

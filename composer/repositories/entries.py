@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -50,26 +50,34 @@ class EntryValues:
         """Whether it is the same to the letter: true, 1 and 1.0 are equal in Python, and three things in JSON."""
         return self == other and self.as_json() == other.as_json()
 
+    @property
+    def whole(self) -> str:
+        """What was sent, exactly."""
+        return self.text if self.content is None else self.content
+
+    def plain(self) -> dict[str, Any]:
+        """All of it by name, of what JSON knows, but for the expiry."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**found, "tags": list(self.tags), "metadata": dict(self.metadata), "vendors": list(self.vendors)}
+
     def as_json(self) -> str:
         """The values but the text and the kind, as JSON text, for what waits for approval."""
-        expires = None if self.expires_at is None else self.expires_at.isoformat()
-        values: dict[str, Any] = {
-            "content": self.content,
-            "title": self.title,
-            "key": self.key,
-            "tags": list(self.tags),
-        }
-        values |= {"metadata": dict(self.metadata), "session": self.session, "vendors": list(self.vendors)}
-        return json.dumps({**values, "expires_at": expires}, ensure_ascii=False)
+        rest = {name: value for name, value in self.plain().items() if name not in ("text", "kind")}
+        return json.dumps(rest, ensure_ascii=False, default=datetime.isoformat)
 
 
 def values_from_json(text: str, kind: str, entry: str) -> EntryValues:
     """The values of what waited for approval, with its text and kind."""
-    values = json.loads(entry)
-    expires = values.pop("expires_at")
-    tags, vendors = tuple(values.pop("tags")), tuple(values.pop("vendors"))
-    at = None if expires is None else datetime.fromisoformat(expires)
-    return EntryValues(text=text, kind=kind, tags=tags, vendors=vendors, expires_at=at, **values)
+    found = {**json.loads(entry), "text": text, "kind": kind}
+    expires = found["expires_at"]
+    found["expires_at"] = None if expires is None else datetime.fromisoformat(expires)
+    return _values(found, found["metadata"])
+
+
+def _values(of: Row, metadata: Mapping[str, Any]) -> EntryValues:
+    """The values that stand by their names in something, which may hold more."""
+    found = {each.name: of[each.name] for each in fields(EntryValues)}
+    return EntryValues(**{**found, "tags": tuple(of["tags"]), "metadata": metadata, "vendors": tuple(of["vendors"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ class Entry:
     @property
     def content(self) -> str:
         """What was sent, exactly."""
-        return self.values.text if self.values.content is None else self.values.content
+        return self.values.whole
 
     def has_expired(self, now: datetime) -> bool:
         """Whether it is recalled no more, because of its time."""
@@ -225,7 +233,7 @@ class Entries:
                 users=[entry.user_id],
                 details={**who, **details},
             )
-        size = len((values.text if values.content is None else values.content).encode())
+        size = len(values.whole.encode())
         return replace(entry, values=values, updated_at=now, version=version, size=size)
 
     async def say_again(self, id: uuid.UUID, now: datetime) -> None:
@@ -379,18 +387,7 @@ def _vendors_word(vendors: Sequence[str]) -> str:
 
 
 def _parameters(values: EntryValues) -> dict[str, Any]:
-    return {
-        "vendors": list(values.vendors),
-        "kind": values.kind,
-        "key": values.key,
-        "title": values.title,
-        "text": values.text,
-        "content": values.content,
-        "tags": list(values.tags),
-        "metadata": json.dumps(dict(values.metadata), ensure_ascii=False),
-        "session": values.session,
-        "expires_at": values.expires_at,
-    }
+    return {**values.plain(), "metadata": json.dumps(dict(values.metadata), ensure_ascii=False)}
 
 
 def _filter_parameters(wanted: EntryFilter, now: datetime) -> dict[str, Any]:
@@ -412,22 +409,10 @@ def _filter_parameters(wanted: EntryFilter, now: datetime) -> dict[str, Any]:
 
 
 def _entry(row: Row, *, whole: bool) -> Entry:
-    values = EntryValues(
-        text=row["text"],
-        content=row["content"],
-        title=row["title"],
-        kind=row["kind"],
-        key=row["key"],
-        tags=tuple(row["tags"]),
-        metadata=json.loads(row["metadata"]),
-        session=row["session"],
-        vendors=tuple(row["vendors"]),
-        expires_at=row["expires_at"],
-    )
     return Entry(
         id=row["id"],
         tag=AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"]),
-        values=values,
+        values=_values(row, json.loads(row["metadata"])),
         author=row["author"],
         origin=row["origin"],
         trust=Trust(row["trust"]),

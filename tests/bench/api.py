@@ -24,7 +24,7 @@ from composer.credentials.issuing import KeyRequest, create_key
 from composer.credentials.principal import EVERY_PERMISSION
 from composer.entries import entries, listing
 from composer.entries.access import access_for_reading, access_for_writing
-from composer.entries.draft import EntryDraft
+from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer
 from composer.entries.search import EntryQuestion, EntryReader
 from composer.model import CONSOLE, EVERY_VENDOR
@@ -231,7 +231,11 @@ async def _write(app: App, who: EntryReader, name: str, contents: Sequence[tuple
     async with app.database.transaction(who.tenant_id) as tx:
         access = await access_for_writing(tx, who.tenant_id, who.user, who.vendor, who.grants)
         for number, content in contents:
-            draft = EntryDraft(content, kind=KINDS[number % len(KINDS)], tags=(f"tag{number % TAGS}",))
+            draft: SentEntry = {
+                "content": content,
+                "kind": KINDS[number % len(KINDS)],
+                "tags": (f"tag{number % TAGS}",),
+            }
             await entries.write(tx, access, draft, Writer(name), uuid.uuid4().hex, app.clock.now())
 
 

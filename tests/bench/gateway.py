@@ -26,7 +26,7 @@ from composer.credentials.issuing import KeyRequest, create_key
 from composer.credentials.principal import EVERY_PERMISSION
 from composer.entries import entries
 from composer.entries.access import access_for_writing
-from composer.entries.draft import EntryDraft
+from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer
 from composer.model import CONSOLE, EVERY_VENDOR
 from composer.server_urls import ServerUrl
@@ -203,7 +203,7 @@ async def _person(app: App, size: int) -> tuple[str, list[str]]:
             who = (tx, here.tenant_id, user.id, EVERY_VENDOR, frozenset(EVERY_PERMISSION))
             access = await access_for_writing(*who)
             for number, text in enumerate(texts[start : start + 250], start):
-                draft = EntryDraft(text, kind="preference" if number < STANDING else "note")
+                draft: SentEntry = {"content": text, "kind": "preference" if number < STANDING else "note"}
                 await entries.write(tx, access, draft, Writer("alice"), uuid.uuid4().hex, app.clock.now())
     await app.indexer.catch_up(here.tenant_id)
     return key.text, texts

@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 
 from composer.entries import entries, listing
-from composer.entries.draft import EntryDraft
 from composer.entries.entries import Writer
 from composer.errors import BadInput, NotFound
 from composer.model import (
@@ -75,7 +74,7 @@ async def test_pages_show_each_entry_once_by_cursor_and_by_offset(hub: Hub) -> N
     now = hub.harness.clock.tick()
     async with hub.request("alice") as (tx, access):
         for n in range(7):  # at one moment, so that ids decide
-            await entries.write(tx, access, EntryDraft(f"n{n}"), Writer("alice"), f"p{n}", now)
+            await entries.write(tx, access, {"content": f"n{n}"}, Writer("alice"), f"p{n}", now)
     whole = await hub.titles("alice")
     assert sorted(whole) == [f"n{n}" for n in range(7)]
     seen: list[str] = []

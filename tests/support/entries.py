@@ -5,11 +5,11 @@ import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from composer.entries import entries, listing
 from composer.entries.access import access_for_writing
-from composer.entries.draft import EntryChange, EntryDraft
+from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer, WriteResult
 from composer.model import EVERY_VENDOR, Trust
 from composer.repositories.database import Transaction
@@ -77,8 +77,8 @@ class Hub:
         now = self.harness.clock.tick()
         async with self.request(name, vendor, project, grants) as (tx, access):
             by = Writer(name, quarantined=self.quarantined)
-            drafted = EntryDraft(content, **draft)
-            written = await entries.write(tx, access, drafted, by, event or f"e{next(_events)}", now)
+            sent = cast(SentEntry, {"content": content, **draft})
+            written = await entries.write(tx, access, sent, by, event or f"e{next(_events)}", now)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
         return written
 
@@ -86,7 +86,7 @@ class Hub:
         """Change an entry of a person's own."""
         now = self.harness.clock.tick()
         async with self.request(name) as (tx, access):
-            changed = await entries.change(tx, access, id, EntryChange(**values), now, version)
+            changed = await entries.change(tx, access, id, cast(SentEntry, values), now, version)
         await self.harness.app.forgotten(self.harness.workspace().tenant_id, changed.receipt)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
         return changed.entry

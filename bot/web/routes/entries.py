@@ -96,7 +96,7 @@ async def change_entry(
     """Change some of an entry of one's own. What was made from words that it no longer has is erased."""
 
     async def change(tx: Transaction, access: EntryAccess) -> Entry:
-        changed = await entries.change(tx, access, id, sent.change(), call.now, version)
+        changed = await entries.change(tx, access, id, sent.sent(), call.now, version)
         call.erased.append(changed.receipt)
         return changed.entry
 
@@ -160,7 +160,7 @@ async def write(call: Call, sent: NewEntry, project: str | None) -> Response:
     """Write an entry for the person, or for their tool, and answer with it."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
-        made = await entries.write(tx, access, sent.draft(), await writer_of(call, tx, access), event.id, call.now)
+        made = await entries.write(tx, access, sent.sent(), await writer_of(call, tx, access), event.id, call.now)
         call.erased.append(made.receipt)
         if call.metered is not None:
             call.metered.tokens = tokens_of(made.entry.size)
@@ -168,7 +168,7 @@ async def write(call: Call, sent: NewEntry, project: str | None) -> Response:
         return made.entry.id, await answer(tx, access, made.entry, status, pending=made.pending)
 
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Response:
-        draft, writer = sent.draft(), await writer_of(call, tx, access)
+        draft, writer = sent.sent(), await writer_of(call, tx, access)
         waits = await entries.repeated_pending(tx, access, draft, writer, event.id, event.at, id, call.now)
         if waits is not None:
             return await answer(tx, access, waits.entry, 201 if waits.created else 200, pending=True)

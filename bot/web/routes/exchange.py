@@ -20,7 +20,7 @@ from bot.web.principal import KeyedRoute
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.entries import writer_of
-from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody, shared_values
+from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody, all_values, shown_as
 from bot.web.shapes.values import Moment
 from composer.credentials.principal import KeyPermission
 from composer.entries.export import PAGE, begin_export, read_page
@@ -51,7 +51,7 @@ class ExportedEntry(EntryFields):
 
     def imported(self) -> ImportedEntry:
         """The same for the use case."""
-        return ImportedEntry(self.draft(), self.id, self.origin, self.created_at, self.trashed_at is not None)
+        return ImportedEntry(self.sent(), self.id, self.origin, self.created_at, self.trashed_at is not None)
 
 
 def _few(entries: Any) -> Any:
@@ -100,27 +100,9 @@ def document_head(made_at: datetime) -> dict[str, Any]:
 
 
 def document_values(entries: Sequence[Entry], names: Names) -> list[dict[str, Any]]:
-    """Entries as ExportedEntry shows them."""
-    return [
-        {
-            "id": entry.id,
-            "content": entry.content,
-            "title": entry.values.title,
-            "kind": entry.values.kind,
-            "key": entry.values.key,
-            "tags": list(entry.values.tags),
-            "metadata": dict(entry.values.metadata),
-            "session": entry.values.session,
-            "allowed_vendors": list(entry.values.vendors),
-            "expires_at": entry.values.expires_at,
-            "origin": entry.origin,
-            "created_at": entry.created_at,
-            "updated_at": entry.updated_at,
-            "trashed_at": entry.trashed_at,
-            "shared": shared_values(entry, names),
-        }
-        for entry in entries
-    ]
+    """Entries as ExportedEntry shows them: with the titles that they were given."""
+    all = [{**all_values(entry, names), "title": entry.values.title} for entry in entries]
+    return [shown_as(ExportedEntry, values) for values in all]
 
 
 def import_values(found: Imported, *, dry_run: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.shapes.entries import Kind, RequestBody, Tags, TeamOrProject
+from bot.web.shapes.entries import Kind, RequestBody, Tags, TeamOrProject, shown_as
 from bot.web.shapes.values import Count, Flag, Moment
 from composer.entries import listing
 from composer.memory.forget import Receipt
@@ -99,17 +99,14 @@ def _pending(item: PendingItem, projects: Mapping[uuid.UUID, str]) -> dict[str, 
     values = values_from_json(item.text, item.detail, item.entry)
     kind, _, rest = item.namespace.partition(":")
     project = uuid.UUID(rest) if kind == "project" else None
-    return {
+    of_item = {
         "id": item.id,
-        "title": values.title,
-        "kind": values.kind,
-        "key": values.key,
-        "tags": list(values.tags),
-        "content": values.text if values.content is None else values.content,
+        "content": values.whole,
         "origin": item.origin,
         "project": None if project is None else {"id": project, "name": projects.get(project, "")},
         "created_at": item.at,
     }
+    return shown_as(PendingEntry, {**values.plain(), **of_item})
 
 
 router = Router()

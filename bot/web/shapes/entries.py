@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,9 +18,7 @@ from composer.entries.draft import (
     MAX_TAGS,
     MAX_TITLE_CHARS,
     MAX_VENDORS,
-    UNCHANGED,
-    EntryChange,
-    EntryDraft,
+    SentEntry,
 )
 from composer.repositories.entries import Entry
 from composer.visibility import EntryAccess
@@ -44,6 +42,8 @@ Vendors = Annotated[
 ]
 Metadata = Annotated[dict[str, Any], Field(description="Any JSON: at most 10,000 bytes, in 5 levels.")]
 SNIPPET_CHARS: Final = 300
+STORED_AS: Final = {"allowed_vendors": "vendors"}
+CLEARED: Final = ("title", "expires_at")
 
 
 class RequestBody(BaseModel):
@@ -52,7 +52,17 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class EntryFields(RequestBody):
+class EntryParts(RequestBody):
+    """What may be said of an entry, by the names that an entry has."""
+
+    def sent(self) -> SentEntry:
+        """What was said, for the use case. None takes a title or an expiry away; elsewhere it says nothing."""
+        said = {STORED_AS.get(name, name): getattr(self, name) for name in self.model_fields_set}
+        known = {name: said[name] for name in SentEntry.__annotations__ if name in said}
+        return cast(SentEntry, {name: value for name, value in known.items() if value is not None or name in CLEARED})
+
+
+class EntryFields(EntryParts):
     """An entry to be written."""
 
     content: Content
@@ -75,20 +85,6 @@ class EntryFields(RequestBody):
     allowed_vendors: Vendors | None = None
     expires_at: Moment | None = None
 
-    def draft(self) -> EntryDraft:
-        """The same for the use case."""
-        return EntryDraft(
-            self.content,
-            self.title,
-            self.kind,
-            self.key,
-            self.tags,
-            self.metadata,
-            self.session,
-            self.allowed_vendors,
-            self.expires_at,
-        )
-
 
 class NewEntry(EntryFields):
     """An entry to be written, among one's own or for a project."""
@@ -96,7 +92,7 @@ class NewEntry(EntryFields):
     project: Annotated[str, Field(min_length=1, max_length=200, description="A project's id or name.")] | None = None
 
 
-class EntryUpdate(RequestBody):
+class EntryUpdate(EntryParts):
     """What to change of an entry. What is left out stays; `title` and `expires_at` are taken away by null."""
 
     content: Content | None = None
@@ -106,24 +102,6 @@ class EntryUpdate(RequestBody):
     metadata: Metadata | None = None
     allowed_vendors: Vendors | None = None
     expires_at: Moment | None = None
-
-    def change(self) -> EntryChange:
-        """The same for the use case."""
-        given = self.model_fields_set
-
-        def of(name: str, *, clears: bool = False) -> Any:
-            value = getattr(self, name)
-            return value if name in given and (value is not None or clears) else UNCHANGED
-
-        return EntryChange(
-            content=of("content"),
-            title=of("title", clears=True),
-            kind=of("kind"),
-            tags=of("tags"),
-            metadata=of("metadata"),
-            vendors=of("allowed_vendors"),
-            expires_at=of("expires_at", clears=True),
-        )
 
 
 class EntryOwner(BaseModel):
@@ -227,32 +205,38 @@ class Names:
 
 def entry_values(entry: Entry, names: Names, *, snippet: bool = False) -> dict[str, Any]:
     """An entry as EntryResponse, or as EntrySnippet, shows it."""
-    values = entry.values
-    found: dict[str, Any] = {
+    return shown_as(EntrySnippet if snippet else EntryResponse, all_values(entry, names))
+
+
+def all_values(entry: Entry, names: Names) -> dict[str, Any]:
+    """All that is ever shown of an entry, by the names that it has there."""
+    values = entry.values.plain()
+    owner = {
+        "id": entry.user_id,
+        "name": names.people.get(entry.user_id, ""),
+        "you": entry.user_id in names.access.users,
+    }
+    return {
+        **values,
         "id": entry.id,
         "title": entry.title,
-        "kind": values.kind,
-        "key": values.key,
-        "tags": list(values.tags),
-        "metadata": dict(values.metadata),
-        "session": values.session,
+        "content": entry.content,
+        "snippet": entry.values.text[:SNIPPET_CHARS],
         "origin": entry.origin,
-        "allowed_vendors": list(values.vendors),
-        "owner": {
-            "id": entry.user_id,
-            "name": names.people.get(entry.user_id, ""),
-            "you": entry.user_id in names.access.users,
-        },
+        "allowed_vendors": values["vendors"],
+        "owner": owner,
         "shared": shared_values(entry, names),
         "tokens": entry.tokens,
         "version": entry.version,
         "created_at": entry.created_at,
         "updated_at": entry.updated_at,
-        "expires_at": values.expires_at,
         "trashed_at": entry.trashed_at,
     }
-    shown = {"snippet": values.text[:SNIPPET_CHARS]} if snippet else {"content": entry.content}
-    return {**found, **shown}
+
+
+def shown_as(shape: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that a shape has, in its order, after the id."""
+    return {name: values[name] for name in ("id", *shape.model_fields)}
 
 
 def shared_values(entry: Entry, names: Names) -> dict[str, Any]:

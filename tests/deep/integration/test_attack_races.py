@@ -11,7 +11,6 @@ import pytest
 from bot.script.places import incoming, place_of
 from bot.web.sessions import EventKind
 from composer.entries import entries
-from composer.entries.draft import EntryChange
 from composer.errors import Unavailable
 from composer.gateway.memory import GatewayMemory
 from composer.ingest.changes import change_message
@@ -85,7 +84,7 @@ async def test_what_is_changed_while_a_request_is_read_for_does_not_leave_after_
             now = stage.harness.clock.tick()
             async with stage.hub.request("alice") as (tx, access):
                 if how == "changed":
-                    await entries.change(tx, access, entry.id, EntryChange(content="the vault code is rose"), now)
+                    await entries.change(tx, access, entry.id, {"content": "the vault code is rose"}, now)
                 else:
                     await entries.trash(tx, access, entry.id, now)
             return await check(memory, *args)
