@@ -63,7 +63,7 @@ ROUTE_PLACES: Final = {
     "what it counts as": ("bot/web/metering.py", r'"/v1/teams/'),
     "the client": ("nexus_client/aio.py", r'"/v1/teams'),
     "the client, synchronous": ("nexus_client/sync.py", r'"/v1/teams'),
-    "who may use it (a test)": ("tests/integration/test_route_rights.py", r'"/v1/teams"'),
+    "who may use it (a test)": ("tests/integration/test_route_rights.py", r'\("GET", "/v1/teams"\)'),
     "its page": ("docs/api.md", r"/v1/teams"),
 }
 MOVED: Final = {"nexus_client/": "clients/python/nexus_client/"}
