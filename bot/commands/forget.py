@@ -115,8 +115,9 @@ async def _forget(call: Call) -> CommandAnswer:
     whole = everything and not (since or until)
     by_words = target.scope is ForgetScope.MATCHING  # these are looked for in all that somebody has said: not alone
     if by_words:
-        async with call.changing("alone", more=True):
-            pass  # what was being stored is by now, and is found
+        async with call.changing("alone", more=True) as tx:  # what was being stored is by now, and is found
+            people = await _identities(tx, call.user)
+            await tx.gateway_exchanges.drop(people, call.app.clock.now())  # nor is more learnt while it is looked for
     found = _ToErase()
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         if by_words or target.scope in (ForgetScope.HERE, ForgetScope.EVERYTHING):
