@@ -60,8 +60,6 @@ async def serve(
     """
     async with AsyncExitStack() as stack:
         running, port = await _open(app, adapters, stack, metrics)
-        await app.turns.adopt()
-        await app.voice_notes.adopt(app.turns.served)
         await _check_cache(app, say)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s

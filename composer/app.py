@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
@@ -27,7 +28,7 @@ from composer.credentials.last_use import LastUse
 from composer.credentials.resolver import Resolver
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
-from composer.errors import Unavailable
+from composer.errors import Unavailable, for_operator
 from composer.gateway.learning import GatewaySource
 from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
@@ -77,6 +78,8 @@ from composer.usage.operations import OperationMeter
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
+
+TAKE_OVER_SECONDS: Final = 3.0  # between looks at what nobody works on
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class App:
             workspace,
             self.directory.agents(workspace.tenant_id),
             batch,
-            process=self.locks.number,
+            announce=self.turns.announce,
             answer=answer,
             transcribe=answer and self.voice_notes.are_transcribed,
             run=run,
@@ -143,8 +146,7 @@ class App:
         )
         if answer:
             self._transcribe(workspace, batch, received)
-        for turn in received.turns:
-            self.turns.start(turn, received.questions[turn.message_id])
+        self.turns.start(received.turns, received.leases, received.questions)
         if answer and received.new:
             self.indexer.due(workspace.tenant_id)
         return received
@@ -155,6 +157,24 @@ class App:
             return
         for message in received.new:
             self.voice_notes.start(workspace.tenant_id, message, batch[0].adapter)
+
+    async def take_over(self) -> int:
+        """Begin what a dead process was interrupted in, where this one delivers. Returns how many conversations and
+        voice notes there are. Raises Unavailable."""
+        tenants = await self.database.tenants_with_open_work()
+        return await self.turns.take_over(tenants) + await self.voice_notes.take_over(tenants, self.turns.served)
+
+    async def keep_taking_over(self) -> None:
+        """Take over every few seconds what a dead process has left, or one that lives can't do, until cancelled."""
+        while True:
+            try:
+                await self.locks.check()
+                await self.take_over()
+            except Unavailable as error:
+                logger.warning("work.not_taken_over", error=for_operator(error))
+            except Exception:
+                logger.exception("work.not_taken_over")
+            await asyncio.sleep(TAKE_OVER_SECONDS)
 
     async def forgotten(self, tenant: uuid.UUID, receipt: Receipt) -> None:
         """Drop the cached views of an erasure's conversations, delete the terminal's exports of its owners, schedule
@@ -187,7 +207,7 @@ async def open_app(
     """Start everything over a migrated database, and stop it at the end, in the opposite order.
 
     `clock`, `model` and `embedder` replace the configured ones; `observer` is told what the process does. With `index`
-    False, call `indexer.catch_up` to index.
+    False, nothing runs beside it: call `indexer.catch_up` to index, and `take_over` once for what dead processes left.
     Raises Unavailable or Misconfigured with one sentence; then nothing is left running.
     """
     async with AsyncExitStack() as stack:
@@ -204,11 +224,13 @@ async def open_app(
         app = _build(stack, base, model)
         stack.push_async_callback(app.voice_notes.stop)
         stack.push_async_callback(app.turns.stop)
+        await base.locks.open(app.turns.on_notice, app.turns.on_lost)
         if index and app.extractions is not None:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
         if index:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
             stack.push_async_callback(_cancelled, asyncio.create_task(app.gateway_learner.run()))
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.keep_taking_over()))
         if settings.database_url is None or settings.redis_url is None:
             stack.push_async_callback(_cancelled, asyncio.create_task(restart_servers(settings, servers)))
         yield app

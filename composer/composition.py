@@ -121,7 +121,6 @@ async def open_foundation(
     stack.push_async_callback(cache.close)
     locks = PostgresProcessLocks(database_url, secrets.randbits(62))
     stack.push_async_callback(locks.close)
-    await locks.open()
     await loading
     await database.require_embedder(embedder.name, embedder.width)
     return Foundation(
@@ -269,15 +268,15 @@ def build_gateway_learner(
 
 def build_due_posts(base: Foundation, turns: TurnWorker) -> DuePosts:
     """Build what posts reminders, digests and notices when they are due."""
-    locks, directory = base.locks, base.directory
+    directory = base.directory
     return DuePosts(
         base.database,
         turns,
         base.clock,
-        RefusedReminders(locks, directory.agents),
-        DueReminders(locks, directory.agents, directory.zone),
-        DueDigests(locks, directory.agents, directory.zone),
-        QuotaNotices(locks, directory.agents),
+        RefusedReminders(directory.agents),
+        DueReminders(directory.agents, directory.zone),
+        DueDigests(directory.agents, directory.zone),
+        QuotaNotices(directory.agents),
     )
 
 

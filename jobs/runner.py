@@ -52,7 +52,7 @@ class Runner:
         Running a job twice changes nothing: the lock only saves work.
         """
         lock = derived_id("job", job.name)
-        if job.name in self._running or not await self._app.locks.take(lock):
+        if job.name in self._running or not await self._app.locks.take([lock]):
             return RunOutcome(job.name, due_at, "skipped", message="another process is running it")
         self._running.add(job.name)
         try:
@@ -63,7 +63,7 @@ class Runner:
         finally:
             self._running.discard(job.name)
             with suppress(Unavailable):
-                await self._app.locks.release(lock)
+                await self._app.locks.release([lock])
 
     async def _work(self, job: Job, due_at: datetime, on_progress: OnProgress) -> RunOutcome:
         run, state = JobRun(self._app, due_at, on_progress), "failed"

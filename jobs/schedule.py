@@ -53,13 +53,6 @@ class Job:
 
 # Missed runs are made up for in this order. Every quarter of an hour it is midnight in some time zone.
 JOBS: Final[tuple[Job, ...]] = (
-    Job(
-        "reconciliation",
-        "*/30 * * * *",
-        "adopt the turns and voice notes of dead processes, and index what was missed",
-        600,
-        work.reconcile,
-    ),
     Job("embedding", "*/10 * * * *", "index messages by words and by meaning", 540, work.embed),
     Job(
         "extraction",

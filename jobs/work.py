@@ -48,14 +48,6 @@ class JobRun:
         self.on_progress(done, failed)
 
 
-async def reconcile(run: JobRun) -> None:
-    """Adopt the turns and voice notes of dead processes, index what was never indexed, and delete old runs from the
-    ledger."""
-    run.report(await run.app.turns.adopt() + await run.app.voice_notes.adopt(run.app.turns.served))
-    await embed(run)
-    await run.app.ledger.prune(run.now - RUN_RETENTION)
-
-
 async def embed(run: JobRun) -> None:
     """Index and embed what is not indexed or embedded yet."""
 
@@ -141,6 +133,7 @@ async def expire(run: JobRun) -> None:
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, JOB_BATCH))
 
     await OAuthClients(run.app.database).delete_unused(run.now)
+    await run.app.ledger.prune(run.now - RUN_RETENTION)
     await _each_tenant(run, one)
 
 

@@ -304,7 +304,13 @@ CREATE TABLE members (
 CREATE INDEX members_by_import ON members (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX members_by_user ON members (tenant_id, user_id) WHERE left_at IS NULL;
 
--- The numbers of the processes that live: each holds an advisory lock on its own.
+-- The lock by which a process shows that it works on something: in a conversation, on a turn of a session, on a voice note.
+CREATE FUNCTION process_lock(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE
+BEGIN ATOMIC
+    SELECT hashtextextended('process ' || id::text, 0);
+END;
+
+-- The numbers of the processes that live, and what they work on (process_lock): each holds advisory locks of them.
 CREATE FUNCTION live_processes() RETURNS SETOF bigint LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT l.classid::bigint << 32 | l.objid::bigint FROM pg_locks AS l
@@ -363,12 +369,12 @@ CREATE TABLE erased (
     PRIMARY KEY (tenant_id, id)
 );
 
--- Messages whose voice notes are being transcribed by the process claimed_by. tries: how many processes began it.
+-- Messages whose voice notes are being transcribed: the process that does it holds a lock of the message. tries: how many
+-- processes began it.
 CREATE TABLE voice_notes (
     tenant_id uuid NOT NULL,
     message_id uuid NOT NULL,
     adapter text NOT NULL,
-    claimed_by bigint NOT NULL,
     tries smallint NOT NULL DEFAULT 1,
     PRIMARY KEY (tenant_id, message_id),
     FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
@@ -389,7 +395,7 @@ CREATE TABLE imports (
 
 -- Turns, commands and deliveries ---------------------------------------------------------------------------------------
 
--- Questions to agents and their answers. claimed_by: the process that works on it, which holds an advisory lock of that number.
+-- Questions to agents and their answers. The process that answers in a conversation holds a lock of it.
 -- prompt: what the model was given, until it expires (prompt_expired). Token counts are those of the model's provider, but for
 -- counted_tokens (ours) and reused_tokens (at the beginning, equal to the agent's prompt before it in this conversation).
 CREATE TABLE turns (
@@ -400,7 +406,6 @@ CREATE TABLE turns (
     agent_id uuid NOT NULL,
     adapter text NOT NULL,
     state text NOT NULL CHECK (state IN ('queued', 'answered', 'sent')),
-    claimed_by bigint NOT NULL,
     queued_at timestamptz NOT NULL,
     answered_at timestamptz,
     sent_at timestamptz,
@@ -422,7 +427,7 @@ CREATE INDEX turns_by_agent ON turns (tenant_id, conversation_id, agent_id, queu
 CREATE INDEX turns_by_answer ON turns (tenant_id, answered_at) WHERE answered_at IS NOT NULL;
 CREATE INDEX turns_by_conversation ON turns (tenant_id, conversation_id, queued_at);
 CREATE INDEX turns_by_message ON turns (tenant_id, message_id);
-CREATE INDEX turns_open ON turns (tenant_id, queued_at) WHERE state <> 'sent';
+CREATE INDEX turns_open ON turns (tenant_id, conversation_id, queued_at) WHERE state <> 'sent';
 CREATE INDEX turns_with_prompt ON turns (tenant_id, answered_at) WHERE prompt IS NOT NULL;
 
 -- Where each part of an answer is on the platform: a part that is here is not sent again.
@@ -1336,6 +1341,18 @@ $$;
 REVOKE ALL ON FUNCTION analyze_grown_table(text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION analyze_grown_table(text[]) TO nexus_service;
 
+-- The tenants that have open turns, or voice notes to be transcribed: every process asks every few seconds, and asking each
+-- tenant would cost as much as there are tenants. Only ids, of tenants alone: what there is to do is read by tenant.
+CREATE FUNCTION tenants_with_open_work() RETURNS SETOF uuid
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    SELECT tenant_id FROM public.turns WHERE state <> 'sent'
+    UNION SELECT tenant_id FROM public.voice_notes
+$$;
+REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
+
 -- Row-level security ---------------------------------------------------------------------------------------------------
 
 -- Every table with a tenant_id, but the list of tenants itself.
@@ -1353,6 +1370,9 @@ BEGIN
     END LOOP;
 END
 $$;
+-- For tenants_with_open_work, which runs as the owner.
+CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY owner ON voice_notes FOR SELECT TO CURRENT_USER USING (true);
 
 -- Rights of the service ------------------------------------------------------------------------------------------------
 

@@ -102,3 +102,24 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON requests TO nexus_service;
 
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;
+
+-- Turns and voice notes belong to no process: who works on them holds a lock.
+ALTER TABLE turns DROP COLUMN claimed_by;
+ALTER TABLE voice_notes DROP COLUMN claimed_by;
+DROP INDEX turns_open;
+CREATE INDEX turns_open ON turns (tenant_id, conversation_id, queued_at) WHERE state <> 'sent';
+CREATE FUNCTION process_lock(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE
+BEGIN ATOMIC
+    SELECT hashtextextended('process ' || id::text, 0);
+END;
+CREATE FUNCTION tenants_with_open_work() RETURNS SETOF uuid
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    SELECT tenant_id FROM public.turns WHERE state <> 'sent'
+    UNION SELECT tenant_id FROM public.voice_notes
+$$;
+REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
+CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY owner ON voice_notes FOR SELECT TO CURRENT_USER USING (true);

@@ -79,13 +79,13 @@ class Chat:
         self._hint = ""
         self._resolved: Position | None = None
         self._interrupted = False  # by Ctrl-C, twice
-        app.turns.serve(CONSOLE, self._delivery)
+        app.turns.serve(CONSOLE, self._delivery, here_only=True)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Run until the lines end, or until /quit."""
         await self._set_position(self._position)
         await self._say_if_new()
-        await self._app.turns.adopt()
+        await self._app.take_over()
         await self._settle()
         tenant = self._position.workspace.tenant_id
         looking = asyncio.create_task(due_posts.run(self._app, tenant, lambda: self._resolved))

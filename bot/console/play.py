@@ -98,7 +98,7 @@ class Player:
         self._clock = clock
         self._emit = emit
         self._workspace_of: dict[str, str] = {}
-        app.turns.serve(CONSOLE, ScriptDelivery(app, emit))
+        app.turns.serve(CONSOLE, ScriptDelivery(app, emit), here_only=True)
 
     async def play(self, lines: Sequence[Line]) -> int:
         """Play a script; returns how many events failed.
@@ -106,7 +106,7 @@ class Player:
         Questions that an earlier play left unanswered are answered first, in the script's time.
         """
         self._clock.move(next((line.event.at for line in lines if line.event.at is not None), None))
-        await self._app.turns.adopt()
+        await self._app.take_over()
         await self._app.turns.settle()
         failed = 0
         for line in lines:

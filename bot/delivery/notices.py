@@ -70,7 +70,7 @@ class PrivacyNotices:
     async def _post(self, workspace: Workspace, room: uuid.UUID, message: str) -> bool:
         """Post the notice of a room unless it is posted. False while another process is doing it."""
         lock = derived_id("notice", str(room))
-        if not await self._app.locks.take(lock):
+        if not await self._app.locks.take([lock]):
             return False
         try:
             async with self._app.database.transaction(workspace.tenant_id) as tx:
@@ -82,5 +82,5 @@ class PrivacyNotices:
                 async with self._app.database.transaction(workspace.tenant_id) as tx:
                     await tx.notices.mark_posted(room, posted)
         finally:
-            await self._app.locks.release(lock)
+            await self._app.locks.release([lock])
         return True

@@ -7,8 +7,6 @@ import uuid
 from datetime import timedelta
 from typing import Final, Protocol
 
-from cachetools import LRUCache
-
 from composer.app import App
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
@@ -17,7 +15,6 @@ DELAY_SUFFIX: Final = "t"  # ends the key of the sentence that an answer is dela
 PRIVACY_SUFFIX: Final = "n"  # ends the key of a room's privacy notice
 CLOCK_SKEW: Final = timedelta(minutes=1)  # between us and a platform, where a post is looked for by its time
 _OWNER_CHARS: Final = 21
-MAX_FRESH_TURNS: Final = 10_000
 
 
 class Outbox(Protocol):
@@ -94,32 +91,16 @@ def _owner(id: uuid.UUID) -> str:
     return id.hex[:_OWNER_CHARS]
 
 
-class FirstAttempts:
-    """Turns that this process queued first, so no part of their
-    answers can be on the platform yet: they are posted without searching.
-    """
-
-    def __init__(self) -> None:
-        self._turns: LRUCache[str, bool] = LRUCache(MAX_FRESH_TURNS)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the message with this key belongs to such a turn."""
-        return isinstance(key, str) and owner_of(key) in self._turns
-
-    def add(self, turn: Turn) -> None:
-        """Remember a turn that was just queued."""
-        self._turns[turn_key(turn)] = True
-
-    def discard(self, turn: Turn) -> None:
-        """Forget a turn whose delivery has ended."""
-        self._turns.pop(turn_key(turn), None)
-
-
 class PostedMessages:
-    """Looks up in the database whether a message on a platform was posted by Nexus."""
+    """Knows whether a message on a platform was posted by Nexus."""
 
     def __init__(self, app: App) -> None:
         self._app = app
+
+    def may_have(self, key: str) -> bool:
+        """Whether a message with this key may have been posted by an earlier attempt, in this process or another: only
+        then is it searched for."""
+        return all(_owner(turn) != owner_of(key) for turn in self._app.turns.unposted)
 
     async def contain(self, to: Destination, message: str) -> bool:
         """Whether a message is stored as a part of an answer or as a notice."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -37,7 +37,6 @@ from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
-from composer.model import Turn
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -192,15 +191,11 @@ class DiscordAdapter:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""
         id = guild or DMS_SHARD
         if id not in self._inboxes:
-            listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
+            listeners = InboxListeners(on_stored=self._privacy_notices.on_stored)
             inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners, self._guilds.with_trust)
             self._inboxes[id] = inbox
             self._inbox_tasks.append(asyncio.create_task(inbox.run()))
         return self._inboxes[id]
-
-    def _on_turns(self, turns: Sequence[Turn]) -> None:
-        for turn in turns:
-            self._outbox.mark_unposted(turn)
 
     def _on_connect(self, shard: int) -> None:
         """A new session begins: hold its events until its history was read, and stop reading for the one before."""

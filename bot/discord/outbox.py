@@ -6,10 +6,10 @@ from typing import Final
 
 import discord
 
-from bot.delivery.outbox import CLOCK_SKEW, DELAY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, part_of
+from bot.delivery.outbox import CLOCK_SKEW, DELAY_SUFFIX, PostedMessages, is_answer_part, part_of
 from bot.discord.reading import FAILURES, TEXT_MESSAGES
 from composer.errors import NexusError, Refused, Unavailable
-from composer.model import ConversationKind, Turn
+from composer.model import ConversationKind
 from composer.repositories.deliveries import Destination
 
 MAX_DISCORD_MESSAGE_CHARS: Final = 2_000
@@ -34,7 +34,6 @@ class DiscordOutbox:
     def __init__(self, client: Callable[[], discord.Client | None], posted: PostedMessages) -> None:
         self._client = client
         self._posted = posted
-        self._fresh = FirstAttempts()
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
 
     @property
@@ -46,10 +45,6 @@ class DiscordOutbox:
     def edit_interval(self) -> float:
         """Seconds between two edits of one message."""
         return EDIT_INTERVAL_SECONDS
-
-    def mark_unposted(self, turn: Turn) -> None:
-        """This process is the first to answer a turn: nothing of its answer is posted yet."""
-        self._fresh.add(turn)
 
     async def post(self, to: Destination, text: str, key: str) -> str:
         """Post a message: as a reply to the question if it is the first part of an answer, or says that the answer is
@@ -119,7 +114,7 @@ class DiscordOutbox:
 
     async def find(self, to: Destination, key: str) -> str | None:
         """The message that an earlier process or an interrupted call posted with this key, if any."""
-        if key in self._fresh and key not in self._uncertain:
+        if not self._posted.may_have(key) and key not in self._uncertain:
             return None
         channel = await self.channel(to)
         if not to.message:

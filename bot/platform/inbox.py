@@ -39,7 +39,7 @@ from composer.ingest.rooms import (
     set_thread_archived,
     unerased_rooms,
 )
-from composer.model import ConversationKind, Incoming, Turn
+from composer.model import ConversationKind, Incoming
 from composer.repositories.people import StatedTrust
 from composer.workspace import Workspace
 
@@ -58,13 +58,9 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class InboxListeners:
-    """Who is notified of what was stored. Both are called before anything else is awaited and must return at once.
+    """Who is notified of what was stored. `on_stored` gets a batch and the ids of those of its messages that are new.
+    It is called before anything else is awaited and must return at once."""
 
-    `on_turns` gets the turns that were queued: no process can have begun to answer them. `on_stored` gets a batch and
-    the ids of those of its messages that are new.
-    """
-
-    on_turns: Callable[[Sequence[Turn]], None] = lambda turns: None
     on_stored: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
 
 
@@ -201,7 +197,6 @@ class PlatformInbox:
 
     async def _receive_once(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         received = await self._app.receive(workspace, batch, answer=answer)
-        self._listeners.on_turns(received.turns)
         self._listeners.on_stored(workspace, batch, received.new)
         if not answer and received.new:
             self._app.indexer.due(workspace.tenant_id)

@@ -4,7 +4,7 @@ acknowledged."""
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -69,7 +69,6 @@ from bot.slack.signed_http import SlackHttp
 from bot.slack.text import command
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
-from composer.model import Turn
 
 logger = structlog.get_logger()
 
@@ -143,7 +142,7 @@ class SlackAdapter:
         self._ids = ids
         self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
-        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
+        listeners = InboxListeners(on_stored=self._privacy_notices.on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self.outbox.note_question)
         self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
@@ -264,12 +263,10 @@ class SlackAdapter:
             self._leavers.due()
 
     async def _resume(self) -> None:
-        """Answer the questions and commands and post the notices that an earlier process of this workspace did not
-        finish, however long the database is unavailable."""
+        """Answer the commands and post the notices that an earlier process of this workspace did not finish, however
+        long the database is unavailable."""
 
         async def resume() -> None:
-            await self._app.turns.adopt()
-            await self._app.voice_notes.adopt(self._app.turns.served)
             await self.commands.resume()
             await self._privacy_notices.resume(await self.inbox.workspace())
 
@@ -468,9 +465,3 @@ class SlackAdapter:
 
         self.commands.press(body, respond_alone)
         await ack()
-
-    # Questions
-
-    def _on_turns(self, turns: Sequence[Turn]) -> None:
-        for turn in turns:
-            self.outbox.mark_unposted(turn)

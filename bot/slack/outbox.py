@@ -16,7 +16,6 @@ from cachetools import LRUCache
 from bot.delivery.outbox import (
     CLOCK_SKEW,
     PRIVACY_SUFFIX,
-    FirstAttempts,
     PostedMessages,
     is_answer_part,
     owner_of,
@@ -66,7 +65,6 @@ class SlackOutbox:
         self._backoff = backoff
         self._edit_interval = edit_interval
         self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED_POSTS)  # by message
-        self._fresh = FirstAttempts()
         self._incomplete: set[str] = set()  # turns whose answers are still coming in
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
         self._posting: dict[str, asyncio.Task[str]] = {}  # by key
@@ -91,10 +89,6 @@ class SlackOutbox:
         """Remember which thread a question was asked in (None: in none)."""
         self._threads[channel, ts] = thread
 
-    def mark_unposted(self, turn: Turn) -> None:
-        """This process is the first to answer a turn: nothing of its answer is posted yet."""
-        self._fresh.add(turn)
-
     def begin(self, turn: Turn) -> None:
         """The model has begun to answer this turn: post its parts as streams."""
         self._incomplete.add(turn_key(turn))
@@ -105,7 +99,6 @@ class SlackOutbox:
 
     async def finish(self, turn: Turn) -> None:
         """Close the streams of an answer whose delivery has ended."""
-        self._fresh.discard(turn)
         await self._streams.stop_all_of(turn_key(turn))
 
     def stop_streams(self, messages: Sequence[str]) -> None:
@@ -246,7 +239,7 @@ class SlackOutbox:
 
     def _may_be_posted(self, key: str) -> bool:
         """Whether a message with this key may be posted without our knowing its id."""
-        return key not in self._fresh or key in self._uncertain
+        return self._posted.may_have(key) or key in self._uncertain
 
     async def _result(self, key: str) -> str | None:
         """The message that a post in progress ends in; None if there is none, or it fails."""

@@ -25,7 +25,6 @@ from composer.workspace import api_workspace, message_id
 ANSWER_LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
 USED_AGAIN: Final = "That id was used for another message in this session: use a new one for each message."
 ERASED_BEFORE: Final = "A message with that id was erased: send it again with a new id."
-NOT_ANSWERED: Final = "Something went wrong with this answer: ask again."
 QUESTION_ERASED: Final = "The question was erased, and so there is no answer."
 REVOKED: Final = "The key is not valid any more."
 
@@ -45,14 +44,12 @@ class EventKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TurnView:
     """A turn as its person may see it now: `text` is the answer, or the sentence that says why there is none
-    (`failed`); None while it is queued. `sources` is what the answer was made from. `abandoned`: this process has given
-    it up, because of a bug or because its agent is no longer configured."""
+    (`failed`); None while it is queued. `sources` is what the answer was made from."""
 
     turn: SessionTurn
     text: str | None = None
     failed: bool = False
     sources: Sequence[ExplainedSource] = ()
-    abandoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ class ApiSessions:
         self._app = app
         self._look_seconds = look_seconds
         self._delivery = SessionDelivery()
-        app.turns.serve(API, self._delivery)
+        app.turns.serve(API, self._delivery, here_only=True)
 
     async def owner(self, tenant: uuid.UUID, user: uuid.UUID, grants: frozenset[str]) -> SessionOwner:
         """A person who asks, by the permissions of their credential. Raises NotFound for an unknown tenant."""
@@ -183,8 +180,8 @@ class ApiSessions:
         something that the answer is made from was erased or edited, no chunk of it follows until it is whole."""
         loop, tenant = asyncio.get_running_loop(), question.owner.workspace.tenant_id
         yield TurnEvent(EventKind.START)
-        checked, sentence, event, may_show = loop.time(), NOT_ANSWERED, None, True
-        if not question.new and (end := await self._end(question, event, sentence)) is not None:
+        checked, event, may_show = loop.time(), None, True
+        if not question.new and (end := await self._end(question, event)) is not None:
             yield end
             return
         while True:
@@ -211,16 +208,15 @@ class ApiSessions:
                 yield TurnEvent(EventKind.WAIT)
                 continue
             if event is not None and event.kind in (EventKind.CHUNK, EventKind.DELAY):
-                sentence = event.text if event.kind is EventKind.DELAY else sentence
                 yield event
                 continue
-            end = await self._end(question, event, sentence)
+            end = await self._end(question, event)
             if end is not None:
                 yield end
                 return
             yield TurnEvent(EventKind.WAIT)
 
-    async def _end(self, question: StoredQuestion, event: TurnEvent | None, sentence: str) -> TurnEvent | None:
+    async def _end(self, question: StoredQuestion, event: TurnEvent | None) -> TurnEvent | None:
         """How a turn has ended; None while it has not. What is stored counts, also where the last event says
         something else: the answer may have been retracted meanwhile."""
         try:
@@ -230,8 +226,6 @@ class ApiSessions:
             return event if answered else TurnEvent(EventKind.FAILED, QUESTION_ERASED)
         if view.text is not None:
             return TurnEvent(EventKind.FAILED if view.failed else EventKind.ANSWER, view.text, view)
-        if event is None and view.abandoned:
-            return TurnEvent(EventKind.FAILED, sentence, view)
         return None
 
     async def _is_erased(self, question: StoredQuestion) -> bool:
@@ -246,16 +240,11 @@ class ApiSessions:
         return False
 
     async def view(self, owner: SessionOwner, turn: uuid.UUID) -> TurnView:
-        """A turn of the person's sessions as it is now. One that a dead process was to answer is taken over. Raises
-        NotFound and Unavailable."""
-        open_here = self._app.turns.is_open(turn)  # before it is read, or it might be answered in between
+        """A turn of the person's sessions as it is now. Raises NotFound and Unavailable."""
         async with self._app.database.transaction(owner.workspace.tenant_id, "read") as tx:
             stored = await get_turn(tx, owner, turn)
             sources = await sources_of(tx, stored)
         if stored.state is TurnState.QUEUED:
-            own = stored.process == self._app.locks.number
-            if not own:
-                await self._app.turns.adopt(owner.workspace.tenant_id)
-            return TurnView(stored, abandoned=own and not open_here)
+            return TurnView(stored)
         failed = stored.answer is None
         return TurnView(stored, stored.failure or "" if failed else stored.answer, failed, sources)

@@ -46,16 +46,23 @@ _IN_ORDER: Final[Mapping[str, Any]] = {
 }
 
 
+# The locks of conversations that this process took before their turns were stored, by number (composer.turn.worker).
+Leases = Mapping[uuid.UUID, int]
+# Called within the transaction that stores turns: becomes the owner of their conversations, or tells who is.
+Announce = Callable[[Transaction, Sequence[Turn]], Awaitable[Leases]]
+
+
 @dataclass(frozen=True, slots=True)
 class Received:
     """The result of receiving a batch: the ids of the messages that were stored, and the turns queued for them, with
-    their questions by their ids. `skipped` counts the messages that were not stored, `not_recorded` those of them that
-    their room or sender does not want stored.
+    their questions by their ids and the locks of their conversations. `skipped` counts the messages that were not
+    stored, `not_recorded` those of them that their room or sender does not want stored.
     """
 
     new: tuple[uuid.UUID, ...] = ()
     turns: tuple[Turn, ...] = ()
     questions: Mapping[uuid.UUID, Message] = field(default_factory=dict)
+    leases: Leases = field(default_factory=dict)
     skipped: int = 0
     not_recorded: int = 0
 
@@ -88,16 +95,16 @@ async def receive(
     agents: Sequence[Agent],
     batch: Sequence[Incoming],
     *,
-    process: int,
+    announce: Announce,
     answer: bool = True,
     transcribe: bool = False,
     run: ImportRun | None = None,
     admit: Callable[[Transaction], Awaitable[None]] | None = None,
     now: datetime,
 ) -> Received:
-    """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`).
-    With `transcribe`, note that this process is to transcribe the voice notes in what is stored. `admit` raises where
-    nothing may be stored any more.
+    """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`),
+    which `announce` is told of. With `transcribe`, note that the voice notes in what is stored are to be transcribed.
+    `admit` raises where nothing may be stored any more.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
@@ -116,26 +123,27 @@ async def receive(
                     await begin_import(tx, workspace, agents, run, now)
                 state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
                 known = [as_known(state, each) for each in messages]
-                batch_stored = await _store(tx, state, known, process, answer=answer, is_past=run is not None, now=now)
-                await _note(
-                    tx, state, batch_stored, process, answer=answer, transcribe=transcribe, imported=run is not None
-                )
-    stored, turns = batch_stored.messages, batch_stored.turns
+                batch_stored = await _store(tx, state, known, answer=answer, is_past=run is not None, now=now)
+                await _note(tx, state, batch_stored, answer=answer, transcribe=transcribe, imported=run is not None)
+                turns = [turn for turn, _ in batch_stored.turns]
+                leases = await announce(tx, turns) if turns else {}
+    stored = batch_stored.messages
     await _update_cache(cache, batch_stored.appended, answer=answer)
     return Received(
         new=tuple(entry.message.id for entry in stored),
-        turns=tuple(turn for turn, _ in turns),
+        turns=tuple(turns),
         questions={entry.message.id: entry.message for entry in stored} if turns else {},
+        leases=leases,
         skipped=len(messages) - len(stored),
         not_recorded=batch_stored.not_recorded,
     )
 
 
 async def _note(
-    tx: Transaction, state: Batch, stored: _StoredBatch, process: int, *, answer: bool, transcribe: bool, imported: bool
+    tx: Transaction, state: Batch, stored: _StoredBatch, *, answer: bool, transcribe: bool, imported: bool
 ) -> None:
     """Note what else is known of a batch that is stored: what of an import a platform has too, so that undoing the
-    import leaves it; that history was imported; which voice notes this process is to transcribe."""
+    import leaves it; that history was imported; which voice notes are to be transcribed."""
     own = {entry.message.id for entry in stored.messages}
     again = [id for id, is_known in state.known.items() if is_known and id not in own]
     if again and not imported:
@@ -144,7 +152,7 @@ async def _note(
         await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored.messages)})
     spoken = [entry for entry in stored.messages if untranscribed(entry.message.attachments)] if transcribe else []
     if spoken:
-        await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken], process)
+        await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken])
 
 
 def turn_id(message: uuid.UUID, agent: Agent) -> uuid.UUID:
@@ -160,14 +168,7 @@ def unnumbered_seq(message: uuid.UUID) -> int:
 
 
 async def _store(
-    tx: Transaction,
-    state: Batch,
-    messages: Sequence[Incoming],
-    process: int,
-    *,
-    answer: bool,
-    is_past: bool,
-    now: datetime,
+    tx: Transaction, state: Batch, messages: Sequence[Incoming], *, answer: bool, is_past: bool, now: datetime
 ) -> _StoredBatch:
     """Store what is new and to be recorded of the messages, and queue the turns. `is_past`: the titles of rooms may be
     what they were called once."""
@@ -186,8 +187,7 @@ async def _store(
         if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
             done.turns = _turns(state, done.messages)
         pairs = [(entry.conversation.id, entry.message) for entry in entries]
-        titles = _titles(entries)
-        await tx.messages.append(pairs, titles, is_past=is_past, indexed=False, turns=done.turns, process=process)
+        await tx.messages.append(pairs, _titles(entries), is_past=is_past, indexed=False, turns=done.turns)
     return done
 
 

@@ -7,14 +7,15 @@ treat it as they treat the text of an attached file.
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 import structlog
 from cachetools import LRUCache
 
-from composer.errors import NexusError, Refused, for_operator, where_raised
+from composer.errors import NexusError, Refused, Unavailable, for_operator, where_raised
 from composer.ingest.recording import Recording, decide_recording
 from composer.model import Attachment, Message
 from composer.ports.images import ImageSource
@@ -37,7 +38,7 @@ MAX_REMEMBERED_NOTES: Final = 10_000  # messages whose voice notes were tried
 
 
 class VoiceNotes:
-    """Transcribes the voice notes of stored messages, each message once. What a process was interrupted in, the next
+    """Transcribes the voice notes of stored messages, each message once. What a process was interrupted in, another
     one tries again. Without a meter it does nothing."""
 
     def __init__(
@@ -71,21 +72,31 @@ class VoiceNotes:
             self._tasks[message] = task
         return asyncio.shield(task)
 
-    async def adopt(self, served: Sequence[str]) -> int:
-        """Begin to transcribe what dead processes were interrupted in, where this one serves (`TurnWorker.served`).
-        Returns how many messages."""
+    async def take_over(self, tenants: Iterable[uuid.UUID], served: Sequence[str]) -> int:
+        """Begin to transcribe what dead processes of these tenants were interrupted in, where this one serves
+        (`TurnWorker.served`). Returns how many messages. Raises Unavailable."""
         if self._meter is None:
             return 0
         count = 0
-        for tenant, _ in await self._database.tenants():
+        for tenant in tenants:
             async with self._database.transaction(tenant) as tx:
-                taken, given_up = await tx.voice_notes.adopt(self._locks.number, served)
-            for message in given_up:
-                logger.warning("voice_note.not_transcribed", message=str(message), error="It was interrupted.")
-            for message, adapter in taken:
-                self.start(tenant, message, adapter)
-            count += len(taken)
+                unowned = await tx.voice_notes.unowned(served)
+            for message, adapter in unowned:
+                if message not in self._tasks and message in await self._locks.take([message]):
+                    count += await self._begin_again(tenant, message, adapter)
         return count
+
+    async def _begin_again(self, tenant: uuid.UUID, message: uuid.UUID, adapter: str) -> bool:
+        """Begin with a message that a dead process was interrupted in, unless that has happened too often."""
+        async with self._database.transaction(tenant) as tx:
+            if wanted := await tx.voice_notes.begin_again(message):
+                self.start(tenant, message, adapter)
+            else:
+                await tx.voice_notes.end(message)
+        if not wanted:
+            logger.warning("voice_note.not_transcribed", message=str(message), error="It was interrupted.")
+            await self._locks.release([message])
+        return wanted
 
     async def with_transcript(self, tenant: uuid.UUID, message: Message, adapter: str) -> Message:
         """The message with the text of its voice notes, as far as that can be had; without any, as it is."""
@@ -100,6 +111,8 @@ class VoiceNotes:
         await end_tasks(task for task in self._tasks.values() if not task.done())
 
     async def _transcribe_message(self, tenant: uuid.UUID, id: uuid.UUID, adapter: str) -> None:
+        with suppress(Unavailable):
+            await self._locks.take([id])  # shows that it is being done; where another process does it, both may
         try:
             async with self._slots, asyncio.timeout(MAX_TRANSCRIPTION_SECONDS):
                 await self._transcribe_stored(tenant, id, adapter)
@@ -110,6 +123,8 @@ class VoiceNotes:
         except Exception as error:
             logger.warning("voice_note.not_transcribed", message=str(id), **where_raised(error))
         await self._end(tenant, id)
+        with suppress(Unavailable):
+            await self._locks.release([id])
 
     async def _end(self, tenant: uuid.UUID, id: uuid.UUID) -> None:
         """Note that nothing is left to do. Without it, in an outage, a later process tries the message again."""

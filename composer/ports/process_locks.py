@@ -1,21 +1,31 @@
 """Locks that are released when their process ends, however it ends."""
 
 import uuid
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 
 class ProcessLocks(Protocol):
-    """Which process answers in which conversation. Raises Unavailable when the database does not answer."""
+    """What this process works on: no other process has the same. Raises Unavailable when the database does not answer.
+
+    All locks are lost when the connection that holds them breaks. Each time a lock is taken it gets another number, so
+    that its holder can tell whether it was lost meanwhile.
+    """
 
     @property
     def number(self) -> int:
         """This process's own number, locked for as long as it lives."""
         ...
 
-    async def take(self, conversation: uuid.UUID) -> bool:
-        """Lock a conversation; False while another process has it."""
+    async def take(self, ids: Collection[uuid.UUID], *, reconnect: bool = True) -> Mapping[uuid.UUID, int]:
+        """Lock those of these things that no other process has. Returns which of them are locked by this process now,
+        each with the number of its lock. Without a connection nothing is, unless it may `reconnect`."""
         ...
 
-    async def release(self, conversation: uuid.UUID) -> None:
-        """Unlock a conversation."""
+    async def release(self, ids: Collection[uuid.UUID]) -> None:
+        """Unlock things; those that are not locked are ignored."""
+        ...
+
+    def held(self, id: uuid.UUID) -> int | None:
+        """The number of a lock; None where this process does not hold it."""
         ...

@@ -152,3 +152,7 @@ class Database(Protocol):
     async def tenants(self) -> list[tuple[uuid.UUID, str]]:
         """Ids and slugs of all tenants."""
         ...
+
+    async def tenants_with_open_work(self) -> list[uuid.UUID]:
+        """The tenants that have open turns, or voice notes to be transcribed."""
+        ...

@@ -83,11 +83,10 @@ class Messages:
         is_past: bool = False,
         indexed: bool,
         turns: Sequence[tuple[Turn, datetime]] = (),
-        process: int | None = None,
     ) -> None:
         """Append (conversation, message) pairs. `titles` are what some of the conversations are called, or (`is_past`)
-        were once; `indexed` False queues the messages for indexing. `turns` are queued for a `process`, each with the
-        time of its message; existing ones stay unchanged."""
+        were once; `indexed` False queues the messages for indexing. `turns` are queued, each with the time of its
+        message; existing ones stay unchanged."""
         new, titles = [message for _, message in messages], titles or {}
         counts = Counter(conversation for conversation, _ in messages)
         stored_counts = Counter(conversation for conversation, message in messages if message.seq > 0)
@@ -122,7 +121,6 @@ class Messages:
             turn_agent_ids=[turn.agent_id for turn, _ in turns],
             turn_adapters=[turn.adapter for turn, _ in turns],
             queued_at=[at for _, at in turns],
-            process=process,
         )
 
     async def latest(

@@ -53,8 +53,8 @@ class SessionExchange:
 
 @dataclass(frozen=True, slots=True)
 class SessionTurn:
-    """A turn of a session. `user_id` is its person, `trust` how far they were trusted when they asked; `process` is to
-    answer it. `prompt` is JSON text, None where it has expired or was erased."""
+    """A turn of a session. `user_id` is its person, `trust` how far they were trusted when they asked. `prompt` is
+    JSON text, None where it has expired or was erased."""
 
     id: uuid.UUID
     state: TurnState
@@ -69,7 +69,6 @@ class SessionTurn:
     prompt: str | None
     model: str
     usage: Usage
-    process: int
 
 
 class Sessions:
@@ -166,5 +165,4 @@ def _turn(row: Row) -> SessionTurn:
         row["prompt"],
         row["model"] or "",
         usage,
-        row["claimed_by"],
     )

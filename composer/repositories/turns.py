@@ -27,6 +27,15 @@ class StoredTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn whose answer is not sent yet, with its state and the workspace of its conversation."""
+
+    turn: Turn
+    state: TurnState
+    workspace: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnWithMessages:
     """A turn with its question and its reply. The question is None once erased; there is no reply before the turn is
     answered, of a failure, or once that is erased. `room_opened`: its room was private when the question was
@@ -105,15 +114,23 @@ class Turns:
         self._sql = statements
         self._tenant_id = tenant_id
 
-    async def adopt(self, process: int, served: Sequence[str]) -> int:
-        """Take over unfinished turns of processes that have ended, where this one delivers (`TurnWorker.served`).
-        Returns how many."""
-        return len(await self._sql.fetch("turns_adopt", process=process, served=list(served)))
+    async def open(self, conversation: uuid.UUID) -> list[OpenTurn]:
+        """The open turns of a conversation, in the order of their messages: in one round trip without a
+        transaction."""
+        rows = await self._sql.fetch("turns_open", conversation_id=conversation)
+        return [OpenTurn(self._turn(row), TurnState(row["state"]), row["workspace"]) for row in rows]
 
-    async def unfinished(self, process: int) -> list[tuple[Turn, str]]:
-        """A process's unfinished turns with their states, oldest first."""
-        rows = await self._sql.fetch("turns_unfinished", process=process)
-        return [(self._turn(row), row["state"]) for row in rows]
+    async def unowned(self, served: Sequence[str]) -> list[uuid.UUID]:
+        """The conversations with open turns that no process answers, where this one delivers (`TurnWorker.served`), the
+        longest waiting first: in one round trip without a transaction."""
+        return [row["conversation_id"] for row in await self._sql.fetch("turns_unowned", served=list(served))]
+
+    async def notify(self, turns: Sequence[Turn], process: int) -> None:
+        """Tell every process of these turns, once the transaction is stored; `process` is the number of who tells."""
+        adapters = {turn.conversation_id: turn.adapter for turn in turns}
+        await self._sql.execute(
+            "turns_notify", conversation_ids=list(adapters), adapters=list(adapters.values()), process=process
+        )
 
     async def get(self, id: uuid.UUID) -> StoredTurn | None:
         """One turn."""
@@ -230,9 +247,9 @@ class Turns:
         row = await self._sql.fetch_one("turn_delivered", id=id, text=text, now=now)
         return None if row is None else Delivered(row["other_text"], row["has_reply"], row["recorded"])
 
-    async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
-        """Record that the platform will never accept an answer. It is not sent again."""
-        await self._sql.execute("turn_refused", id=id, reason=reason)
+    async def give_up(self, id: uuid.UUID, reason: str) -> None:
+        """Record that a turn ends without its answer being shown: its platform will never accept it, or it failed."""
+        await self._sql.execute("turn_given_up", id=id, reason=reason)
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None

@@ -17,10 +17,10 @@ class StoredVoiceNotes:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def begin(self, messages: Sequence[tuple[uuid.UUID, str]], process: int) -> None:
-        """Note that a process transcribes messages, each given with its adapter."""
+    async def begin(self, messages: Sequence[tuple[uuid.UUID, str]]) -> None:
+        """Note that messages are to be transcribed, each given with its adapter."""
         ids, adapters = [id for id, _ in messages], [adapter for _, adapter in messages]
-        await self._sql.execute("voice_notes_insert", ids=ids, adapters=adapters, process=process)
+        await self._sql.execute("voice_notes_insert", ids=ids, adapters=adapters)
 
     async def end(self, message: uuid.UUID) -> None:
         """The transcription of a message has ended, with its text or without."""
@@ -30,10 +30,13 @@ class StoredVoiceNotes:
         """Whether an agent answers a message, or has answered it."""
         return bool(await self._sql.fetch_value("voice_note_is_question", id=message))
 
-    async def adopt(self, process: int, served: Sequence[str]) -> tuple[list[tuple[uuid.UUID, str]], list[uuid.UUID]]:
-        """Take over what processes that have ended were interrupted in, where this one serves (`TurnWorker.served`):
-        the messages with their adapters, and those that are given up, since MAX_TRIES processes have begun them."""
-        whose = {"process": process, "served": list(served), "max_tries": MAX_TRANSCRIPTION_TRIES}
-        given_up = await self._sql.fetch("voice_notes_give_up", **whose)
-        taken = await self._sql.fetch("voice_notes_adopt", **whose)
-        return [(row["message_id"], row["adapter"]) for row in taken], [row["message_id"] for row in given_up]
+    async def unowned(self, served: Sequence[str]) -> list[tuple[uuid.UUID, str]]:
+        """The messages that no process transcribes, where this one delivers (`TurnWorker.served`), each with its
+        adapter."""
+        rows = await self._sql.fetch("voice_notes_unowned", served=list(served))
+        return [(row["message_id"], row["adapter"]) for row in rows]
+
+    async def begin_again(self, message: uuid.UUID) -> bool:
+        """Count one more process that begins a message; False where MAX_TRANSCRIPTION_TRIES have begun it."""
+        found = await self._sql.fetch_one("voice_note_begin_again", id=message, max_tries=MAX_TRANSCRIPTION_TRIES)
+        return found is not None

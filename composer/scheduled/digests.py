@@ -7,7 +7,6 @@ from typing import Final
 
 from composer import visibility
 from composer.model import Agent, Turn
-from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.digests import Digest, DigestPeriod
 from composer.repositories.reminders import Position
@@ -36,12 +35,10 @@ class DueDigests:
 
     def __init__(
         self,
-        locks: ProcessLocks,
         agents: Callable[[uuid.UUID], tuple[Agent, ...]],
         zone: Callable[[uuid.UUID], tzinfo],
     ) -> None:
         """`agents` and `zone` give a tenant's agents and time zone."""
-        self._locks = locks
         self._agents = agents
         self._zone = zone
         self._looked: dict[uuid.UUID, tuple[datetime, datetime]] = {}  # by room: the period that waits, and since when
@@ -87,7 +84,7 @@ class DueDigests:
             tuple(("summary", each.id) for each in found),
             quoting=True,  # without a model a summary is sentences of people
         )
-        return await store_post(tx, row, self._agents(tenant)[0], post, self._locks.number, now)
+        return await store_post(tx, row, self._agents(tenant)[0], post, now)
 
     def _waits_since(self, room: uuid.UUID, start: datetime, now: datetime) -> datetime:
         """When this process first looked at the period of a room that begins at `start`: an outage does not count."""

@@ -103,6 +103,8 @@ class DuePosts:
                     if due is None:
                         return posted
                     turn = await source.store(tx, tenant, due, now)
+                    if turn is not None:
+                        await self._turns.announce(tx, [turn])
             except Unavailable:
                 raise
             except Exception as error:
@@ -114,4 +116,4 @@ class DuePosts:
                 continue
             if turn is not None:
                 posted += 1
-                self._turns.start(turn)
+                self._turns.start([turn])

@@ -40,7 +40,6 @@ async def store_dm_post(
     workspace: str,
     agent: Agent,
     post: Post,
-    process: int,
     now: datetime,
 ) -> Turn:
     """Store a post in somebody's DM with an agent, in a workspace of the platform of `post.adapter`; the rest is as for
@@ -48,13 +47,11 @@ async def store_dm_post(
     dm = new_dm(tenant, user, agent)
     await tx.conversations.ensure(post.adapter, workspace, [dm], now)
     row = (await tx.conversations.lock([dm.id]))[dm.id]
-    return await store_post(tx, row, agent, post, process, now)
+    return await store_post(tx, row, agent, post, now)
 
 
-async def store_post(
-    tx: Transaction, row: ConversationRow, agent: Agent, post: Post, process: int, now: datetime
-) -> Turn:
-    """Store a post in a conversation, and return the turn by which `process` delivers it.
+async def store_post(tx: Transaction, row: ConversationRow, agent: Agent, post: Post, now: datetime) -> Turn:
+    """Store a post in a conversation, and return the turn that delivers it.
 
     Erasure must be blocked in the transaction, and then the conversation locked (`row`). In a room that stores nothing
     the post is ephemeral, as an answer is.
@@ -84,7 +81,7 @@ async def store_post(
     )
     if await tx.messages.find_known_ids([message.id]):
         return turn
-    await tx.messages.append([(conversation.id, message)], indexed=True, turns=[(turn, now)], process=process)
+    await tx.messages.append([(conversation.id, message)], indexed=True, turns=[(turn, now)])
     answer = Answer(turn, None, "{}", "", Usage(), now, message=message, sources=post.sources)
     await tx.turns.store_answer(answer)
     return turn

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Turn
-from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.operations import DueNotice
 from composer.repositories.reminders import Position
@@ -26,9 +25,8 @@ class QuotaNotices:
 
     kind: Final = PostKind.QUOTAS
 
-    def __init__(self, locks: ProcessLocks, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
+    def __init__(self, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
         """`agents` gives a tenant's agents."""
-        self._locks = locks
         self._agents = agents
 
     async def take(
@@ -48,10 +46,10 @@ class QuotaNotices:
 
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: DueNotice, now: datetime) -> Turn | None:
         """Store the sentence as a post in the admin's DM with the first agent."""
-        agent, number = self._agents(tenant)[0], self._locks.number
+        agent = self._agents(tenant)[0]
         await tx.operations.mark_notified(due, now)
         post = Post(f"quota:{due.quota}:{due.month.isoformat()}", notice_text(due), due.platform, ())
-        return await store_dm_post(tx, tenant, due.user, due.workspace, agent, post, number, now)
+        return await store_dm_post(tx, tenant, due.user, due.workspace, agent, post, now)
 
 
 def notice_text(due: DueNotice) -> str:

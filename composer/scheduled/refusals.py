@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Turn
-from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Position, RefusedReminder
 from composer.repositories.scheduled import PostKind
@@ -22,9 +21,8 @@ class RefusedReminders:
 
     kind: Final = PostKind.REFUSALS
 
-    def __init__(self, locks: ProcessLocks, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
+    def __init__(self, agents: Callable[[uuid.UUID], tuple[Agent, ...]]) -> None:
         """`agents` gives a tenant's agents."""
-        self._locks = locks
         self._agents = agents
 
     async def take(
@@ -51,8 +49,7 @@ class RefusedReminders:
             return None
         name = f"refused:{reminder.id.hex}:{reminder.due_at.isoformat()}"
         post = Post(name, refusal_text(due), due.platform, (("reminder", reminder.id),), quoting=True)
-        number = self._locks.number
-        return await store_dm_post(tx, tenant, reminder.user_id, due.workspace, agent, post, number, now)
+        return await store_dm_post(tx, tenant, reminder.user_id, due.workspace, agent, post, now)
 
 
 def refusal_text(due: RefusedReminder) -> str:

@@ -7,7 +7,6 @@ from typing import Final
 
 from composer import visibility
 from composer.model import Agent, ConversationKind, Trust, Turn
-from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import DueReminder, Position
 from composer.repositories.scheduled import PostKind
@@ -25,12 +24,10 @@ class DueReminders:
 
     def __init__(
         self,
-        locks: ProcessLocks,
         agents: Callable[[uuid.UUID], tuple[Agent, ...]],
         zone: Callable[[uuid.UUID], tzinfo],
     ) -> None:
         """`agents` and `zone` give a tenant's agents and time zone."""
-        self._locks = locks
         self._agents = agents
         self._zone = zone
 
@@ -62,7 +59,7 @@ class DueReminders:
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"
         sources = (("reminder", reminder.id),)
         post = Post(name, reminder_text(due, now, zone), due.platform, sources, quoting=True)
-        turn = await store_post(tx, row, agent, post, self._locks.number, now)
+        turn = await store_post(tx, row, agent, post, now)
         repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
         await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, zone))
         return turn

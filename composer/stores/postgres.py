@@ -167,6 +167,11 @@ class PostgresDatabase:
             rows = await sql.fetch("tenant_list")
         return [(row["tenant_id"], row["slug"]) for row in rows]
 
+    async def tenants_with_open_work(self) -> list[uuid.UUID]:
+        """The tenants that have open turns, or voice notes to be transcribed."""
+        async with self.installation() as sql:
+            return [row["tenant_id"] for row in await sql.fetch("tenants_with_open_work")]
+
     async def pending_migrations(self) -> list[str]:
         """Names of the migrations that are not applied."""
         async with self.installation() as sql:

@@ -11,10 +11,10 @@ An *answer* is either a *reply*, which is a message of the log, or a *failure*: 
 there is no reply. A failure is stored with the turn, and is no message of the log.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored, and SENT when the adapter has shown
-the answer, or when the platform has refused it permanently. When the process ends, the next one, or another that runs
-beside it, goes on from the state that the turn has reached. While a process answers, it holds a lock on the
-conversation, which the database frees when the process dies. If a process loses that lock, because its connection
-broke, two may answer one turn: then the answer that is stored first counts.
+the answer, or when the platform has refused it permanently. A conversation has one owner at a time: the process that
+holds the lock of it, which the database frees when the process dies, or its connection breaks. Whoever owns it next
+goes on from the state that the turn has reached (worker.py). A process that has lost the lock and does not know it yet
+may answer a turn beside the next owner: then the answer that is stored first counts.
 
 What an agent posts on its own initiative, such as a reminder, is a turn too. It is stored as ANSWERED, and only
 delivered here. Nobody asked: the only message of the turn is the text to post, which stands in the place of the
@@ -154,7 +154,7 @@ class Responder:
             except Refused as error:  # the platform will never take it
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
-                    await tx.turns.mark_refused(turn.id, str(error))  # and as SENT
+                    await tx.turns.give_up(turn.id, str(error))  # it is SENT
                     await tx.reminders.mark_refused(turn.id)  # if the turn posts a reminder
                 return TurnOutcome.REFUSED
             found = await self._answers.mark_delivered(answer)

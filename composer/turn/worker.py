@@ -1,19 +1,28 @@
-"""Answer queued turns: the turns of one conversation in order, several conversations concurrently."""
+"""Answer queued turns: the turns of one conversation in order, several conversations concurrently.
+
+A conversation has one *owner* at a time: the process that holds the lock of it (composer.ports.process_locks), which
+reads the open turns from the database, answers them in the order of their messages, and lets go when there are none.
+Who receives a message becomes the owner before the message is stored, or tells every process of it where another one is
+the owner. A lock ends with its process: others look every few seconds for turns that nobody answers (`take_over`).
+"""
 
 import asyncio
 import uuid
-from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import MappingProxyType
 from typing import Final
 
 import structlog
 
 from composer.errors import Unavailable
+from composer.ingest.receive import Leases
 from composer.model import Agent, Message, Turn
 from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
-from composer.repositories.database import Database
+from composer.repositories.database import Database, Transaction
 from composer.signals import InteractivePriority, end_tasks
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
@@ -21,11 +30,73 @@ from composer.turn.respond import Responder
 logger = structlog.get_logger()
 
 TURN_RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
-MAX_RETRY_SECONDS: Final = 15.0
+MAX_TURN_RETRY_SECONDS: Final = 15.0
+OWNER_WAIT_SECONDS: Final = 3.0  # between looks at whether a conversation is free, for what only this process answers
+TURN_FAILED: Final = (
+    "Something went wrong with this answer. Ask again; if it fails again, give an admin this id for the program's log: "
+    "{turn}"
+)
+AGENT_NOT_CONFIGURED: Final = "This agent is no longer configured. /nexus agents lists those that you can ask."
+
+
+@dataclass(frozen=True, slots=True)
+class _ServedAdapter:
+    """How answers of an adapter are delivered. `workspace` names the one workspace of it that is served (None: all),
+    or None while it is not known. `here_only`: only the process that received a question can show its answer."""
+
+    delivery: Delivery
+    workspace: Callable[[], str | None] | None
+    here_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _FreshTurn:
+    """A turn that was stored while this process owned its conversation by the lock of this number, so no other can have
+    begun to answer it. `question` is its message, if it need not be read."""
+
+    lock: int
+    question: Message | None
+
+
+@dataclass(slots=True, eq=False)
+class _KnownConversation:
+    """A conversation with open turns, as far as this process knows them.
+
+    `changed` is set when there may be others than were read. `own` are the turns that only this process answers, each
+    with a lock of its own. `left` is an open turn that others are to answer; with `waits`, own turns come after it.
+    `scope` ends what is being done as the owner.
+    """
+
+    tenant: uuid.UUID
+    id: uuid.UUID
+    open: dict[uuid.UUID, Turn] = field(default_factory=dict)
+    received: dict[uuid.UUID, _FreshTurn] = field(default_factory=dict)
+    own: set[uuid.UUID] = field(default_factory=set)
+    ended: set[uuid.UUID] = field(default_factory=set)
+    delayed: set[uuid.UUID] = field(default_factory=set)  # turns whose sender knows that the answer takes longer
+    attempts: dict[uuid.UUID, int] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    left: Turn | None = None
+    waits: bool = False
+    scope: asyncio.Timeout | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class _NextTurn(Enum):
+    """What became of an attempt to answer the next turn of a conversation."""
+
+    ANSWERED = auto()
+    NOTHING = auto()  # there is no open turn that this process answers
+    WAITS = auto()  # the one that is next is another process's
+    NOT_OWNER = auto()  # another process has the conversation
+
+
+class _OwnershipLost(Exception):
+    """The lock of a conversation was lost while its turns were being answered."""
 
 
 class TurnWorker:
-    """Answers the turns that this process has claimed."""
+    """Answers turns in the conversations that this process owns."""
 
     def __init__(
         self,
@@ -38,8 +109,9 @@ class TurnWorker:
         observer: Observer,
         concurrent: int,
     ) -> None:
-        """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn.
-        At most `concurrent` turns are answered at once; one that waits for its next attempt does not count."""
+        """`agents` gives a tenant's agents by id, in their order. `on_answered` is called with the tenant of each
+        answered turn. At most `concurrent` turns are answered at once; one that waits for its next attempt does not
+        count."""
         self._database = database
         self._locks = locks
         self._responder = responder
@@ -47,125 +119,325 @@ class TurnWorker:
         self._on_answered = on_answered
         self._priority = priority
         self._observer = observer
-        self._deliveries: dict[str, Delivery] = {}
-        self._workspaces: dict[str, Callable[[], str | None]] = {}  # of adapters of one workspace
-        self._queues: dict[uuid.UUID, deque[Turn]] = {}  # by conversation
-        self._queued: set[uuid.UUID] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._adapters: dict[str, _ServedAdapter] = {}
+        self._conversations: dict[uuid.UUID, _KnownConversation] = {}
+        self._unposted: set[uuid.UUID] = set()
         self._slots = asyncio.Semaphore(concurrent)
+        self._stopped = False
 
     @property
     def open(self) -> int:
-        """How many turns of this process are not finished: running, or waiting for their conversation or next try."""
-        return len(self._queued)
+        """How many turns this process knows of that are not finished: running, or waiting for their conversation or
+        next attempt."""
+        return sum(len(each.open) for each in self._conversations.values())
+
+    @property
+    def unposted(self) -> Collection[uuid.UUID]:
+        """The turns that are being answered of which nothing is posted yet but what this attempt posts."""
+        return self._unposted
 
     @property
     def served(self) -> list[str]:
         """Where this process delivers answers: a platform, such as `discord`, or one workspace: `slack:T123`."""
         served = []
-        for adapter in sorted(self._deliveries):
-            if (workspace := self._workspaces.get(adapter)) is None:
+        for adapter, each in sorted(self._adapters.items()):
+            if each.workspace is None:
                 served.append(adapter)
-            elif (name := workspace()) is not None:
+            elif (name := each.workspace()) is not None:
                 served.append(f"{adapter}:{name}")
         return served
 
-    def serve(self, adapter: str, delivery: Delivery, workspace: Callable[[], str | None] | None = None) -> None:
+    def serve(
+        self,
+        adapter: str,
+        delivery: Delivery,
+        workspace: Callable[[], str | None] | None = None,
+        *,
+        here_only: bool = False,
+    ) -> None:
         """Answer the turns that came through `adapter`, and deliver the answers through `delivery`. An adapter of one
-        workspace says which, or None while it does not know: until then nothing of an earlier process is taken over."""
-        self._deliveries[adapter] = delivery
-        if workspace is not None:
-            self._workspaces[adapter] = workspace
+        workspace says which, or None while it does not know: until then nothing of an earlier process is taken over.
+        `here_only`: only the process that received a question can show its answer; as long as it lives, no other
+        process answers it."""
+        self._adapters[adapter] = _ServedAdapter(delivery, workspace, here_only)
 
-    def is_open(self, turn: uuid.UUID) -> bool:
-        """Whether this process has a turn to finish."""
-        return turn in self._queued
+    async def announce(self, tx: Transaction, turns: Sequence[Turn]) -> Leases:
+        """In the transaction that stores turns: become the owner of their conversations, or tell all processes of those
+        that another one owns. What is returned is for `start`, after the transaction."""
+        here = [] if self._stopped else [turn for turn in turns if turn.adapter in self._adapters]
+        own = [turn for turn in here if self._adapters[turn.adapter].here_only]
+        for turn in here:
+            self._known(turn.tenant_id, turn.conversation_id).changed.set()
+        for turn in own:
+            self._conversations[turn.conversation_id].own.add(turn.id)
+        wanted = [turn.id for turn in own]
+        if not self._slots.locked():  # whoever is busy leaves a conversation to others
+            wanted += [turn.conversation_id for turn in here]
+        leases: Leases = {}
+        if wanted:
+            with suppress(Unavailable):
+                leases = await self._locks.take(wanted, reconnect=False)
+        others = [turn for turn in turns if turn.conversation_id not in leases]
+        if others:
+            await tx.turns.notify(others, self._locks.number)
+        return leases
 
-    async def adopt(self, only: uuid.UUID | None = None) -> int:
-        """Take over and start the turns that dead processes left unanswered: those of every tenant, or of one. Returns
-        how many."""
-        adopted = 0
-        for tenant in [tenant for tenant, _ in await self._database.tenants()] if only is None else [only]:
-            async with self._database.transaction(tenant) as tx:
-                adopted += await tx.turns.adopt(self._locks.number, self.served)
-            await self.start_claimed(tenant)
-        if adopted:
-            logger.warning("turns.adopted", count=adopted)
-        return adopted
+    def start(
+        self,
+        turns: Sequence[Turn],
+        leases: Leases = MappingProxyType({}),
+        questions: Mapping[uuid.UUID, Message] = MappingProxyType({}),
+    ) -> None:
+        """Answer turns that were announced and are stored. With `leases`, they were not stored before that: no process
+        can have begun to answer those whose conversation this one has owned since. `questions` are their messages by
+        id: they need not be read where a turn can begin at once."""
+        for turn in turns:
+            if turn.adapter not in self._adapters:
+                continue
+            known = self._known(turn.tenant_id, turn.conversation_id)
+            known.open[turn.id] = turn
+            if (lock := leases.get(turn.conversation_id)) is not None:
+                at_once = known.task is None and len(known.open) == 1 and not self._slots.locked()
+                known.received[turn.id] = _FreshTurn(lock, questions.get(turn.message_id) if at_once else None)
+        for turn in turns:
+            if turn.conversation_id in self._conversations:
+                self._look_at(self._conversations[turn.conversation_id])
 
-    async def start_claimed(self, tenant: uuid.UUID) -> None:
-        """Start every open turn of a tenant that this process has claimed."""
-        async with self._database.transaction(tenant, "read") as tx:
-            turns = await tx.turns.unfinished(self._locks.number)
-        for turn, _ in turns:
-            self.start(turn)
-
-    def start(self, turn: Turn, question: Message | None = None) -> None:
-        """Queue a turn behind the others of its conversation. A turn that is queued already is ignored. `question` is
-        its message, if that was stored just now: it need not be read where the turn can begin at once."""
-        if turn.id in self._queued or turn.adapter not in self._deliveries:
+    def on_notice(self, notice: str) -> None:
+        """A process says that there are turns in a conversation (`Turns.notify`)."""
+        sender, tenant, conversation, adapter, workspace = notice.split(" ", 4)
+        if sender == str(self._locks.number):
             return
-        self._queued.add(turn.id)
-        queue = self._queues.setdefault(turn.conversation_id, deque())
-        queue.append(turn)
-        if len(queue) == 1:
-            fresh = None if self._slots.locked() else question
-            task = asyncio.create_task(self._work_through(turn.conversation_id, queue, fresh))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if {adapter, f"{adapter}:{workspace}"} & set(self.served):
+            self._look_at(self._known(uuid.UUID(tenant), uuid.UUID(conversation)))
+
+    def on_lost(self) -> None:
+        """All locks were lost: end what is being done as an owner. It begins again where the locks can be had again."""
+        self._unposted.clear()
+        for each in self._conversations.values():
+            each.changed.set()
+            if each.scope is not None:
+                each.scope.reschedule(asyncio.get_running_loop().time())
+
+    async def take_over(self, tenants: Iterable[uuid.UUID]) -> int:
+        """Answer the open turns of these tenants that no process answers, where this one delivers. Returns in how many
+        conversations they are. Raises Unavailable."""
+        found = 0
+        for each in [each for each in self._conversations.values() if each.task is None]:
+            self._look_at(each)  # what was announced and not stored
+        if not (served := self.served):
+            return 0
+        for tenant in tenants:
+            async with self._database.statement(tenant) as tx:
+                unowned = await tx.turns.unowned(served)
+            known = [self._known(tenant, conversation) for conversation in unowned]
+            found += sum(each.task is None for each in known)
+            for conversation in known:
+                self._look_at(conversation)
+        if found:
+            logger.warning("turns.taken_over", conversations=found)
+        return found
 
     async def settle(self) -> None:
-        """Wait until every started turn is answered."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
+        """Wait until every turn that was started is answered, here or by the owner of its conversation."""
+        while tasks := [each.task for each in self._conversations.values() if each.task is not None]:
+            await asyncio.gather(*tasks)
 
     async def stop(self) -> None:
-        """Cancel what runs. The turns stay queued in the database; the next process to start answers them."""
-        await end_tasks(self._tasks)
+        """Cancel what runs, and let go of every conversation. The turns stay queued in the database; another process
+        answers them, or the next one to start."""
+        self._stopped = True
+        known = list(self._conversations.values())
+        await end_tasks(each.task for each in known if each.task is not None)
+        self._conversations.clear()
+        with suppress(Unavailable):
+            await self._locks.release([id for each in known for id in (each.id, *each.own)])
 
-    async def _work_through(self, conversation: uuid.UUID, queue: deque[Turn], question: Message | None) -> None:
-        """Answer the turns of one conversation in order, the first one with its question if that is given. A failure of
-        one does not stop the others."""
-        while queue:
-            turn = queue[0]
-            try:
-                await self._answer(turn, self._deliveries[turn.adapter], question)
-            except Exception:
-                logger.exception("turn.abandoned", turn=str(turn.id))
-            question = None
-            self._queued.discard(queue.popleft().id)
-        del self._queues[conversation]
+    def _known(self, tenant: uuid.UUID, conversation: uuid.UUID) -> _KnownConversation:
+        return self._conversations.setdefault(conversation, _KnownConversation(tenant, conversation))
 
-    async def _answer(self, turn: Turn, delivery: Delivery, question: Message | None) -> None:
-        """Answer one turn, and retry while the database or a platform is unavailable. Any other error is logged and
-        shown to the sender; the turn is not retried.
+    def _look_at(self, conversation: _KnownConversation) -> None:
+        """Answer the turns of a conversation; where that is being done, look for further ones."""
+        conversation.changed.set()
+        if conversation.task is None and not self._stopped:
+            conversation.task = asyncio.create_task(self._work(conversation))
 
-        The concurrency limit counts running attempts only: while one platform or conversation waits, others continue.
-        """
-        pause, reported, attempts = TURN_RETRY_SECONDS, False, 0
-        while True:
-            attempts += 1
-            try:
-                async with self._slots:
-                    report = await self._attempt(turn, delivery, question if attempts == 1 else None)
-                if report is not None:
-                    self._report(report, attempts)
-                    return
-            except Unavailable as error:
-                if not reported:
-                    await delivery.on_delay(turn, f"{error} Your message is stored and will be answered.")
-                reported = True
-            except Exception:
-                logger.exception("turn.abandoned", turn=str(turn.id))
-                self._report(TurnReport(turn, TurnOutcome.ABANDONED), attempts)
-                await delivery.on_delay(
-                    turn,
-                    "Something went wrong with this answer. Ask again; if it fails again, give an admin this "
-                    f"id for the program's log: {turn.id}",
-                )
-                return
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, MAX_RETRY_SECONDS)
+    async def _work(self, conversation: _KnownConversation) -> None:
+        """Answer the turns of one conversation in order, for as long as there are any. A failure of one does not stop
+        the others."""
+        pause, answered = TURN_RETRY_SECONDS, False
+        try:
+            while True:
+                try:
+                    outcome = await self._answer_next(conversation)
+                except _OwnershipLost:
+                    continue
+                except Unavailable as error:
+                    await self._delay(conversation, error)
+                    await self._release([conversation.id])  # perhaps another process can do it
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, MAX_TURN_RETRY_SECONDS)
+                    continue
+                pause = TURN_RETRY_SECONDS
+                answered = answered or outcome is _NextTurn.ANSWERED
+                if outcome is _NextTurn.WAITS:
+                    await self._release([conversation.id])
+                    await self._tell(conversation, answered)
+                    answered = False
+                if outcome is _NextTurn.WAITS or (outcome is _NextTurn.NOT_OWNER and conversation.own):
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(OWNER_WAIT_SECONDS):
+                            await conversation.changed.wait()
+                elif not conversation.changed.is_set():
+                    await self._release([conversation.id, *conversation.own])
+                    if not conversation.changed.is_set():  # since then, whoever stores a turn can become the owner
+                        break
+        except Exception:
+            logger.exception("turns.failed", conversation=str(conversation.id))
+            await self._release([conversation.id, *conversation.own])
+        finally:
+            conversation.task = None
+            self._conversations.pop(conversation.id, None)
+        await self._tell(conversation, answered)
+
+    async def _answer_next(self, conversation: _KnownConversation) -> _NextTurn:
+        """Become the owner of a conversation, and answer the next turn there. Raises _OwnershipLost and Unavailable."""
+        async with self._slots:
+            conversation.changed.clear()
+            wanted = [conversation.id, *conversation.own]
+            locks = await self._locks.take(wanted)
+            conversation.own &= locks.keys()  # what was lost meanwhile, another process may answer
+            if conversation.id not in locks:
+                conversation.open = {id: turn for id, turn in conversation.open.items() if id in conversation.own}
+                return _NextTurn.NOT_OWNER
+            async with self._as_owner(conversation, locks[conversation.id]):
+                turns = await self._open_turns(conversation)
+                if not turns:
+                    return _NextTurn.WAITS if conversation.waits else _NextTurn.NOTHING
+                if len(turns) > 1 or conversation.waits:
+                    conversation.changed.set()
+                await self._answer(conversation, turns[0])
+                return _NextTurn.ANSWERED
+
+    @asynccontextmanager
+    async def _as_owner(self, conversation: _KnownConversation, lock: int) -> AsyncIterator[None]:
+        """What is done here ends when the lock is lost: then _OwnershipLost is raised."""
+        try:
+            async with asyncio.timeout(None) as scope:
+                if self._locks.held(conversation.id) != lock:
+                    raise _OwnershipLost
+                conversation.scope = scope
+                yield
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            logger.warning("turns.owner_lost", conversation=str(conversation.id))
+            raise _OwnershipLost from error
+        finally:
+            conversation.scope = None
+
+    async def _open_turns(self, conversation: _KnownConversation) -> list[Turn]:
+        """The open turns of a conversation that this process answers now, in the order of their messages, and of
+        several agents that answer one message in the order of the agents. What comes after a turn that only another
+        process answers, which lives, waits for that."""
+        async with self._database.statement(conversation.tenant) as tx:
+            found = await tx.turns.open(conversation.id)
+        served, turns = set(self.served), []
+        conversation.left, conversation.waits = None, False
+        for position, each in enumerate(found):
+            turn = each.turn
+            is_served = not served.isdisjoint((turn.adapter, f"{turn.adapter}:{each.workspace}"))
+            if not is_served and turn.id not in conversation.open:  # which is being answered here, or was received here
+                conversation.left = turn
+            elif await self._is_left_to_another(conversation, turn):
+                conversation.left = turn
+                conversation.waits = any(later.turn.id in conversation.own for later in found[position:])
+                break
+            elif turn.id not in conversation.ended:
+                turns.append(turn)
+        messages, agents = [turn.message_id for turn in turns], list(self._agents(conversation.tenant))
+        turns.sort(key=lambda turn: (messages.index(turn.message_id), _place(agents, turn.agent_id)))
+        conversation.open = {turn.id: turn for turn in turns}
+        return turns
+
+    async def _is_left_to_another(self, conversation: _KnownConversation, turn: Turn) -> bool:
+        """Whether only the process that received a turn answers it, which is another one and lives."""
+        if not self._adapters[turn.adapter].here_only or turn.id in conversation.own:
+            return False
+        if turn.id not in await self._locks.take([turn.id]):
+            return True
+        conversation.own.add(turn.id)
+        return False
+
+    async def _answer(self, conversation: _KnownConversation, turn: Turn) -> None:
+        """Make one attempt to answer a turn. Raises Unavailable while the database or a platform is unavailable. Any
+        other error is logged, shown to the sender and stored as the failure of the turn, which ends it."""
+        delivery = self._adapters[turn.adapter].delivery
+        conversation.attempts[turn.id] = conversation.attempts.get(turn.id, 0) + 1
+        received = conversation.received.pop(turn.id, None)
+        is_first = received is not None and received.lock == self._locks.held(conversation.id)
+        if is_first:
+            self._unposted.add(turn.id)
+        self._priority.begin(turn.id)
+        try:
+            report = await self._respond(turn, delivery, received.question if received and is_first else None)
+        except Unavailable as error:
+            await self._delay(conversation, error)
+            raise
+        except Exception:
+            logger.exception("turn.abandoned", turn=str(turn.id))
+            report = await self._give_up(turn, delivery, TURN_FAILED.format(turn=turn.id))
+        finally:
+            self._priority.end(turn.id)
+            self._unposted.discard(turn.id)
+        conversation.ended.add(turn.id)
+        conversation.open.pop(turn.id, None)
+        self._report(report, conversation.attempts.pop(turn.id))
+
+    async def _respond(self, turn: Turn, delivery: Delivery, question: Message | None) -> TurnReport:
+        agent = self._agents(turn.tenant_id).get(turn.agent_id)
+        if agent is None:
+            logger.error("turn.agent_unknown", turn=str(turn.id))
+            return await self._give_up(turn, delivery, AGENT_NOT_CONFIGURED)
+        report = await self._responder.respond(turn, agent, delivery, question)
+        self._on_answered(turn.tenant_id)
+        return report
+
+    async def _give_up(self, turn: Turn, delivery: Delivery, sentence: str) -> TurnReport:
+        """End a turn with a sentence in place of its answer. Raises Unavailable."""
+        async with self._database.transaction(turn.tenant_id) as tx:
+            await tx.turns.give_up(turn.id, sentence)
+        try:
+            await delivery.on_delay(turn, sentence)
+        except Exception:
+            logger.exception("turn.failure_not_shown", turn=str(turn.id))
+        return TurnReport(turn, TurnOutcome.ABANDONED)
+
+    async def _delay(self, conversation: _KnownConversation, error: Unavailable) -> None:
+        """Say once of the turn that is next that its answer takes longer."""
+        turn = next(iter(conversation.open.values()), None)
+        if turn is None or turn.id in conversation.delayed:
+            return
+        conversation.delayed.add(turn.id)
+        try:
+            delivery = self._adapters[turn.adapter].delivery
+            await delivery.on_delay(turn, f"{error} Your message is stored and will be answered.")
+        except Exception:
+            logger.exception("turn.delay_not_shown", turn=str(turn.id))
+
+    async def _release(self, ids: Collection[uuid.UUID]) -> None:
+        with suppress(Unavailable):
+            await self._locks.release(ids)
+
+    async def _tell(self, conversation: _KnownConversation, answered: bool) -> None:
+        """Tell other processes that a conversation is free, if one of them has a turn to answer there, and it was not
+        free before: this one has answered some."""
+        turn = conversation.left
+        if turn is None or not answered:
+            return
+        with suppress(Unavailable):
+            async with self._database.transaction(turn.tenant_id) as tx:
+                await tx.turns.notify([turn], self._locks.number)
 
     def _report(self, report: TurnReport, attempts: int) -> None:
         """Write the one log line of a turn, and tell the observer. Ids, times and counts: no text, no names."""
@@ -186,28 +458,6 @@ class TurnWorker:
         )
         self._observer.turn_ended(report)
 
-    async def _attempt(self, turn: Turn, delivery: Delivery, question: Message | None) -> TurnReport | None:
-        """Lock the conversation and answer a turn. None while another process has the lock."""
-        self._priority.begin(turn.id)
-        try:
-            if not await self._locks.take(turn.conversation_id):
-                return None
-            try:
-                return await self._respond(turn, delivery, question)
-            finally:
-                with suppress(Unavailable):
-                    await self._locks.release(turn.conversation_id)
-        finally:
-            self._priority.end(turn.id)
 
-    async def _respond(self, turn: Turn, delivery: Delivery, question: Message | None) -> TurnReport:
-        agent = self._agents(turn.tenant_id).get(turn.agent_id)
-        if agent is None:
-            logger.error("turn.agent_unknown", turn=str(turn.id))
-            await delivery.on_delay(
-                turn, "This agent is no longer configured. /nexus agents lists those that you can ask."
-            )
-            return TurnReport(turn, TurnOutcome.ABANDONED)
-        report = await self._responder.respond(turn, agent, delivery, question)
-        self._on_answered(turn.tenant_id)
-        return report
+def _place(agents: Sequence[uuid.UUID], agent: uuid.UUID) -> int:
+    return agents.index(agent) if agent in agents else len(agents)

@@ -14,7 +14,7 @@ SELECT conversation_id, period, hour, due_at FROM digests
 WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
 
 -- name: digest_take_due
--- Lock the earliest digest that is due where this process delivers (`served`, see turns_adopt) and that no other one is
+-- Lock the earliest digest that is due where this process delivers (`served`, see turns_unowned) and that no other one is
 -- posting, but for some.
 -- With `position_id` (the terminal) only that of one room.
 SELECT d.conversation_id, d.period, d.hour, d.due_at, c.platform

@@ -66,8 +66,8 @@ WITH appended AS (
                  namespace,
                  visibility, indexed, ephemeral, reply_to, trust)
 ), queued AS (
-    INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, adapter, state, claimed_by, queued_at)
-    SELECT :tenant_id, id, conversation_id, message_id, agent_id, adapter, 'queued', :process, at
+    INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, adapter, state, queued_at)
+    SELECT :tenant_id, id, conversation_id, message_id, agent_id, adapter, 'queued', at
     FROM unnest(:turn_ids::uuid[], :turn_conversation_ids::uuid[], :turn_message_ids::uuid[], :turn_agent_ids::uuid[],
                 :turn_adapters::text[], :queued_at::timestamptz[])
          AS new (id, conversation_id, message_id, agent_id, adapter, at)

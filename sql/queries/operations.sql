@@ -73,7 +73,7 @@ ON CONFLICT DO NOTHING
 RETURNING user_id
 
 -- name: quota_notice_take
--- Lock a notice that is not posted yet, where this process delivers (`served`, see turns_adopt), to an admin who still is
+-- Lock a notice that is not posted yet, where this process delivers (`served`, see turns_unowned), to an admin who still is
 -- one and is not among `excluded_ids`, and that no other process holds; with `position_user_id` (the terminal) only to that
 -- person.
 SELECT n.month, n.quota, n.user_id, n.used, n.most, i.platform, i.workspace

@@ -16,7 +16,7 @@ WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = '
 ORDER BY due_at, id
 
 -- name: reminder_take_due
--- Lock the earliest reminder that is due where this process delivers (`served`, see turns_adopt) and that no other one is
+-- Lock the earliest reminder that is due where this process delivers (`served`, see turns_unowned) and that no other one is
 -- posting. With `position_id` (the terminal, where one person is in one conversation at a time) only one that is posted in that
 -- conversation, or in a DM of `position_user_id`.
 SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
@@ -77,7 +77,7 @@ WHERE r.tenant_id = :tenant_id AND t.tenant_id = :tenant_id AND t.id = :turn_id 
       AND c.tenant_id = :tenant_id AND c.id = t.conversation_id AND c.kind IN ('room', 'thread')
 
 -- name: reminder_take_refused
--- Lock a reminder that was refused where this process delivers (`served`, see turns_adopt), whose person is still to be
+-- Lock a reminder that was refused where this process delivers (`served`, see turns_unowned), whose person is still to be
 -- told and that no other one holds; with `position_user_id` (the terminal) only of that person. `isolated`: its room is
 -- in an isolated project.
 SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,

@@ -1,5 +1,5 @@
 -- name: posts_due
--- Say of which kinds something is to be posted where this process delivers (`served`, see turns_adopt): reminders and
+-- Say of which kinds something is to be posted where this process delivers (`served`, see turns_unowned): reminders and
 -- digests that are due, refused reminders whose person is to be told, and quotas that admins are to be told of. With `position_id` and `position_user_id` (the terminal), as
 -- reminder_take_due, reminder_take_refused, digest_take_due and quota_notice_take say.
 SELECT EXISTS (SELECT FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id

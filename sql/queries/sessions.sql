@@ -49,7 +49,7 @@ LIMIT :limit
 -- name: session_turn
 -- Get a turn of a person's session with its question, its answer and what the model used for it.
 SELECT t.id, t.state, t.failure, t.answered_at, t.prompt, t.model, t.prompt_tokens, t.completion_tokens, t.cached_tokens,
-       t.claimed_by, q.id AS question_id, q.external_id, s.user_id, q.at, q.trust, r.text AS answer,
+       q.id AS question_id, q.external_id, s.user_id, q.at, q.trust, r.text AS answer,
        s.id AS conversation_id, s.name, s.agent, s.project_id, s.project
 FROM ({{session_rows}}) AS s
 JOIN turns AS t ON t.tenant_id = :tenant_id AND t.conversation_id = s.id

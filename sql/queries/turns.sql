@@ -1,19 +1,39 @@
--- name: turns_unfinished
--- List the turns that a process has to answer or send, oldest first.
-SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state
-FROM turns AS t
-WHERE t.tenant_id = :tenant_id AND t.state <> 'sent' AND t.claimed_by = :process
-ORDER BY t.queued_at, t.id
+-- name: turns_open
+-- List the open turns of a conversation in the order of their messages, each with the conversation's workspace. It sets its
+-- tenant itself, as api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, c.workspace
+    FROM turns AS t
+    JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+    LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+    WHERE t.tenant_id = within.tenant::uuid AND t.conversation_id = :conversation_id AND t.state <> 'sent'
+    ORDER BY t.queued_at, m.seq, t.id OFFSET 0
+) AS found
 
--- name: turns_adopt
--- Take over unfinished turns of processes that have ended, if this process delivers there. `served` names where it does:
--- a platform (`discord`), or one workspace of it (`slack:T123`).
-UPDATE turns AS t SET claimed_by = :process
-WHERE t.tenant_id = :tenant_id AND t.state <> 'sent' AND t.claimed_by <> :process
-      AND EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.id = t.conversation_id
-                  AND ARRAY[t.adapter, t.adapter || ':' || c.workspace] && :served::text[])
-      AND t.claimed_by NOT IN (SELECT live_processes())
-RETURNING t.id
+-- name: turns_unowned
+-- List the conversations with open turns that no process answers, the longest waiting first, where this process delivers.
+-- `served` names where it does: a platform (`discord`), or one workspace of it (`slack:T123`). A turn whose own lock is held
+-- is left to the process that received it. It sets its tenant itself, as api_key_find does.
+SELECT found.*
+FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
+CROSS JOIN LATERAL (
+    SELECT t.conversation_id
+    FROM turns AS t JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+    WHERE t.tenant_id = within.tenant::uuid AND t.state <> 'sent'
+          AND ARRAY[t.adapter, t.adapter || ':' || c.workspace] && :served::text[]
+          AND process_lock(t.conversation_id) NOT IN (SELECT live_processes())
+          AND process_lock(t.id) NOT IN (SELECT live_processes())
+    GROUP BY t.conversation_id ORDER BY min(t.queued_at) OFFSET 0
+) AS found
+
+-- name: turns_notify
+-- Tell every process, once the transaction is stored, that turns are in these conversations, each with its adapter, and which
+-- process says so.
+SELECT pg_notify('turns', concat_ws(' ', :process::bigint, c.tenant_id, c.id, q.adapter, c.workspace))
+FROM unnest(:conversation_ids::uuid[], :adapters::text[]) AS q (conversation_id, adapter)
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = q.conversation_id
 
 -- name: turn_get
 -- Get one turn.
@@ -117,9 +137,9 @@ SELECT CASE WHEN found.text <> :text THEN found.text END AS other_text, found.te
        EXISTS (SELECT FROM sent) AS recorded
 FROM found
 
--- name: turn_refused
--- Record that the platform will never accept an answer, and why. It is not sent again.
-UPDATE turns SET state = 'sent', failure = :reason WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'
+-- name: turn_given_up
+-- Record that a turn ends without its answer being shown, and why: the platform will never accept it, or it failed.
+UPDATE turns SET state = 'sent', failure = :reason WHERE tenant_id = :tenant_id AND id = :id AND state <> 'sent'
 
 -- name: turn_last_prompt
 -- Get the last answered turn of a person in a conversation, or the one whose question or posted answer has this id on the

@@ -146,7 +146,6 @@ async def on_slack(settings: Settings, watch: Watch, index: bool) -> AsyncIterat
         async with open_app(settings.model_copy(update=tokens), index=index) as app:
             adapter = SlackAdapter(app, base_url=slack.base_url, report=print)
             serving = asyncio.create_task(adapter.run())
-            await app.turns.adopt()
             await slack.wait_for(lambda: slack.outbox.connections and adapter.reconciliation.completed)
             try:
                 yield Platform("Slack", app, await adapter.inbox.workspace(), rooms, say, f"<@{team.bot_user}>")
@@ -187,7 +186,6 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
         async with open_app(with_token, index=index) as app:
             adapter = DiscordAdapter(app)
             serving = asyncio.create_task(adapter.run())
-            await app.turns.adopt()
             while len(adapter._inboxes) < 2 or not all(box.is_released for box in adapter._inboxes.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             workspace = app.directory.workspace("discord", str(guild.id))

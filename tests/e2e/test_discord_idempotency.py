@@ -131,14 +131,14 @@ async def test_a_delay_is_reported_once_even_after_a_restart(
     async with on_discord(settings, server, guild) as here:
         await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
         turn = await _latest(here)
-        adapter = here.app.turns._deliveries["discord"]
+        adapter = here.app.turns._adapters["discord"].delivery
         for _ in range(2):
             await adapter.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", DELAY_PART)
     server.rest.nonces.clear()  # the minutes in which Discord itself deduplicates are over
     async with on_discord(settings, server, guild) as here:
-        await here.app.turns._deliveries["discord"].on_delay(turn, sentence)
+        await here.app.turns._adapters["discord"].delivery.on_delay(turn, sentence)
         assert [m.content for m in here.answers(room)].count(sentence) == 1
 
 

@@ -116,7 +116,7 @@ async def test_an_image_is_fetched_again_after_a_crash_although_its_address_expi
 ) -> None:
     async with discord(with_images, server, guild) as first:
         await first.app.turns.stop()
-        first.app.turns._deliveries.clear()  # this process stores the question and stops before it begins to answer
+        first.app.turns._adapters.clear()  # this process stores the question and stops before it begins to answer
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         await first.stored("@nexus what is this?")
         assert api.requests == []

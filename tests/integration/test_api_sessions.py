@@ -213,10 +213,10 @@ async def test_a_stream_says_nothing_more_of_an_answer_once_what_it_is_made_from
     assert (heard[-1].kind, heard[-1].text) == (EventKind.ANSWER, RETRACTED)
 
 
-async def test_turns_of_a_dead_process_are_taken_over_by_who_waits(
+async def test_turns_of_a_dead_process_are_taken_over_by_another(
     sessions: Sessions, harness: AppHarness, settings: Settings, model: Model
 ) -> None:
-    """Another process stores the question and dies before it answers; who asks a living one for the turn gets it."""
+    """Another process stores the question and dies before it answers; who waits at a living one gets it."""
     alice = await sessions.bearer("alice")
     other, stuck = settings.model_copy(update={"agents": AGENTS}), Model()
     stuck.gate = asyncio.Event()
@@ -227,6 +227,7 @@ async def test_turns_of_a_dead_process_are_taken_over_by_who_waits(
     model.says = ["it is taken over"]
 
     async def answered() -> bool:
+        await harness.app.take_over()
         return (await sessions.view(alice, asked.turn)).text is not None
 
     await until(answered)

@@ -129,6 +129,7 @@ async def test_no_statement_turns_the_service_into_somebody_else(service: asyncp
         "audit_cut",
         "analyze_grown_table",
         "delete_unused_of_import",
+        "tenants_with_open_work",
     }
 
 

@@ -87,7 +87,6 @@ async def fails(*_: object) -> None:
 
 async def serve_for_an_hour(harness: AppHarness) -> None:
     frequent = (
-        "reconciliation",
         "embedding",
         "extraction",
         "thread",

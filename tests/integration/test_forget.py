@@ -385,13 +385,12 @@ async def test_an_edit_replaces_the_text_in_every_layer(harness: AppHarness, set
 
 
 async def test_a_question_deleted_before_its_answer_is_not_answered(harness: AppHarness) -> None:
-    workspace = harness.workspace()
     await harness.say("alice", "hello", **ROOM)
-    harness.app.turns._deliveries.clear()  # no adapter delivers answers yet
+    harness.app.turns._adapters.clear()  # no adapter delivers answers yet
     await harness.say("alice", f"@nexus the vault is {SECRET}?", id="asked", **ROOM)
     await harness.change("asked", None)
     harness.app.turns.serve("console", harness.delivery)
-    await harness.app.turns.start_claimed(workspace.tenant_id)
+    await harness.app.take_over()
     await harness.app.turns.settle()
     assert harness.delivery.replies == []
 

@@ -17,6 +17,7 @@ from composer.turn.delivery import OutgoingAnswer
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, RecordedDelivery, open_harness
+from tests.support.open_turns import open_turns
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -145,8 +146,8 @@ async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_
 ) -> None:
     await begin_answer(harness, model, "It is nothing.", secret=False)
     tenant = harness.workspace().tenant_id
+    [(turn, _)] = await open_turns(harness.app.database, tenant)
     async with harness.app.database.transaction(tenant) as tx:
-        [(turn, _)] = await tx.turns.unfinished(harness.app.locks.number)
         assert await tx.deliveries.record_part(turn.id, 0, "p0", harness.clock.now())
     if is_stored:
         await raw.execute("UPDATE turns SET state = 'answered', reply_id = gen_random_uuid()")
@@ -175,8 +176,7 @@ async def test_an_answer_that_was_not_delivered_before_its_question_was_erased_e
     await harness.change("asked", None)
     report = await respond_again(harness, reply.turn)
     assert (report.outcome, harness.delivery.abandoned) == (TurnOutcome.ERASED, [reply.turn.id])
-    async with harness.app.database.transaction(reply.turn.tenant_id, "read") as tx:
-        assert await tx.turns.unfinished(harness.app.locks.number) == [], "every later start would take it up again"
+    assert await open_turns(harness.app.database, reply.turn.tenant_id) == [], "it would be taken up again and again"
 
 
 async def test_an_answer_that_was_erased_by_itself_before_its_delivery_is_not_delivered_as_an_empty_one(

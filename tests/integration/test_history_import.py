@@ -20,6 +20,7 @@ from composer.model import Message, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
+from tests.support.open_turns import open_turns
 
 pytestmark = pytest.mark.integration
 
@@ -301,8 +302,7 @@ async def test_an_irc_log_becomes_a_room_with_its_members_and_is_not_answered(
     ]
     assert [await has_joined(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
     assert harness.delivery.replies == []
-    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
-        assert await tx.turns.unfinished(harness.app.locks.number) == []
+    assert await open_turns(harness.app.database, harness.workspace().tenant_id) == []
 
 
 HISTORY: list[dict[str, Any]] = [

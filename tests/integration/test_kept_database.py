@@ -70,8 +70,8 @@ async def test_the_first_app_of_a_test_finds_it_migrated_and_the_others_prepare_
 async def test_the_locks_of_an_app_that_has_closed_are_free_for_the_next_one(settings: Settings) -> None:
     conversation = uuid.uuid4()
     async with open_harness(settings) as first:
-        assert await first.app.locks.take(conversation)
+        assert await first.app.locks.take([conversation])
         async with open_harness(settings) as second:
-            assert not await second.app.locks.take(conversation)
+            assert not await second.app.locks.take([conversation])
     async with open_harness(settings) as third:
-        assert await third.app.locks.take(conversation)
+        assert await third.app.locks.take([conversation])

@@ -19,7 +19,8 @@ from composer.visibility import readable_conversation
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
 from tests.support.lock_waits import until_stopped
-from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, PROCESS, TENANT, Receiver, said
+from tests.support.open_turns import open_turns
+from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -251,8 +252,7 @@ async def test_a_mention_is_not_answered_where_its_batch_opens_the_room_after_it
     )
     assert len(received.new) == 3
     assert [turn.message_id for turn in received.turns] == [received.new[2]], "the first was asked in private"
-    async with receiver.database.transaction(TENANT) as tx:
-        assert [turn for turn, _ in await tx.turns.unfinished(PROCESS)] == list(received.turns)
+    assert [turn for turn, _ in await open_turns(receiver.database, TENANT)] == list(received.turns)
 
 
 async def test_a_public_thread_shares_the_namespace_of_its_room_and_a_private_thread_is_a_room(

@@ -166,10 +166,10 @@ async def test_what_was_taken_by_a_process_that_died_is_delivered_by_the_next_on
 ) -> None:
     await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
     with monkeypatch.context() as dying:
-        dying.setattr(harness.app.turns, "start", lambda turn: None)
+        dying.setattr(harness.app.turns, "start", lambda turns: None)
         assert await posted(harness, 21 * 60) == []
     assert await posted(harness) == [], "it is not taken twice"
-    await harness.app.turns.start_claimed(harness.workspace().tenant_id)
+    await harness.app.take_over()
     await harness.app.turns.settle()
     assert [reply.text for reply in harness.delivery.replies] == ['Reminder: "stretch"']
 

@@ -97,7 +97,7 @@ async def test_a_mention_takes_three_transactions_and_its_indexing_two(
     assert len(transactions) == 2, "index, store the vectors"
 
 
-async def test_a_mention_takes_four_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
+async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
     harness: AppHarness, calls: Counter[str]
 ) -> None:
     for _ in range(2):
@@ -111,12 +111,13 @@ async def test_a_mention_takes_four_reads_for_its_answer_two_to_store_it_and_one
     await harness.app.receive(here, [asked])
     await harness.app.turns.settle()
     received = ["tenant_ensure", "received_known", "messages_append"]
+    begun = ["turns_open"]  # earlier questions are answered first
     composed = ["access_context", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
     delivered = ["turn_delivered"]
     caches = ["cache"] * 3  # append the question, read the view, append the answer
-    assert calls == Counter([*received, *composed, *stored, *delivered, *caches])
+    assert calls == Counter([*received, *begun, *composed, *stored, *delivered, *caches])
 
 
 async def test_a_call_of_a_model_takes_one_round_trip_before_it_and_one_after_it(

@@ -65,7 +65,9 @@ async def test_every_tenant_table_enforces_row_level_security_for_its_owner_too(
                    EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id'
                            AND a.attnotnull) AS of_tenant,
                    ARRAY(SELECT p.polcmd::text || p.polpermissive::text || pg_get_expr(p.polqual, p.polrelid)
-                         FROM pg_policy AS p WHERE p.polrelid = c.oid) AS policies
+                         FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname <> 'owner') AS policies,
+                   ARRAY(SELECT p.polcmd::text FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'owner'
+                         AND p.polroles = ARRAY[c.relowner]) AS of_owner
             FROM pg_class AS c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
             """
         )
@@ -78,6 +80,7 @@ async def test_every_tenant_table_enforces_row_level_security_for_its_owner_too(
         assert row["relrowsecurity"], name
         assert row["relforcerowsecurity"], name
         assert row["policies"] == ["*true(tenant_id = current_tenant())"], name
+        assert row["of_owner"] == (["r"] if name in ("turns", "voice_notes") else []), name  # tenants_with_open_work
 
 
 async def test_every_key_and_unique_index_begins_with_the_tenant(fresh_url: str) -> None:

@@ -129,11 +129,11 @@ async def test_a_turn_for_an_agent_that_is_no_longer_configured_fails_with_the_r
     two_agents: Settings, settings: Settings
 ) -> None:
     async with open_harness(two_agents) as harness:
-        harness.app.turns._deliveries.clear()
+        harness.app.turns._adapters.clear()
         await harness.say("alice", "@scout are you there?", room="general")
         assert harness.delivery.replies == []
     async with open_harness(settings) as later:
-        await later.app.turns.adopt()
+        await later.app.take_over()
         await later.app.turns.settle()
         assert later.delivery.delays == [
             "This agent is no longer configured. /nexus agents lists those that you can ask."

@@ -21,11 +21,12 @@ from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
-from composer.workspace import room_id, tenant_id, user_id
+from composer.workspace import Workspace, room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import START, AppHarness, open_harness
-from tests.support.receiver import DM, HERE, PROCESS, TENANT, Receiver, said
+from tests.support.open_turns import open_turns
+from tests.support.receiver import DM, HERE, TENANT, Receiver, said
 from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -50,9 +51,9 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 
 @pytest.fixture
 async def two_processes(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
-    """The locks of two live processes, numbered PROCESS and PROCESS + 1."""
+    """The locks of two live processes."""
     assert settings.database_url is not None
-    both = [PostgresProcessLocks(service_url(settings.database_url), PROCESS + n) for n in range(2)]
+    both = [PostgresProcessLocks(service_url(settings.database_url), 7 + n) for n in range(2)]
     for presence in both:
         await presence.open()
     yield both
@@ -60,26 +61,28 @@ async def two_processes(settings: Settings) -> AsyncIterator[list[PostgresProces
         await presence.close()
 
 
-async def adopt(database: PostgresDatabase, process: int, *adapters: str) -> int:
-    async with database.transaction(TENANT) as tx:
-        return await tx.turns.adopt(process, adapters or (CONSOLE,))
+async def unowned(database: PostgresDatabase, *served: str) -> list[uuid.UUID]:
+    """The conversations that a process which delivers there would take over."""
+    async with database.statement(TENANT) as tx:
+        return await tx.turns.unowned(served or (CONSOLE,))
 
 
 async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
+    here = turn.conversation_id
     async with receiver.database.transaction(TENANT) as tx:
         stored = await tx.turns.get(turn.id)
         assert stored is not None
         assert (stored.turn, stored.state) == (turn, "queued")
         await tx.turns.mark_sent(turn.id, minute(1))
-        assert (await tx.turns.unfinished(PROCESS))[0][1] == "queued", "an unanswered turn cannot be sent"
+        assert [each.state for each in await tx.turns.open(here)] == ["queued"], "an unanswered turn cannot be sent"
         assert await tx.turns.store_answer(answered(turn)) is True
-        assert (await tx.turns.unfinished(PROCESS))[0][1] == "answered"
+        assert [each.state for each in await tx.turns.open(here)] == ["answered"]
         await tx.turns.mark_sent(turn.id, minute(2))
-        assert await tx.turns.unfinished(PROCESS) == []
+        assert await tx.turns.open(here) == []
         assert await tx.turns.store_answer(answered(turn)) is False
-        await tx.messages.append([], indexed=True, turns=[(turn, minute(3))], process=PROCESS)
-        assert await tx.turns.unfinished(PROCESS) == []
+        await tx.messages.append([], indexed=True, turns=[(turn, minute(3))])
+        assert await tx.turns.open(here) == []
 
 
 async def test_a_turn_is_read_by_one_statement_that_leaves_no_tenant_behind(receiver: Receiver) -> None:
@@ -199,35 +202,44 @@ async def test_a_turn_that_fails_before_its_prompt_is_answered_with_the_reason(r
     assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
 
 
-async def test_a_process_gets_the_turns_it_queued_oldest_first(receiver: Receiver) -> None:
+async def test_open_turns_are_read_in_the_order_of_their_messages(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
-    async with receiver.database.transaction(TENANT, "read") as tx:
-        assert await tx.turns.unfinished(PROCESS) == [(turn, "queued") for turn in turns]
-        assert await tx.turns.unfinished(PROCESS + 1) == []
+    same_time = (await receiver(*(said(f"s{n}", "@nexus at once", minute=9) for n in range(8)))).turns
+    async with receiver.database.statement(TENANT) as tx:
+        found = await tx.turns.open(turns[0].conversation_id)
+    assert [each.turn for each in found] == [*turns, *same_time]
+    assert {(each.state, each.workspace) for each in found} == {("queued", HERE.name)}
 
 
-async def test_turns_of_a_live_process_are_not_adopted(
+async def test_a_conversation_that_a_live_process_owns_is_not_taken_over(
     receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
-    await queued(receiver, "one", "two")
-    assert await adopt(receiver.database, PROCESS + 1) == 0
-    assert await receiver.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
+    [turn] = await queued(receiver, "one")
+    assert await unowned(receiver.database) == [turn.conversation_id]
+    assert await two_processes[0].take([turn.conversation_id])
+    assert await unowned(receiver.database) == []
+    await two_processes[0].close()
+    await lock_released(receiver.database, two_processes[0].number)
+    assert await unowned(receiver.database) == [turn.conversation_id]
 
 
-async def test_all_turns_of_a_dead_process_are_adopted_by_one_process(
+async def test_a_turn_that_its_process_keeps_for_itself_is_not_taken_over(
     receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
+    first, second = await queued(receiver, "one", "two")
+    await two_processes[0].take([first.id])
+    assert await unowned(receiver.database) == [first.conversation_id], "the other one is nobody's"
+    await two_processes[0].take([second.id])
+    assert await unowned(receiver.database) == []
+
+
+async def test_what_is_answered_and_unsent_is_taken_over_too(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT) as tx:
         await tx.turns.store_answer(answered(turns[0]))
         await tx.turns.store_answer(answered(turns[1], failure="no"))
         await tx.turns.mark_sent(turns[1].id, minute(9))
-    await two_processes[0].close()
-    await lock_released(receiver.database, PROCESS)
-    adopted = await asyncio.gather(*(adopt(receiver.database, PROCESS + 1) for _ in range(3)))
-    assert sorted(adopted) == [0, 0, 2], "the unanswered and the unsent turns, once"
-    assert await receiver.turns(PROCESS) == []
-    assert await receiver.turns(PROCESS + 1) == ["m0>nexus", "m2>nexus"]
+    assert await receiver.turns() == ["m0>nexus", "m2>nexus"]
 
 
 async def lock_released(database: PostgresDatabase, process: int) -> None:
@@ -247,59 +259,70 @@ async def locked(database: PostgresDatabase, process: int) -> bool:
     return bool(found)
 
 
-async def test_of_two_adopting_processes_each_turn_goes_to_one(receiver: Receiver) -> None:
-    await queued(receiver, *(f"question {n}" for n in range(20)))  # no PostgresProcessLocks holds PROCESS: it is dead
-    adopted = await asyncio.gather(adopt(receiver.database, 101), adopt(receiver.database, 102))
-    assert sum(adopted) >= 20
-    assert await receiver.turns(PROCESS) == []
-    assert sorted([*await receiver.turns(101), *await receiver.turns(102)]) == sorted(f"m{n}>nexus" for n in range(20))
+async def test_only_tenants_with_open_turns_are_looked_at(receiver: Receiver) -> None:
+    other = Workspace(tenant_id("another"), "another", CONSOLE, "another")
+    await receiver(replace(said("m9", "hello"), workspace="another"), workspace=other)
+    assert await receiver.database.tenants_with_open_work() == []
+    [turn] = await queued(receiver, "one")
+    assert await receiver.database.tenants_with_open_work() == [TENANT]
+    async with receiver.database.transaction(TENANT) as tx:
+        await tx.turns.store_answer(answered(turn, failure="no"))
+        await tx.turns.mark_sent(turn.id, minute(9))
+    assert await receiver.database.tenants_with_open_work() == []
 
 
-async def test_a_process_adopts_only_turns_that_its_adapters_can_deliver(receiver: Receiver) -> None:
-    await queued(receiver, "one")
-    assert await adopt(receiver.database, PROCESS + 1, "discord", "slack") == 0
-    assert await adopt(receiver.database, PROCESS + 1, "discord", CONSOLE) == 1
+async def test_a_process_takes_over_only_turns_that_its_adapters_can_deliver(receiver: Receiver) -> None:
+    [turn] = await queued(receiver, "one")
+    assert await unowned(receiver.database, "discord", "slack") == []
+    assert await unowned(receiver.database, "discord", CONSOLE) == [turn.conversation_id]
 
 
-async def test_a_process_of_one_workspace_adopts_no_turns_of_another(receiver: Receiver) -> None:
+async def test_a_process_of_one_workspace_takes_over_no_turns_of_another(receiver: Receiver) -> None:
     """Each Slack workspace has a process of its own, whose token the others don't have."""
-    await queued(receiver, "one")
-    assert await adopt(receiver.database, PROCESS + 1, f"{CONSOLE}:another") == 0
-    assert await adopt(receiver.database, PROCESS + 1, f"{CONSOLE}:{HERE.name}") == 1
+    [turn] = await queued(receiver, "one")
+    assert await unowned(receiver.database, f"{CONSOLE}:another") == []
+    assert await unowned(receiver.database, f"{CONSOLE}:{HERE.name}") == [turn.conversation_id]
 
 
-async def test_a_process_number_of_sixty_two_bits_is_recognised_as_live(receiver: Receiver, settings: Settings) -> None:
-    assert settings.database_url is not None
-    number = 2**62 - 12_345
-    presence = PostgresProcessLocks(service_url(settings.database_url), number)
-    await presence.open()
-    await queued(receiver, "one")
-    assert await adopt(receiver.database, number) == 1
-    assert await adopt(receiver.database, PROCESS + 1) == 0
-    await presence.close()
-    await lock_released(receiver.database, number)
-    assert await adopt(receiver.database, PROCESS + 1) == 1
-
-
-async def test_only_one_process_at_a_time_answers_in_a_conversation(two_processes: list[PostgresProcessLocks]) -> None:
+async def test_what_one_process_has_locked_no_other_has(two_processes: list[PostgresProcessLocks]) -> None:
     one, two = two_processes
     here, there = uuid.uuid4(), uuid.uuid4()
-    assert await one.take(here)
-    assert not await two.take(here)
-    assert await two.take(there)
-    await one.release(here)
-    assert await two.take(here)
+    first = await one.take([here])
+    assert one.held(here) == first[here]
+    assert await one.take([here]) == first, "it is the same lock"
+    assert set(await two.take([here, there])) == {there}
+    await one.release([here, there])
+    assert one.held(here) is None
+    assert await two.take([here])
 
 
-async def test_the_lock_of_a_conversation_is_released_when_its_process_dies(
+async def test_locks_are_lost_when_their_connection_breaks_and_that_is_told(
     receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
     one, two = two_processes
-    here = uuid.uuid4()
-    assert await one.take(here)
+    here, lost = uuid.uuid4(), asyncio.Event()
+    await one.open(on_lost=lost.set)
+    before = (await one.take([here]))[here]
+    await end_connection_of(receiver.database, one.number)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await lost.wait()
+    assert one.held(here) is None
+    assert await one.take([uuid.uuid4()], reconnect=False) == {}
+    await one.check()
+    assert (await one.take([here]))[here] > before, "it is another lock"
     await one.close()
-    await lock_released(receiver.database, PROCESS)
-    assert await two.take(here)
+    await lock_released(receiver.database, one.number)
+    assert await two.take([here])
+
+
+async def end_connection_of(database: PostgresDatabase, process: int) -> None:
+    """Let the server end the connection of a process's locks."""
+    async with database._pool.acquire() as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
+            " AND (classid::bigint << 32 | objid::bigint) = $1",
+            process,
+        )
 
 
 async def test_the_last_prompt_is_the_callers_own_in_a_conversation_they_may_read(receiver: Receiver) -> None:
@@ -330,7 +353,7 @@ async def test_an_erased_question_is_not_answered(receiver: Receiver) -> None:
     assert await receiver.turns() == ["m1>nexus"]
 
 
-async def test_an_answered_but_unsent_turn_is_sent_by_its_adopter_without_a_new_model_call(settings: Settings) -> None:
+async def test_an_answered_but_unsent_turn_is_sent_by_the_next_process_without_another_call(settings: Settings) -> None:
     async with open_harness(settings) as first:
         here = first.workspace()
         unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
@@ -340,7 +363,7 @@ async def test_an_answered_but_unsent_turn_is_sent_by_its_adopter_without_a_new_
     async with open_harness(settings) as second:
         second.app.turns.serve("elsewhere", second.delivery)
         for _ in range(2):
-            await second.app.turns.adopt()
+            await second.app.take_over()
             await second.app.turns.settle()
         assert [(reply.in_reply_to, reply.text, reply.failed) for reply in second.delivery.replies] == [
             ("q1", "What was stored.", True)
@@ -354,8 +377,7 @@ async def test_turns_of_one_conversation_are_answered_in_order(harness: AppHarne
     await harness.app.receive(here, batch)
     await harness.app.turns.settle()
     assert [reply.in_reply_to for reply in harness.delivery.replies] == [f"q{n}" for n in range(5)]
-    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
-        assert await tx.turns.unfinished(harness.app.locks.number) == []
+    assert await open_turns(harness.app.database, here.tenant_id) == []
 
 
 class Interrupted(HashedWords):

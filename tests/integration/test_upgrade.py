@@ -110,7 +110,8 @@ async def test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its
         assert all(rows for name, rows in before.items() if name != "deployment")
         assert await pending_migrations(url) == [step.name for step in migrations()]
         assert await apply_migrations(url) == [f"{step.version:04}_{step.name}" for step in migrations()]
-        assert dump(as_superuser) == dump(fresh_url), "upgrade_0067.sql and schema.sql say different things"
+        upgraded = dump(as_superuser).replace(f" TO {owner} ", " TO postgres ")  # the owner's own policies
+        assert upgraded == dump(fresh_url), "upgrade_0067.sql and schema.sql say different things"
         after = await contents(as_superuser)
         assert {name for name, rows in before.items() if rows and name not in after} == DROPPED
         for name in after.keys() & before.keys():

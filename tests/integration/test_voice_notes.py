@@ -20,8 +20,6 @@ from composer.repositories.voice_notes import MAX_TRANSCRIPTION_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.turn.delivery import OutgoingAnswer
 from composer.usage.transcription import TranscriptionMeter
-from jobs.runner import Runner
-from jobs.schedule import JOBS_BY_NAME
 from tests.support.harness import open_harness
 from tests.support.model_server import Fail, ModelServer, Raw
 from tests.support.tool_office import Office
@@ -224,7 +222,7 @@ async def test_a_question_of_who_opted_out_is_answered_and_leaves_nothing(office
 async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
     office: Spoken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that stored the message died before: its turn is adopted."""
+    """The process that stored the message died before: another one answers it."""
     office.server.spoken.append(SPOKEN)
     app = office.harness.app
     with monkeypatch.context() as patched:
@@ -234,16 +232,18 @@ async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
     assert "heron" in office.asked
 
 
-async def interrupted(office: Spoken, monkeypatch: pytest.MonkeyPatch, process: int = 4711, tries: int = 1) -> None:
-    """A voice note to nobody, whose transcription `process` began and did not end."""
+async def interrupted(office: Spoken, monkeypatch: pytest.MonkeyPatch, tries: int = 1) -> None:
+    """A voice note to nobody, whose transcription a process began and did not end."""
     with monkeypatch.context() as patched:
         patched.setattr(type(office.harness.app), "_transcribe", lambda *given: None)
         await office.send("bob", LAB, id="told")
-    await office.rows(f"UPDATE voice_notes SET claimed_by = {process}, tries = {tries}")
+    await office.rows(f"UPDATE voice_notes SET tries = {tries}")
 
 
-async def adopted(office: Spoken, *served: str) -> int:
-    count = await office.harness.app.voice_notes.adopt(served or office.harness.app.turns.served)
+async def taken_over(office: Spoken, *served: str) -> int:
+    app = office.harness.app
+    tenants = await app.database.tenants_with_open_work()
+    count = await app.voice_notes.take_over(tenants, served or app.turns.served)
     await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
     return count
 
@@ -253,26 +253,26 @@ async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next
 ) -> None:
     office.server.spoken.append(SPOKEN)
     await interrupted(office, monkeypatch)
-    assert await adopted(office, f"{CONSOLE}:another") == 0, "a process of another workspace can't load it"
-    assert await adopted(office) == 1
+    assert await taken_over(office, f"{CONSOLE}:another") == 0, "a process of another workspace can't load it"
+    assert await taken_over(office) == 1
     assert "heron" in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
-    assert await adopted(office) == 0
+    assert await taken_over(office) == 0
 
 
 async def test_what_was_interrupted_each_time_is_given_up(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
     await interrupted(office, monkeypatch, tries=MAX_TRANSCRIPTION_TRIES)
-    assert await adopted(office) == 0
+    assert await taken_over(office) == 0
     assert not office.transcribed
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
 
 
 async def test_what_a_live_process_transcribes_is_left_to_it(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
+    await interrupted(office, monkeypatch)
     live = await asyncpg.connect(office.harness.app.settings.database_url)
     try:
-        await live.execute("SELECT pg_advisory_lock(4711)")
-        await interrupted(office, monkeypatch)
-        assert await adopted(office) == 0
+        await live.execute("SELECT pg_advisory_lock(process_lock(message_id)) FROM voice_notes")
+        assert await taken_over(office) == 0
     finally:
         await live.close()
     assert not office.transcribed
@@ -282,15 +282,6 @@ async def test_one_that_failed_is_not_tried_again(office: Spoken) -> None:
     office.server.spoken.append(Fail(400, "broken"))
     await office.send("bob", LAB, id="told")
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
-
-
-async def test_the_job_that_reconciles_takes_over(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
-    office.server.spoken.append(SPOKEN)
-    await interrupted(office, monkeypatch)
-    app = office.harness.app
-    assert (await Runner(app).run(JOBS_BY_NAME["reconciliation"], app.clock.now())).state == "done"
-    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
-    assert len(office.transcribed) == 1
 
 
 async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_used_an_edited_message(
@@ -347,7 +338,7 @@ async def test_a_note_that_a_crash_interrupted_is_given_up_once_it_may_not_be_st
     await office.harness.say("alice", "hello", room="lab")
     await interrupted(office, monkeypatch)
     await office.harness.command(user, command, room="lab")
-    await adopted(office)
+    await taken_over(office)
     assert not office.files.fetched
     assert not office.transcribed
     assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]

@@ -115,7 +115,6 @@ async def main(name: str, step: str, given: dict[str, Any]) -> None:
         adapter = make_adapter(app, name, given)
         running = asyncio.create_task(adapter.run())
         looking = asyncio.create_task(due_posts.run(app, every=0.05))
-        await app.turns.adopt()
         while not is_up(adapter):  # noqa: ASYNC110 (the adapter has no event for this)
             await asyncio.sleep(0.02)
         print("up", flush=True)

@@ -169,7 +169,7 @@ async def main(home: Path, shown: Path, step: str) -> None:
         if step != "none":
             await receive(app, step)
             raise AssertionError(f"the step {step} was never reached")
-        await app.turns.adopt()
+        await app.take_over()
         await app.turns.settle()
         for known in STEPS:
             await receive(app, known)

@@ -33,7 +33,11 @@ from composer.stores.tokens import tokenizer_for
 from sql.loader import queries
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash", "tests.week.service")
+PROGRAMS: Final = (
+    "bot.console.main",
+    *(f"tests.support.{name}" for name in ("crash", "adapter_crash", "answering")),
+    "tests.week.service",
+)
 # Imported by the programs when they run. Not onnxruntime: it does not survive a fork.
 HEAVY: Final = (
     "bot.console.command_line",

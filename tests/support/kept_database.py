@@ -16,6 +16,7 @@ import asyncpg
 
 from composer.server_urls import ServerUrl
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SERVICE_ROLE, SESSION_SETTINGS
+from composer.stores.process_locks import KEEPALIVE
 from composer.stores.schema import prepare
 from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
 
@@ -48,7 +49,7 @@ CREATE_POOL: Final = asyncpg.create_pool
 CONNECT: Final = asyncpg.connect
 # How the process locks connect, and nobody else.
 LOCKS: Final = {
-    "server_settings": SESSION_SETTINGS,
+    "server_settings": SESSION_SETTINGS | KEEPALIVE,
     "timeout": CONNECT_TIMEOUT_SECONDS,
     "command_timeout": CONNECT_TIMEOUT_SECONDS,
 }
@@ -220,12 +221,22 @@ class LentConnection:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._release: asyncio.Task[None] | None = None
+        self._listeners: list[tuple[str, Callable[..., None]]] = []
+        self._termination_listeners: list[Callable[..., None]] = []
 
     async def execute(self, statement: str, *values: Any) -> Any:
         return await self._own().execute(statement, *values)
 
-    async def fetchval(self, statement: str, *values: Any) -> Any:
-        return await self._own().fetchval(statement, *values)
+    async def fetch(self, statement: str, *values: Any) -> Any:
+        return await self._own().fetch(statement, *values)
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
+        await self._own().add_listener(channel, callback)
+        self._listeners.append((channel, callback))
+
+    def add_termination_listener(self, callback: Callable[..., None]) -> None:
+        self._own().add_termination_listener(callback)
+        self._termination_listeners.append(callback)
 
     def is_closed(self) -> bool:
         return self._release is not None or self._connection.is_closed()
@@ -233,6 +244,8 @@ class LentConnection:
     def terminate(self) -> None:
         """Give up the locks."""
         if self._release is None:
+            for callback in self._termination_listeners:
+                self._connection.remove_termination_listener(callback)
             self._release = asyncio.get_running_loop().create_task(self._unlock())
 
     async def freed(self) -> asyncpg.Connection | None:
@@ -250,6 +263,8 @@ class LentConnection:
 
     async def _unlock(self) -> None:
         try:
+            for channel, callback in self._listeners:
+                await self._connection.remove_listener(channel, callback)
             await self._connection.execute("SELECT pg_advisory_unlock_all()")
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # closed, or a statement is still running
             self._connection.terminate()

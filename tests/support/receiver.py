@@ -1,7 +1,7 @@
 """Receiver without an agent behind it: the log and its cache, with a short method for what tests do with them."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import asyncpg
 
-from composer.ingest.receive import Received, receive
+from composer.ingest.receive import Leases, Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
-from composer.model import CONSOLE, Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust
+from composer.model import CONSOLE, Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust, Turn
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings import Settings
@@ -24,6 +24,7 @@ from composer.visibility import AccessContext, readable_conversation
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.harness import START, ManualClock
+from tests.support.open_turns import open_turns
 
 TENANT = tenant_id("acme")
 HERE = Workspace(TENANT, "acme", CONSOLE, "acme")
@@ -31,13 +32,17 @@ AGENTS = tuple(Agent(agent_id(TENANT, slug), slug, slug.title(), "", "", 128_000
 GENERAL = Place(ConversationKind.ROOM, "general")
 BOARD = Place(ConversationKind.ROOM, "board", private=True)
 DM = Place(ConversationKind.DM, "nexus")
-PROCESS = 7
 
 
 def said(
     id: str, text: str = "hello", *, user: str = "alice", place: Place = GENERAL, minute: float = 0, **more: Any
 ) -> Incoming:
     return Incoming(CONSOLE, HERE.name, place, user, user.title(), id, text, START + timedelta(minutes=minute), **more)
+
+
+async def unannounced(tx: Transaction, turns: Sequence[Turn]) -> Leases:
+    """No process answers what is stored."""
+    return {}
 
 
 @dataclass
@@ -50,7 +55,7 @@ class Receiver:
 
     async def __call__(self, *batch: Incoming, answer: bool = True, workspace: Workspace = HERE) -> Received:
         return await receive(
-            self.database, self.cache, workspace, AGENTS, batch, process=PROCESS, answer=answer, now=self.now
+            self.database, self.cache, workspace, AGENTS, batch, announce=unannounced, answer=answer, now=self.now
         )
 
     async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
@@ -85,11 +90,12 @@ class Receiver:
                 else await tx.messages.latest(readable_conversation(access), access.conversation, limit, None)
             )
 
-    async def turns(self, process: int = PROCESS) -> list[str]:
+    async def turns(self) -> list[str]:
         """The open turns, as `external id of the message>slug of the agent`."""
+        turns = await open_turns(self.database, TENANT)
         async with self.database.transaction(TENANT, "read") as tx:
             found = []
-            for turn, _ in await tx.turns.unfinished(process):
+            for turn, _ in turns:
                 message = await tx.messages.get(turn.message_id)
                 slug = next(agent.slug for agent in AGENTS if agent.id == turn.agent_id)
                 found.append(f"{message.external_id if message else '?'}>{slug}")

@@ -109,12 +109,11 @@ JUSTIFIED = {
     "Recall.unindexed_messages": "for the indexer, which files every message with its own access tag",
     "Reembedding.pending": "texts to embed; the result is a vector",
     "SettingOverrides.all": "settings, which hold nothing that people wrote",
-    "StoredVoiceNotes.adopt": "ids of messages with the names of their adapters; nothing that was written",
+    "StoredVoiceNotes.unowned": "ids of messages with the names of their adapters; nothing that was written",
     "Summaries.messages_in": "for the writer of summaries, which files each one in the namespace of its messages",
     "Summaries.overlapping": "for the writer of summaries, which replaces them",
     "Turns.get": "the worker's own turn, by id, for its own conversation",
     "Turns.lock_for_answer": "sources of an answer, compared with its prompt, and the prompt before; never shown",
-    "Turns.unfinished": "states of the worker's own turns",
     "WorkingCache.read": "a cache of messages; the working layer checks each against its Readable",
 }
 

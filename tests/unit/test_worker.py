@@ -2,16 +2,18 @@
 
 import asyncio
 import uuid
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import asyncpg
 import pytest
 
 from composer.errors import Unavailable, for_operator
-from composer.model import Agent, Message, Turn, Usage, Visibility
+from composer.model import Agent, Message, Turn, TurnState, Usage, Visibility
 from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
+from composer.repositories.turns import OpenTurn
 from composer.server_urls import ServerUrl
 from composer.signals import InteractivePriority
 from composer.stores.postgres import translate_postgres_errors
@@ -27,15 +29,59 @@ AGENT = Agent(uuid.UUID(int=2), "nexus", "Nexus", "", "", 8_000)
 
 
 class FreeLocks:
-    """Locks of conversations that are always free."""
+    """Locks that are always free."""
 
     number = 1
 
-    async def take(self, conversation: uuid.UUID) -> bool:
-        return True
+    def __init__(self) -> None:
+        self._held: dict[uuid.UUID, int] = {}
 
-    async def release(self, conversation: uuid.UUID) -> None:
+    async def take(self, ids: Collection[uuid.UUID], *, reconnect: bool = True) -> Mapping[uuid.UUID, int]:
+        return {id: self._held.setdefault(id, 1) for id in ids}
+
+    async def release(self, ids: Collection[uuid.UUID]) -> None:
         pass
+
+    def held(self, id: uuid.UUID) -> int | None:
+        return self._held.get(id)
+
+
+class OpenTurns:
+    """A database that knows the open turns: those that were started, until they are answered. It is also their
+    repository."""
+
+    def __init__(self, answered: Callable[[], Collection[uuid.UUID]]) -> None:
+        self.stored: list[Turn] = []
+        self._answered = answered
+
+    @property
+    def turns(self) -> "OpenTurns":
+        return self
+
+    @asynccontextmanager
+    async def statement(self, tenant: uuid.UUID) -> AsyncIterator["OpenTurns"]:
+        yield self
+
+    async def open(self, conversation: uuid.UUID) -> list[OpenTurn]:
+        return [
+            OpenTurn(each, TurnState.QUEUED, "acme")
+            for each in self.stored
+            if each.conversation_id == conversation and each.id not in self._answered()
+        ]
+
+
+@dataclass
+class Stage:
+    """A worker, and what is stored."""
+
+    worker: TurnWorker
+    database: OpenTurns
+
+    def start(self, *turns: Turn, questions: Collection[Message] = ()) -> None:
+        """Start turns that were stored while their conversations were locked."""
+        self.database.stored += turns
+        held = {each.conversation_id: 1 for each in turns}
+        self.worker.start(turns, held, {each.id: each for each in questions})
 
 
 class OutageResponder:
@@ -79,10 +125,11 @@ def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
     return {AGENT.id: AGENT}
 
 
-def worker_of(responder: object) -> TurnWorker:
-    """A worker that answers so many turns at once."""
-    return TurnWorker(
-        cast(Any, None),
+def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]]) -> Stage:
+    """A worker that answers so many turns at once. `answered` gives the turns that are."""
+    database = OpenTurns(answered)
+    worker = TurnWorker(
+        cast(Any, database),
         FreeLocks(),
         cast(Responder, responder),
         agents,
@@ -91,19 +138,21 @@ def worker_of(responder: object) -> TurnWorker:
         NoObserver(),
         concurrent=CONCURRENT,
     )
+    return Stage(worker, database)
 
 
 async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
     responder, broken = OutageResponder(), SilentDelivery()
-    worker = worker_of(responder)
+    stage = stage_of(responder, lambda: responder.answered)
+    worker = stage.worker
     worker.serve("broken", cast(Delivery, broken))
     worker.serve("healthy", cast(Delivery, SilentDelivery()))
     stuck = [turn(number, "broken") for number in range(100, 100 + CONCURRENT)]
     for each in stuck:
-        worker.start(each)
+        stage.start(each)
     await broken.all_delayed(len(stuck))
     healthy = turn(1, "healthy")
-    worker.start(healthy)
+    stage.start(healthy)
     for _ in range(1_000):  # steps of the event loop, not time
         if healthy.id in responder.answered:
             break
@@ -121,6 +170,7 @@ class SlowResponder:
     def __init__(self) -> None:
         self.working = self.most = 0
         self.asked: list[Message | None] = []
+        self.answered: list[uuid.UUID] = []
         self.go_on = asyncio.Event()
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
@@ -129,15 +179,17 @@ class SlowResponder:
         self.most = max(self.most, self.working)
         await self.go_on.wait()
         self.working -= 1
+        self.answered.append(turn.id)
         return TurnReport(turn, TurnOutcome.DELIVERED)
 
 
 async def test_as_many_turns_are_answered_at_once_as_the_setting_allows() -> None:
     responder = SlowResponder()
-    worker = worker_of(responder)
+    stage = stage_of(responder, lambda: responder.answered)
+    worker = stage.worker
     worker.serve("slow", cast(Delivery, SilentDelivery()))
     for number in range(100, 110):
-        worker.start(turn(number, "slow"))
+        stage.start(turn(number, "slow"))
     for _ in range(100):  # steps of the event loop
         await asyncio.sleep(0)
     assert responder.working == CONCURRENT
@@ -165,12 +217,14 @@ class Asked:
 
     def __init__(self) -> None:
         self.given: list[tuple[int, Message | None]] = []
+        self.answered: list[uuid.UUID] = []
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         again = turn.id.int in {number for number, _ in self.given}
         self.given.append((turn.id.int, asked))
         if not again:
             raise Unavailable("The database does not answer.")
+        self.answered.append(turn.id)
         return TurnReport(turn, TurnOutcome.DELIVERED)
 
 
@@ -179,25 +233,26 @@ async def test_only_a_turn_that_begins_at_once_has_the_question_that_was_stored_
 ) -> None:
     monkeypatch.setattr(worker_module, "TURN_RETRY_SECONDS", 0.0)
     responder = Asked()
-    worker = worker_of(responder)
-    worker.serve("chat", cast(Delivery, SilentDelivery()))
+    stage = stage_of(responder, lambda: responder.answered)
+    stage.worker.serve("chat", cast(Delivery, SilentDelivery()))
     first, second = turn(1, "chat"), replace(turn(2, "chat"), conversation_id=uuid.UUID(int=1))
     for each in (first, second):
-        worker.start(each, question_of(each))
-    await worker.settle()
+        stage.start(each, questions=[question_of(each)])
+    await stage.worker.settle()
     assert responder.given == [(1, question_of(first)), (1, None), (2, None), (2, None)]
 
 
 async def test_a_turn_that_waits_for_others_is_read_when_it_begins() -> None:
     responder = SlowResponder()
-    worker = worker_of(responder)
+    stage = stage_of(responder, lambda: responder.answered)
+    worker = stage.worker
     worker.serve("slow", cast(Delivery, SilentDelivery()))
     for number in range(100, 100 + CONCURRENT):
-        worker.start(turn(number, "slow"))
+        stage.start(turn(number, "slow"))
     while responder.working < CONCURRENT:  # noqa: ASYNC110 (steps of the event loop, not time)
         await asyncio.sleep(0)
     late = turn(1, "slow")
-    worker.start(late, question_of(late))
+    stage.start(late, questions=[question_of(late)])
     responder.go_on.set()
     await worker.settle()
     assert responder.asked == [None] * (CONCURRENT + 1)

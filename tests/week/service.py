@@ -89,7 +89,6 @@ async def main(given: dict[str, Any]) -> None:
     async with open_app(from_environment(), clock=clock, index=False) as app:
         adapters = [make_adapter(app, name, given) for name in ("discord", "slack")]
         serving = [asyncio.create_task(adapter.run()) for adapter in adapters]
-        await app.turns.adopt()
         await until(lambda: all(is_up(adapter) for adapter in adapters))
         service = Service(app, clock)
         print("up", flush=True)

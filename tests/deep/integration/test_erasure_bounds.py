@@ -71,7 +71,7 @@ async def test_nothing_shows_that_what_was_forgotten_has_been_there(
 
 async def test_no_turn_waits_for_a_question_that_was_deleted(harness: AppHarness, raw: asyncpg.Connection) -> None:
     await harness.say("alice", "hello", **ROOM)
-    harness.app.turns._deliveries.clear()  # no adapter delivers answers yet
+    harness.app.turns._adapters.clear()  # no adapter delivers answers yet
     await harness.say("alice", "@nexus where is the vault?", id="asked", **ROOM)
     assert await raw.fetchval("SELECT count(*) FROM turns") == 1
     await harness.change("asked", None)

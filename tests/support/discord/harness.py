@@ -104,8 +104,8 @@ class Discord:
 
     async def tried(self) -> None:
         """Wait until every turn is answered, or was given up by a process that dies."""
-        while self.app.turns._tasks:
-            await asyncio.gather(*self.app.turns._tasks, return_exceptions=True)
+        while tasks := [each.task for each in self.app.turns._conversations.values() if each.task is not None]:
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def log(self, *rooms: Channel) -> list[Any]:
         """What is stored, of rooms, threads or of everything."""
@@ -171,7 +171,6 @@ async def on_discord(
             change(adapter)
         before = server.gateway.count("identify")
         running = asyncio.create_task(adapter.run())
-        await app.turns.adopt()
         try:
             if wait:
                 await server.wait_for("identify", before + 1)

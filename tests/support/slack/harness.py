@@ -131,11 +131,12 @@ class Running:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        await self.app.turns.adopt()
+        taking_over = asyncio.create_task(self.app.keep_taking_over())
         serving = asyncio.create_task(self.adapter.run())
         try:
             yield
         finally:
+            taking_over.cancel()
             await self.adapter.stop()
             await asyncio.wait_for(serving, TIMEOUT_SECONDS)
 
