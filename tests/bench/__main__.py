@@ -25,6 +25,7 @@ from tests.bench import (
     mcp,
     memory,
     own_data,
+    processes,
     start,
     summaries,
     turns,
@@ -45,6 +46,7 @@ BENCHES: Final = {
     "backup": backup.measure,
     "own_data": own_data.measure,
     "turns": turns.measure,
+    "processes": processes.measure,
 }
 # Benches that read logs of real conversations: without logs, one uses generated words and the other is skipped.
 OF_TALK: Final = {"long_talk": long_talk.measure, "summaries": summaries.measure}
