@@ -17,7 +17,7 @@ MORE: Final = 6  # examples of a kind that is explained
 _ASKED: Final = {"trust_stated_at", "privacy_at", "public_at", "outsiders_at"}
 _MISSING: Final = object()
 # What was numbered as it came up, or by all columns of its row, those that only one of both has among them.
-_NUMBERED: Final = re.compile(r"<([a-z_]+) (\d+)(…?)>")
+_NUMBERED: Final = re.compile(r"<([a-z_][^<>]*?)(?: (\d+))?(…?)>")
 
 
 @dataclass
@@ -234,7 +234,8 @@ def _renumbered(value: Any, numbers: dict[str, int] | None = None) -> Any:
 
 def _number(found: re.Match[str], numbers: dict[str, int]) -> int:
     kind = found[1]
-    return numbers.setdefault(f"{kind} {found[2]}", 1 + sum(name.startswith(f"{kind} ") for name in numbers))
+    same = sum(name.rpartition("/")[0] == kind for name in numbers)
+    return numbers.setdefault(f"{kind}/{found[2]}", 1 + same)
 
 
 def _comparable(tables: dict[str, list[Any]], shared: dict[str, set[str]] | None) -> dict[str, list[Any]]:
@@ -249,7 +250,7 @@ def _comparable(tables: dict[str, list[Any]], shared: dict[str, set[str]] | None
             row if columns is None else {name: value for name, value in row.items() if name in columns}
             for row in tables[table]
         ]
-        rows.sort(key=lambda row: _NUMBERED.sub("·", _text(row)))
+        rows.sort(key=lambda row: _NUMBERED.sub(r"<\1>", _text(row)))
         found[table] = rows
         for own in (_NUMBERED.fullmatch(str(row.get("id", ""))) for row in rows):
             if own:  # first by the order of its own rows

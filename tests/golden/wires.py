@@ -157,7 +157,7 @@ class Script:
             message = used.original
             custom = message.components[0]["components"][0]["custom_id"]
             clicked = await server.click(message, custom, self.stage.users[who])
-            await server.until(lambda: clicked.answer is not None)
+            await server.until(lambda: clicked.original and clicked.original.content)
 
         await self.step(f"discord {who} presses the button", act)
 
