@@ -437,8 +437,8 @@ class WriteScope:
 def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
     """Where something that the asker writes here is filed: in the conversation's namespace, or as wide as `scope` says.
 
-    Who may write that widely is decided before (composer/rights.py). Raises NotFound if the asker may not participate,
-    and Refused where there is no such scope: no project, or nothing outside an isolated one.
+    Who may write that widely is decided before (composer/rights/table.py). Raises NotFound if the asker may not
+    participate, and Refused where there is no such scope: no project, or nothing outside an isolated one.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)

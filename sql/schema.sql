@@ -2,7 +2,7 @@
 --
 -- Every table with a tenant_id holds rows of tenants: its keys begin with tenant_id, and row-level security shows a
 -- transaction the rows of its own tenant alone, also to the owner of the table. The service logs in as a member of the
--- role nexus_service (composer/stores/schema.py creates it), which owns nothing and has the rights at the end of this file.
+-- role nexus_service (composer/stores/database/schema.py creates it), which owns nothing and has the rights at the end of this file.
 -- Ids are UUIDs that the service makes. An id of zeros, where a column says so, stands for none.
 --
 -- A change of the schema before the first release: edit this file, and say the same in upgrade_0067.sql.
@@ -1315,7 +1315,7 @@ REVOKE ALL ON FUNCTION delete_unused_of_import(uuid) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION delete_unused_of_import(uuid) TO nexus_service;
 
 -- Take the planner's statistics of the table that has grown most since they were taken. Plans are kept (see
--- composer/stores/postgres.py), so they must not be those of a table that was much smaller: autovacuum takes statistics too,
+-- composer/stores/database/postgres.py), so they must not be those of a table that was much smaller: autovacuum takes statistics too,
 -- but up to a minute later, and a plan that was made meanwhile can take a hundred times as long. Only a table's owner may
 -- analyse it, so this is a function of the owner. Returns the table's name, or NULL when none has grown; passed: tables to
 -- leave out, because another session analyses them.

@@ -26,11 +26,12 @@ import redis
 import structlog
 from execnet import XSpec
 
-from composer import composition
+from composer.app import composition
 from composer.settings import Settings
-from composer.stores import minilm, postgres
+from composer.stores.database import postgres
+from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.postgres import SERVICE_ROLE
+from composer.stores.models import minilm
 from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.cpu_times import CpuTimes

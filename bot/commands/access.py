@@ -12,7 +12,7 @@ from composer.memory.remember import Author
 from composer.model import User, other_owners
 from composer.repositories import audit
 from composer.repositories.database import Transaction
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 ROOM_OPENED_SINCE: Final = "This room was made public since you gave that command, so nothing was done. Give it again."

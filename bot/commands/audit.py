@@ -7,7 +7,7 @@ from typing import Final
 from bot.commands.command import Call, Command, CommandAnswer
 from composer.repositories import audit
 from composer.repositories.audit import AuditEvent
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.counts import counted
 
 SHOWN_DAYS: Final = 30

@@ -8,7 +8,7 @@ from bot.commands.access import access_context
 from bot.commands.command import OUTDATED, PREFIX, ROOM_PLACES, Call, Command, CommandAnswer
 from composer.errors import Refused
 from composer.people.catch_up import Missed, missed_text, read_missed, still_holds
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.dates.when import read_since
 
 BRIEF_TOKENS: Final = 250  # of the summary of what no day's summary tells of

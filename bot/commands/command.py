@@ -10,18 +10,18 @@ from enum import StrEnum
 from typing import Any, Final
 
 from bot.commands.parameters import Arguments, Parameter, ParameterKind
-from composer import rights
 from composer.app import App
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
-from composer.permissions import ActorFacts
 from composer.ports.database import Mode
 from composer.ports.memberships import NOWHERE, Presence
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.repositories.requests import COMMAND_CALLER, COMMAND_RETENTION, NamedRequest, RequestState
-from composer.rights import Act
+from composer.rights import table as rights
+from composer.rights.relations import ActorFacts
+from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
 from composer.visibility import unknown_conversation_sentence
@@ -61,9 +61,9 @@ DM_PLACES: Final = frozenset({PlaceKind.DM})
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A `--name` of a command. `act`: what it does beyond the command, which needs rights of its own
-    (composer/rights.py). A flag that is not `listed` works, but is left out of the usage line. Of the flags of one
-    `choice`, one may be set. A flag with a `value` is followed by one word, which the parameter reads; its name is the
-    parameter's."""
+    (composer/rights/table.py). A flag that is not `listed` works, but is left out of the usage line. Of the flags of
+    one `choice`, one may be set. A flag with a `value` is followed by one word, which the parameter reads; its name is
+    the parameter's."""
 
     name: str
     help: str
@@ -146,7 +146,7 @@ class Command:
     """The one declaration of a command.
 
     `name` is one or two words. Required parameters come before optional ones. `example` is a call that works. `act` is
-    what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
+    what it does, or what in each kind of place: who may, and what that opens, is in composer/rights/table.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `finishes`: it erases, so the next process finishes it when
     this one dies. `names_rooms`: it reads or names rooms that the caller is in, so their platforms are asked.

@@ -9,7 +9,7 @@ from bot.commands.memories import unstored_question
 from composer.errors import BadInput
 from composer.model import Agent
 from composer.prompt.sections import EXTRACTIVE
-from composer.rights import Act
+from composer.rights.table import Act
 
 _AGENT: Final = parameters.agent("agent", "the agent whose view is shortened; by default the first")
 

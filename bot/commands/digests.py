@@ -11,8 +11,8 @@ from bot.commands.command import PREFIX, ROOM_PLACES, Call, Case, Command, Comma
 from composer.errors import BadInput
 from composer.model import RecordingPolicy
 from composer.repositories.digests import Digest, DigestPeriod
-from composer.rights import Act
-from composer.scheduled.digests import digest_times
+from composer.rights.table import Act
+from composer.turn.scheduled.digests import digest_times
 
 DEFAULT_HOUR: Final = 9
 

@@ -27,7 +27,7 @@ from composer.prompt.sections import (
     WORKING,
     UsedTool,
 )
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
 from composer.text.offline import OFFLINE, answered_by

@@ -23,7 +23,7 @@ from composer.memory.portions import erase_ahead
 from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.summaries.periods import end_of_day, start_of_day
 from composer.text.cleaning import shorten
 from composer.text.counts import counted

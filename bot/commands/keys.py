@@ -13,12 +13,12 @@ from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DM_PLACES, PREFIX, Call, Command, CommandAnswer, valued
 from bot.commands.parameters import Parameter, ParameterKind
-from composer.credentials.issuing import KeyRequest, create_key, lifetime_of, revoke
-from composer.credentials.keys import SECRET_BYTES
-from composer.credentials.sign_in import LOCAL_LINK, login_url, make_login_link
-from composer.credentials.stored import StoredCredential, credential_line, credential_name
 from composer.model import User
-from composer.rights import Act
+from composer.people.credentials.issuing import KeyRequest, create_key, lifetime_of, revoke
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.sign_in import LOCAL_LINK, login_url, make_login_link
+from composer.people.credentials.stored import StoredCredential, credential_line, credential_name
+from composer.rights.table import Act
 from composer.visibility import owned_by
 
 _ELSEWHERE: Final = "Write to me directly: what is shown is for nobody else's eyes."

@@ -22,7 +22,7 @@ from composer import visibility
 from composer.memory import remember as remembering
 from composer.model import Agent, Item, Message, derived_id
 from composer.prompt.lines import recall_line
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.notices import SHORT_ID_CHARS
 from composer.turn.reading import PromptRequest

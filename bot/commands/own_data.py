@@ -9,7 +9,7 @@ from composer import visibility
 from composer.people.export import export_file
 from composer.people.privacy import privacy_report
 from composer.repositories import audit
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.counts import counted_all
 
 EXPORT_FILE: Final = "nexus-export.json"

@@ -14,9 +14,9 @@ from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.model import RecordingPolicy
-from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
-from composer.rights import Act
+from composer.rights.relations import ActorFacts
+from composer.rights.table import Act
 
 _POLICIES: Final = {
     RecordingPolicy.ON: "on, every message is remembered",

@@ -11,10 +11,10 @@ from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAn
 from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
-from composer.permissions import ActorFacts
-from composer.projects import members, projects
+from composer.people.projects import members, projects
 from composer.repositories.database import Transaction
-from composer.rights import Act
+from composer.rights.relations import ActorFacts
+from composer.rights.table import Act
 from composer.text.counts import counted
 from composer.visibility import ProjectFacts, unknown_project_sentence
 

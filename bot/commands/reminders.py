@@ -20,7 +20,7 @@ from composer.memory.reminding import (
 from composer.model import Agent, ConversationKind, derived_id
 from composer.people.places import named, room_ids
 from composer.repositories.reminders import Reminder
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.cleaning import clean_line, shorten
 from composer.text.dates.when import Unreadable, When, read_when, why_unread
 from composer.text.notices import SHORT_ID_CHARS

@@ -19,7 +19,7 @@ from composer.layers.retrieval_settings import (
     with_overrides,
 )
 from composer.layers.semantic import Retrieval
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.terms import terms
 
 RESET: Final = "default"

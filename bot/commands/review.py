@@ -19,7 +19,7 @@ from composer.model import Trust
 from composer.ports.clock import EARLIEST
 from composer.repositories.database import Transaction
 from composer.repositories.quarantine import PendingItem
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.masking import mask
 from composer.visibility import Readable
 

@@ -9,7 +9,7 @@ from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import DM_PLACES, PREFIX, Call, Case, Command, CommandAnswer
 from composer import visibility
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.names import in_quotes
 from composer.visibility import AccessContext, JoinedRoom
 

@@ -15,7 +15,7 @@ from composer.model import Visibility
 from composer.people.places import NamedPlace, named, room_ids
 from composer.repositories.database import Transaction
 from composer.repositories.sharing import OwnItem
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
 

@@ -24,10 +24,10 @@ from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.layers.structured import fact_subject
 from composer.memory import remember as remembering
-from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
-from composer.rights import Act
+from composer.rights.relations import ActorFacts
+from composer.rights.table import Act
 
 
 def fact_value(text: str) -> str:

@@ -41,15 +41,15 @@ from bot.commands.command import (
     no_permalink,
 )
 from bot.commands.parameters import Parameter, ParameterKind
-from composer import rights
 from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
-from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
-from composer.rights import Act
+from composer.rights import table as rights
+from composer.rights.relations import ActorFacts
+from composer.rights.table import Act
 from composer.workspace import Workspace
 
 __all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]

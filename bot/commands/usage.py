@@ -12,7 +12,7 @@ from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.tenants import configured_prices
 from composer.repositories.usage import Dimension
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.usage.budgets import states
 from composer.usage.report import figures_text, lines, operation_lines, total
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from composer import private_files
 from composer.errors import BadInput
+from composer.settings import private_files
 
 
 def write_private(path: Path, text: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from bot.script.places import external
 from composer.app import App
-from composer.credentials import issuing
-from composer.credentials.issuing import KeyRequest, NewKey
-from composer.credentials.keys import NO_TENANT, SECRET_BYTES
-from composer.credentials.sign_in import login_url, make_login_link
-from composer.credentials.stored import StoredCredential
 from composer.errors import BadInput, NotFound
 from composer.model import CONSOLE, User
+from composer.people.credentials import issuing
+from composer.people.credentials.issuing import KeyRequest, NewKey
+from composer.people.credentials.keys import NO_TENANT, SECRET_BYTES
+from composer.people.credentials.sign_in import login_url, make_login_link
+from composer.people.credentials.stored import StoredCredential
 from composer.repositories.database import Transaction
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry

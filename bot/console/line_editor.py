@@ -18,8 +18,8 @@ from bot.commands.parameters import ForgetScope, ForgetTarget, Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import COMMANDS, parse
 from bot.console.chat import CHAT_COMMANDS, Chat
-from composer import private_files
 from composer.errors import BadInput
+from composer.settings import private_files
 from composer.text.repetition import matches
 
 LEAVE: Final = "(to leave, press Ctrl-C once more, or Ctrl-D)"

@@ -8,7 +8,7 @@ from typing import Final
 
 from bot.script.events import Line, check_event
 from composer.errors import BadInput
-from composer.moments import day_of, moment
+from composer.text.moments import day_of, moment
 
 HALF_DAY: Final = timedelta(hours=12)
 BACK: Final = timedelta(hours=1)  # that the clock of a log may go back with no noon or midnight between

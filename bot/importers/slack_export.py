@@ -25,7 +25,7 @@ from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
-from composer.moments import moment_of_seconds
+from composer.text.moments import moment_of_seconds
 
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _Id = Annotated[str, Field(min_length=1, max_length=50)]

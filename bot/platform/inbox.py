@@ -25,7 +25,6 @@ from bot.platform.events import (
 )
 from bot.platform.retry import Backoff
 from composer.app import App
-from composer.credentials.leaving import end_access
 from composer.errors import BadInput, Misconfigured, NexusError, NotFound, Overtaken, Unavailable
 from composer.ingest.addressing import find_addressed_agents
 from composer.ingest.changes import change_message, remaining_attachments
@@ -40,6 +39,7 @@ from composer.ingest.rooms import (
     unerased_rooms,
 )
 from composer.model import ConversationKind, Incoming
+from composer.people.credentials.leaving import end_access
 from composer.repositories.people import StatedTrust
 from composer.workspace import Workspace
 

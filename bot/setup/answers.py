@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from composer.errors import Misconfigured
-from composer.secrets_file import read_secrets
 from composer.settings import SECRETS_NAME, Settings, load_settings, read_table, settings_files
+from composer.settings.secrets_file import read_secrets
 
 API_KEY: Final = "NEXUS_OPENAI_API_KEY"
 DISCORD_TOKEN: Final = "NEXUS_DISCORD_TOKEN"

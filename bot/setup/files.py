@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from bot.setup.answers import SECRETS, Answers
-from composer import private_files
 from composer.errors import BadInput, Misconfigured
-from composer.secrets_file import format_secrets, parse_secrets
-from composer.settings import SECRETS_NAME
+from composer.settings import SECRETS_NAME, private_files
+from composer.settings.secrets_file import format_secrets, parse_secrets
 
 COMPOSE_FILE: Final = "docker-compose.yml"
 COMPOSE_SECRETS: Final = ".env"

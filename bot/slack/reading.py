@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
 from composer.model import SLACK, ConversationKind, Place, Trust
-from composer.moments import moment_of_seconds
+from composer.text.moments import moment_of_seconds
 
 PLATFORM: Final = SLACK
 _ADDRESSES: Final = ("url_private_download", "url_private")

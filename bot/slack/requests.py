@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from composer.errors import BadInput
-from composer.moments import moment_of_seconds
+from composer.text.moments import moment_of_seconds
 
 MAX_SIGNATURE_SECONDS: Final = 300  # of a request, either way: an older one may be a replay
 MAX_FORM_FIELDS: Final = 200

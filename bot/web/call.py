@@ -16,13 +16,13 @@ from bot.web.metering import Metered, metered_of, whole_request
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, header
 from composer.app import App
-from composer.credentials.issuing import require_valid
-from composer.credentials.principal import Principal
 from composer.entries.access import access_for_reading, access_for_writing
 from composer.entries.projects import named_project
 from composer.errors import NotFound, Refused
 from composer.memory.forget import RECEIPT_ID_BYTES, RECEIPT_KEY_BYTES, Receipt
 from composer.model import derived_id
+from composer.people.credentials.issuing import require_valid
+from composer.people.credentials.principal import Principal
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
 from composer.repositories.requests import NamedRequest

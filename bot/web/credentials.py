@@ -9,8 +9,8 @@ from fastapi import Request
 
 from bot.web.oauth.metadata import RESOURCE_PATH, challenge, resource_of
 from composer.app import App
-from composer.credentials.principal import Principal, Source
 from composer.errors import Unavailable
+from composer.people.credentials.principal import Principal, Source
 
 COOKIE: Final = "__Host-nexus"
 COOKIE_ON_LOCALHOST: Final = "nexus"  # browsers take the other one by https alone

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.problems import of_unexpected, problem
-from composer.server_urls import LOCAL_HOSTS
+from composer.settings.server_urls import LOCAL_HOSTS
 
 logger = structlog.get_logger()
 

@@ -22,7 +22,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bot.web.problems import TooManyRequests
-from composer.server_urls import ServerUrl
+from composer.settings.server_urls import ServerUrl
 
 logger = structlog.get_logger()
 

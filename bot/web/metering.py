@@ -12,8 +12,8 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from composer.credentials.principal import Principal
 from composer.entries.draft import API_ORIGIN
+from composer.people.credentials.principal import Principal
 from composer.repositories.operations import Operation
 from composer.usage.operations import Actor, OperationMeter, request_digest
 

@@ -22,8 +22,8 @@ from joserfc.errors import JoseError
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
-from composer.credentials.openid import OpenIdAccount
 from composer.errors import Misconfigured, NexusError, Refused, Unavailable
+from composer.people.credentials.openid import OpenIdAccount
 from composer.settings import OpenIdSettings
 from composer.text.cleaning import clean_line
 from composer.text.counts import counted

@@ -18,7 +18,7 @@ from bot.web.metering import admit
 from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
 from bot.web.state import WebState
-from composer.credentials.principal import GatewayKey, KeyPermission, Principal
+from composer.people.credentials.principal import GatewayKey, KeyPermission, Principal
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)

@@ -14,11 +14,11 @@ from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
 from composer.model import API, Turn, TurnState
+from composer.people.sessions.history import get_turn, sources_of
+from composer.people.sessions.opening import Admit, NewSessionMessage, OpenSession, open_session
+from composer.people.sessions.owner import SessionOwner
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
-from composer.sessions.history import get_turn, sources_of
-from composer.sessions.opening import Admit, NewSessionMessage, OpenSession, open_session
-from composer.sessions.owner import SessionOwner
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import api_workspace, message_id
 

@@ -12,11 +12,11 @@ from typing import Any, Final, TypedDict
 
 from composer.errors import BadInput
 from composer.memory.entry_index import MAX_METADATA_BYTES
-from composer.moments import moment
 from composer.repositories.entries import ANY_VENDOR, EntryValues
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line, clean_text, is_storable
 from composer.text.masking import mask
+from composer.text.moments import moment
 
 ENTRY_KINDS: Final = (
     *("factual", "episodic", "procedural", "semantic", "note"),

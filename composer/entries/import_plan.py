@@ -16,10 +16,10 @@ from composer.entries.entries import Writer
 from composer.entries.listing import own_scope
 from composer.errors import BadInput, NexusError, Refused
 from composer.model import Trust, derived_id, entries_namespace
-from composer.moments import moment
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryValues
 from composer.settings import is_vendor
+from composer.text.moments import moment
 from composer.visibility import EntryAccess
 
 MAX_FORGOTTEN_ENTRIES: Final = 100  # times that one entry was imported and forgotten again

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Final
 
 from composer import visibility
-from composer.cursors import cursor_of, read_cursor
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory import review
 from composer.memory.forget import Receipt
 from composer.model import entries_namespace, project_namespace
-from composer.moments import moment
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryCount, EntryFilter
 from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import is_storable
+from composer.text.cursors import cursor_of, read_cursor
+from composer.text.moments import moment
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable
 
 DEFAULT_LISTED_ENTRIES: Final = 50

@@ -9,15 +9,15 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Final
 
-from composer import rights
 from composer.entries.entries import file
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
-from composer.permissions import TeamFacts
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
 from composer.repositories.teams import Team, TeamInvite, TeamInvitee, TeamMember
-from composer.rights import Act
+from composer.rights import table as rights
+from composer.rights.relations import TeamFacts
+from composer.rights.table import Act
 from composer.text.cleaning import clean_line, is_storable
 from composer.visibility import (
     UNKNOWN_ENTRY,

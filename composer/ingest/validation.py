@@ -11,8 +11,8 @@ from typing import Final
 from composer.errors import BadInput
 from composer.memory.remember import UNSTORABLE
 from composer.model import Agent, Attachment, Incoming, Place
-from composer.moments import moment
 from composer.text.cleaning import MAX_NAME_CHARS, REPLACEMENT, clean_line, clean_text, is_storable
+from composer.text.moments import moment
 from composer.text.names import NOBODY, person_name
 
 MAX_MESSAGE_CHARS: Final = 2_000_000

@@ -1,5 +1,5 @@
 """Ask for a reminder: what a time must be, how many somebody may have, and where it is posted. The command `remind` and
-the tool of the same name store reminders by it; composer/scheduled/reminders.py posts them."""
+the tool of the same name store reminders by it; composer/turn/scheduled/reminders.py posts them."""
 
 import uuid
 from dataclasses import dataclass

@@ -22,12 +22,18 @@ from composer.ports.models import ChatMessage, UsageAccount, Work, WorkKind
 from composer.repositories.erasure import StoredReceipt, receipt_digest
 from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
-from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings, no_model_api_sentence
+from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import KEY_FILE, AuditKeyRing
-from composer.stores.backup import DatabaseBackup
+from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.clock import SystemClock
-from composer.stores.configured import (
+from composer.stores.database.erased_ids import find_ids
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.schema import describe, pending_migrations, prepare, require_known_migrations
+from composer.stores.database.working_cache import RedisWorkingCache
+from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.installation_keys import key_ring, latest_keys
+from composer.stores.models.configured import (
     Addresses,
     configured_chat_model,
     configured_embedder,
@@ -36,14 +42,8 @@ from composer.stores.configured import (
     server_rules,
     start_servers,
 )
-from composer.stores.embedded.servers import EmbeddedServers
-from composer.stores.erased_ids import find_ids
-from composer.stores.installation_keys import key_ring, latest_keys
-from composer.stores.mcp_server import McpServer
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.schema import describe, pending_migrations, prepare, require_known_migrations
-from composer.stores.tokens import tokenizer_for
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.models.mcp_server import McpServer
+from composer.stores.models.tokens import tokenizer_for
 from composer.text.cleaning import clean_line
 from composer.text.counts import counted
 from composer.turn.tool_servers import offered_tools

@@ -14,9 +14,9 @@ from composer.model import Usage
 from composer.ports.models import WorkKind
 from composer.repositories.usage import INSTALLATION, Amount
 from composer.settings import Settings
-from composer.stores.configured import configured_extraction, extraction_agent, extraction_model
-from composer.stores.mem0_extraction import EXTRACTION_PROMPT_VERSION, MAX_KNOWN_TOKENS
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.configured import configured_extraction, extraction_agent, extraction_model
+from composer.stores.models.mem0_extraction import EXTRACTION_PROMPT_VERSION, MAX_KNOWN_TOKENS
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.periods import activity_sessions
 from composer.summaries.summariser import summary_prompt
 from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, TIER_SHARE

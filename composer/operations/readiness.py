@@ -7,8 +7,8 @@ from typing import Final
 import structlog
 
 from composer.errors import Misconfigured, NexusError, where_raised
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.text.counts import counted
 
 logger = structlog.get_logger()

@@ -13,15 +13,15 @@ from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditSigner
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
-from composer.stores.backup import DatabaseBackup, Manifest
+from composer.stores.backup.backup import DatabaseBackup, Manifest
 from composer.stores.clock import SystemClock
-from composer.stores.configured import Addresses, configured_embedder, start_servers
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.reembedding import PostgresReembedding
+from composer.stores.database.schema import apply_migrations, create_login, prepare
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.installation_keys import key_ring
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.reembedding import PostgresReembedding
-from composer.stores.schema import apply_migrations, create_login, prepare
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.configured import Addresses, configured_embedder, start_servers
+from composer.stores.models.tokens import tokenizer_for
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from composer.credentials.issuing import delete_credentials
 from composer.entries import listing
 from composer.errors import BadInput, Conflict, NotFound, Refused, Unavailable
 from composer.memory import forget as forgetting
@@ -16,12 +15,13 @@ from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.forget import NOTHING, Receipt
 from composer.model import project_namespace
-from composer.moments import moment
+from composer.people.credentials.issuing import delete_credentials
 from composer.people.export_files import count_exports, remove_exports
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.counts import counted
+from composer.text.moments import moment
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, entry_tag, readable_entries, require_forgettable
 
 MAX_ERASED_ENTRIES: Final = 10_000  # at once

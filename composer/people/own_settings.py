@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from composer.credentials.principal import KeyPermission, Principal
 from composer.model import PersonalSettings
+from composer.people.credentials.principal import KeyPermission, Principal
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
 

@@ -1,11 +1,11 @@
-"""The facts that a person's permissions are judged by (composer/permissions.py)."""
+"""The facts that a person's permissions are judged by (composer/rights/relations.py)."""
 
 import uuid
 from collections.abc import Sequence
 
 from composer.model import Conversation, Role
-from composer.permissions import ActorFacts, LinkedAccount
 from composer.ports.database import Row, Statements
+from composer.rights.relations import ActorFacts, LinkedAccount
 from composer.text import project_names
 from composer.visibility import AccessContext, ProjectFacts
 

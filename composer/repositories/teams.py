@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import TeamRole
-from composer.permissions import TeamFacts
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
+from composer.rights.relations import TeamFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
-from composer.server_urls import ServerUrl
+from composer.settings.server_urls import ServerUrl
 from composer.settings.values import VARIABLE_PREFIX, HttpUrl, Table
 
 DEFAULT_UPSTREAM: Final = ServerUrl("https://api.openai.com/v1")

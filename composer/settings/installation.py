@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SecretStr
 
-from composer.server_urls import ServerUrl
 from composer.settings.agents import AgentSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
@@ -20,6 +19,7 @@ from composer.settings.gateway import (
 )
 from composer.settings.openid import CALLBACK, ClaimName, ClientSecret, EmailDomains, Issuer, OpenIdSettings
 from composer.settings.retrieval import RetrievalSettings
+from composer.settings.server_urls import ServerUrl
 from composer.settings.tenants import TenantSettings
 from composer.settings.tool_servers import McpSettings
 from composer.settings.values import (

@@ -14,7 +14,6 @@ import platformdirs
 from pydantic import ValidationError
 
 from composer.errors import Misconfigured
-from composer.secrets_file import read_secrets
 from composer.settings.agents import PERSONA, AgentSettings
 from composer.settings.gateway import gateway_key_variable
 from composer.settings.installation import ENVIRONMENT_FIELDS, Settings
@@ -28,6 +27,7 @@ from composer.settings.refusals import (
     check_unique,
     error_sentence,
 )
+from composer.settings.secrets_file import read_secrets
 from composer.settings.tool_servers import token_variable
 from composer.settings.values import VARIABLE_PREFIX
 

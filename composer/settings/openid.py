@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from composer.server_urls import LOCAL_HOSTS
+from composer.settings.server_urls import LOCAL_HOSTS
 
 MIN_OIDC_SECRET_CHARS = 16  # a browser is given what is signed with it, so it must not be guessed
 CALLBACK = "/login/openid/done"  # where the provider leads a browser back to

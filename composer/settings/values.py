@@ -8,7 +8,13 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
 
 from composer.model import CONSOLE, DISCORD, SLACK
-from composer.server_urls import ServerUrl, check_database_url, check_http_url, check_public_url, check_redis_url
+from composer.settings.server_urls import (
+    ServerUrl,
+    check_database_url,
+    check_http_url,
+    check_public_url,
+    check_redis_url,
+)
 
 VARIABLE_PREFIX = "NEXUS_"  # of every variable that is Nexus's own
 MIN_USAGE_DAYS = 31  # a budget of a month counts all of its days

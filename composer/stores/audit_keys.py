@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from composer import private_files
 from composer.errors import Misconfigured
 from composer.ports.audit import Head
-from composer.settings import Settings
+from composer.settings import Settings, private_files
 
 KEY_FILE: Final = "audit.key"
 HEADS_FILE: Final = "audit.heads"

@@ -2,10 +2,10 @@
 
 from composer.errors import Misconfigured
 from composer.repositories.database import Database
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import KEY_FILE, AuditKeyRing
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 
 
 async def key_ring(settings: Settings, url: ServerUrl) -> AuditKeyRing:

@@ -22,7 +22,7 @@ from composer.model import Agent, Conversation, ConversationKind, Message, deriv
 from composer.ports.clock import Clock
 from composer.repositories.database import Database
 from composer.repositories.reminders import Reminder
-from composer.rights import Act
+from composer.rights.table import Act
 from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from composer import rights, visibility
+from composer import visibility
 from composer.errors import NotFound, Refused
 from composer.memory import remember as remembering
 from composer.memory.remember import Author
 from composer.model import Conversation, Item, Message, Trust, Turn
 from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
-from composer.rights import Act
+from composer.rights import table as rights
+from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.text.notices import undo_sentence

@@ -1,5 +1,5 @@
 -- name: actor_facts
--- Get every fact that composer.rights decides by, as of now: who the asker is in a conversation, in its project, and in
+-- Get every fact that composer.rights.table decides by, as of now: who the asker is in a conversation, in its project, and in
 -- those of their projects that have one of these names, or that of its project. Slack and Discord name the admins of their rooms themselves, so
 -- having opened a room counts for nothing there.
 WITH conversation AS MATERIALIZED (

@@ -20,16 +20,16 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.server import open_port
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, create_key
-from composer.credentials.principal import EVERY_PERMISSION
 from composer.entries import entries, listing
 from composer.entries.access import access_for_reading, access_for_writing
 from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer
 from composer.entries.search import EntryQuestion, EntryReader
 from composer.model import CONSOLE, EVERY_VENDOR
+from composer.people.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.principal import EVERY_PERMISSION
 from composer.repositories.entries import EntryFilter
-from composer.stores.configured import configured_embedder
+from composer.stores.models.configured import configured_embedder
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, opened, settled, stores

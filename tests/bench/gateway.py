@@ -22,15 +22,15 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.server import open_port
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, create_key
-from composer.credentials.principal import EVERY_PERMISSION
 from composer.entries import entries
 from composer.entries.access import access_for_writing
 from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer
 from composer.model import CONSOLE, EVERY_VENDOR
-from composer.server_urls import ServerUrl
-from composer.stores.tokens import tokenizer_for
+from composer.people.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.principal import EVERY_PERMISSION
+from composer.settings.server_urls import ServerUrl
+from composer.stores.models.tokens import tokenizer_for
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
 from tests.bench.world import START, Vocabulary, data_folder, opened, settled, stores

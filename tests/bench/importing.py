@@ -8,7 +8,7 @@ from bot.importers.history import import_history
 from bot.script.events import Line
 from composer.app import App
 from composer.model import CONSOLE
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from tests.bench.report import Report
 from tests.bench.world import HashEmbedder, Vocabulary, data_folder, history, opened, stores
 

@@ -11,7 +11,7 @@ from bot.script.events import MessageEvent
 from bot.script.places import incoming
 from composer.app import App
 from composer.model import CONSOLE, Incoming
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report

@@ -14,7 +14,7 @@ from bot.console import schedule
 from bot.importers.history import import_history
 from composer.app import App
 from composer.model import CONSOLE
-from composer.stores.statements import PostgresStatements
+from composer.stores.database.statements import PostgresStatements
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, stores
 

@@ -25,7 +25,7 @@ from composer.prompt.sections import Prompt
 from composer.repositories.messages import Messages
 from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, Settings
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput
 from composer.turn.compose import Composer

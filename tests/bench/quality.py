@@ -26,8 +26,8 @@ from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
 from composer.prompt.sections import Prompt
-from composer.stores.minilm import MiniLM
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.minilm import MiniLM
+from composer.stores.models.tokens import tokenizer_for
 from tests.bench.quality_lists import Bm25, orders
 from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores

@@ -22,7 +22,7 @@ from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from tests.bench.irc import read_log
 from tests.bench.quality import ROOM, read_talks, sources
 from tests.bench.report import Report

@@ -28,7 +28,7 @@ from composer.layers.semantic import MAX_CANDIDATES
 from composer.model import Trust
 from composer.ports.database import Vector
 from composer.repositories.readable import readable_parameters
-from composer.stores.postgres import register_codecs
+from composer.stores.database.postgres import register_codecs
 from composer.visibility import Readable
 from tests.bench.cpu import Cpu
 from tests.bench.mem0_search import Mem0Search

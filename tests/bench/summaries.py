@@ -12,8 +12,8 @@ from typing import Final
 from uuid import UUID
 
 from composer.ports.models import Tokenizer, UsageAccount, WorkKind
-from composer.stores.minilm import MiniLM
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.minilm import MiniLM
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput
 from composer.text.terms import sentences

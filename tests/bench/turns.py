@@ -13,7 +13,7 @@ from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 from tests.bench.cpu import Cpu

@@ -18,7 +18,7 @@ import numpy as np
 from composer.layers import disentanglement, working
 from composer.model import Conversation, ConversationKind, Message, Visibility, derived_id
 from composer.ports.models import Embedder
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from tests.bench.irc import links, read_log
 from tests.bench.quality_lists import Bm25, orders
 from tests.bench.report import Report

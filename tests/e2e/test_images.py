@@ -15,7 +15,7 @@ from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from composer.stores.configured import configured_chat_model
+from composer.stores.models.configured import configured_chat_model
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer

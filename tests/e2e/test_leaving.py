@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.discord.harness import on_discord

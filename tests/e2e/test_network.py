@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, McpSettings, Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support import no_network
 from tests.support.addresses import reached
 from tests.support.discord.harness import on_discord

@@ -15,13 +15,13 @@ from pydantic import ValidationError
 
 from bot.console.hardening import MASK, MaskingStream, make_private
 from composer.errors import Misconfigured, NexusError, for_operator
-from composer.server_urls import ServerUrl
 from composer.settings import KNOWN_VARIABLES, Settings, load_settings
+from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import AuditKeyRing
-from composer.stores.backup import DatabaseBackup
+from composer.stores.backup.backup import DatabaseBackup
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.working_cache import RedisWorkingCache
 from tests.support.databases import run_sql
 from tests.support.harness import START
 from tests.support.program import Program

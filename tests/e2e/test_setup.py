@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from bot.discord.doctor import BAD_TOKEN, NO_TOKEN, may_be_token
 from bot.setup.checks import NO_URL, check_all, check_discord, check_model, check_slack
 from composer import __version__
-from composer.server_urls import ServerUrl
 from composer.settings import Settings, load_settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.discord.harness import point_at
 from tests.support.discord.server import DiscordServer
 from tests.support.model_server import ModelServer

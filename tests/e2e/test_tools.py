@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from composer.settings import AgentSettings, Settings
-from composer.stores.configured import configured_chat_model
+from composer.stores.models.configured import configured_chat_model
 from tests.e2e.test_serving import servers_of
 from tests.support.discord.harness import on_discord
 from tests.support.discord.model import Channel, Guild, User

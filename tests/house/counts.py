@@ -40,7 +40,7 @@ STEPS: Final = (
     "bot.slack.inbox.SlackInbox._store_waiting",
     "bot.platform.inbox.PlatformInbox.receive",
     "bot.platform.inbox.PlatformInbox._receive_once",
-    "composer.app.App.receive",
+    "composer.app.app.App.receive",
     "composer.ingest.receive.receive",
     "composer.ingest.validation.validate_message",
     "composer.ingest.resolution.resolve_users",

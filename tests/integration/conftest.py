@@ -12,7 +12,7 @@ import pytest
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
-from composer.stores.statements import PostgresStatements
+from composer.stores.database.statements import PostgresStatements
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness

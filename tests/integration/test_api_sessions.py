@@ -15,7 +15,7 @@ from composer.errors import BadInput, Conflict, NotFound
 from composer.memory.forget import RETRACTED
 from composer.memory.reminding import _own_dm
 from composer.model import Trust, TurnState
-from composer.sessions.history import list_exchanges, list_sessions
+from composer.people.sessions.history import list_exchanges, list_sessions
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.visibility import Grants
 from tests.support.api_sessions import ALL_GRANTS, Sessions, serve_sessions, valid

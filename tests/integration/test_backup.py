@@ -18,10 +18,10 @@ import pytest
 from bot.console import operations, schedule
 from bot.console.doctor import run_doctor
 from composer.errors import BadInput, Misconfigured, NotFound, Refused, Unavailable, for_operator
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import AuditKeyRing
-from composer.stores.backup import BACKUP_MANIFEST, DUMP, INSTALLATION_TABLES, DatabaseBackup, _failed
+from composer.stores.backup.backup import BACKUP_MANIFEST, DUMP, INSTALLATION_TABLES, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
 from tests.integration.test_credentials import new_key, redeem, resolve, signed_in
 from tests.support.databases import EMPTY_TENANTS, database_url, run_sql, service_url

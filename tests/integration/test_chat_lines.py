@@ -23,7 +23,7 @@ from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
 from composer.repositories.reminders import Position
 from composer.settings import AgentSettings, Settings
-from composer.stores.openai_connection import NOT_SET_UP
+from composer.stores.models.openai_connection import NOT_SET_UP
 from composer.turn.respond import Responder
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness

@@ -1,7 +1,7 @@
 """Who may act: every command with every flag, by every kind of person, in every kind of place.
 
 The expectations are written by hand from the table "Who may act" of docs/architecture.md, and not taken from
-composer/rights.py. A command or a flag that is not in the table here fails.
+composer/rights/table.py. A command or a flag that is not in the table here fails.
 """
 
 from collections.abc import AsyncIterator, Iterator

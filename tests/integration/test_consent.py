@@ -6,9 +6,9 @@ import pytest
 
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from composer.credentials.leaving import end_access, holders
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import ConversationKind, Place
+from composer.people.credentials.leaving import end_access, holders
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
 

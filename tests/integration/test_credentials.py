@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from composer.credentials import keys, sign_in
-from composer.credentials.issuing import KeyRequest, NewKey, create_key, delete_credentials, revoke
-from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import User
+from composer.people.credentials import keys, sign_in
+from composer.people.credentials.issuing import KeyRequest, NewKey, create_key, delete_credentials, revoke
+from composer.people.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
 from composer.workspace import tenant_id

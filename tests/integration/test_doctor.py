@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from bot.console import schedule
 from bot.console.doctor import Check, as_json, run_doctor
-from composer.server_urls import ServerUrl
 from composer.settings import McpSettings, Settings, TenantSettings
-from composer.stores.backup import DatabaseBackup
+from composer.settings.server_urls import ServerUrl
+from composer.stores.backup.backup import DatabaseBackup
 from tests.support.harness import START, AppHarness, ManualClock
 from tests.support.mcp_office import Wiki, at, serving
 from tests.support.model_server import Fail, ModelServer

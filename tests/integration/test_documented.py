@@ -17,8 +17,8 @@ from bot.web.document import document
 from bot.web.event_stream import EVENT_STREAM, event
 from bot.web.metrics import Metrics
 from bot.web.problems import documented, header, problem
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.integration

@@ -13,11 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.web.gateway import gateway
-from composer.credentials import openid
-from composer.credentials.leaving import end_access
-from composer.credentials.openid import OpenIdAccount
-from composer.credentials.resolver import Resolver
 from composer.errors import Refused
+from composer.people.credentials import openid
+from composer.people.credentials.leaving import end_access
+from composer.people.credentials.openid import OpenIdAccount
+from composer.people.credentials.resolver import Resolver
 from composer.repositories.api_keys import ApiKeys
 from composer.settings import Settings
 from tests.integration.test_removed_members import begun

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.script.places import incoming, place_of
-from composer.stores import tokens
+from composer.stores.models import tokens
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration

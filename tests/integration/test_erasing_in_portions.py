@@ -15,7 +15,7 @@ from composer.memory import portions
 from composer.ports.database import Mode
 from composer.repositories.erasure import receipt_digest
 from composer.settings import Settings
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness
 

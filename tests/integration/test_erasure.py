@@ -17,7 +17,7 @@ from composer.memory.forget import RETRACTED
 from composer.model import Attachment
 from composer.repositories.recall import episode_id_of
 from composer.settings import AgentSettings, Settings, TenantSettings
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
 from tests.support.erased_ids import find_remains

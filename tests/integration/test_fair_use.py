@@ -20,8 +20,8 @@ from bot.web.limits import FairUse, address_of
 from bot.web.metrics import Metrics
 from bot.web.principal import Admin, Bearer
 from bot.web.problems import TooManyRequests, documented
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.api import bearer, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at

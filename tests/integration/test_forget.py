@@ -16,7 +16,7 @@ from composer.repositories import erasure
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.text.terms import terms
 from composer.visibility import Grants
 from tests.support.canaries import insert_summary

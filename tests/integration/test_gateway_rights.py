@@ -6,7 +6,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from composer.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.gateway import ROUTES, GatewayStage, gateway_stage

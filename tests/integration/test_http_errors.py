@@ -20,8 +20,8 @@ from bot.web.document import document
 from bot.web.metrics import Metrics
 from bot.web.problems import documented
 from composer.errors import AdminNeeded, BadInput, BudgetUsedUp, Misconfigured, NexusError, NotFound, Unavailable
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
 from composer.stores.clock import SystemClock
 from tests.support.waiting import TIMEOUT_SECONDS
 from tests.support.web import served_at

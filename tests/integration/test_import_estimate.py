@@ -10,7 +10,7 @@ import pytest
 from bot.console.cli import talk
 from composer.operations.import_estimate import ImportEstimator
 from composer.settings import AgentSettings, PriceSettings, Settings
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from tests.support.harness import START, open_harness
 from tests.support.model_server import ModelServer, Say
 from tests.support.program import Program

@@ -17,7 +17,7 @@ from composer.model import Agent
 from composer.ports.database import Mode
 from composer.ports.models import Tokenizer, UsageAccount
 from composer.settings import Settings, TenantSettings
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
 from composer.summaries.tiers import TIERS, SummaryTiers
 from jobs.runner import Runner

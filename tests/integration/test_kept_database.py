@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from composer.settings import Settings
+from composer.stores.database.schema import prepare
 from composer.stores.embedded.servers import Servers
-from composer.stores.schema import prepare
 from tests.support.databases import run_sql
 from tests.support.harness import open_harness
 from tests.support.kept_database import KeptDatabase

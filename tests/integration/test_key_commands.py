@@ -11,11 +11,11 @@ from bot.commands.table import run_command
 from bot.console import keys as operator
 from bot.console.keys import NamedPerson
 from bot.script.places import incoming, place_of
-from composer.credentials.issuing import KeyRequest
-from composer.credentials.keys import digest
-from composer.credentials.principal import TOOL_PERMISSIONS, KeyPermission
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Trust
+from composer.people.credentials.issuing import KeyRequest
+from composer.people.credentials.keys import digest
+from composer.people.credentials.principal import TOOL_PERMISSIONS, KeyPermission
 from composer.repositories.audit import AuditAct
 from composer.visibility import Grants
 from jobs import work

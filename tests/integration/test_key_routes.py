@@ -8,8 +8,8 @@ import pytest
 
 from bot.script.places import incoming, place_of
 from bot.web.credentials import COOKIE_ON_LOCALHOST
-from composer.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS
 from composer.model import Trust
+from composer.people.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 

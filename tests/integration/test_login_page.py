@@ -12,8 +12,8 @@ import pytest
 from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
-from composer.credentials.sign_in import make_login_link
-from composer.server_urls import ServerUrl
+from composer.people.credentials.sign_in import make_login_link
+from composer.settings.server_urls import ServerUrl
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at

@@ -11,8 +11,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from bot.web.mcp.caller import principal_of_request
-from composer.credentials.principal import Principal
 from composer.entries import teams
+from composer.people.credentials.principal import Principal
 from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model

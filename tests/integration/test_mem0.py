@@ -25,7 +25,7 @@ from composer.ports.extraction import ExtractedStatement
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.memories import NewMemory
 from composer.settings import AgentSettings, Settings, TenantSettings
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from tests.support.canaries import place
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say

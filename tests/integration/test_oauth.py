@@ -12,9 +12,9 @@ import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.credentials.issuing import delete_credentials
-from composer.credentials.leaving import end_access
 from composer.model import Trust
+from composer.people.credentials.issuing import delete_credentials
+from composer.people.credentials.leaving import end_access
 from composer.repositories.oauth_clients import UNUSED_LIFETIME, USED_LIFETIME
 from composer.settings import Settings
 from jobs.work import JobRun, expire

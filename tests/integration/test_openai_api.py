@@ -17,9 +17,9 @@ from composer.errors import EmptyAnswer, Misconfigured, NexusError, PromptTooLon
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall
 from composer.settings import load_settings
-from composer.stores.configured import configured_chat_model
-from composer.stores.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
-from composer.stores.openai_embedder import OpenAIEmbedder
+from composer.stores.models.configured import configured_chat_model
+from composer.stores.models.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
+from composer.stores.models.openai_embedder import OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 
 pytestmark = pytest.mark.integration

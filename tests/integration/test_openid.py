@@ -19,11 +19,11 @@ from bot.console.operations import export_user
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.openid import OpenIdProvider
-from composer.credentials.issuing import delete_credentials
-from composer.credentials.openid import ANOTHERS, NO_LOGINS_FOR_GUESTS, NOT_CONNECTED, OpenIdAccount
-from composer.credentials.resolver import Resolver
 from composer.errors import Misconfigured
 from composer.model import Trust
+from composer.people.credentials.issuing import delete_credentials
+from composer.people.credentials.openid import ANOTHERS, NO_LOGINS_FOR_GUESTS, NOT_CONNECTED, OpenIdAccount
+from composer.people.credentials.resolver import Resolver
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.browser import Browser
 from tests.support.harness import AppHarness

@@ -17,7 +17,7 @@ from composer.errors import Unavailable
 from composer.model import CONSOLE, Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import Settings
-from composer.stores.process_locks import PostgresProcessLocks
+from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.turn.delivery import OutgoingAnswer
 from tests.support.api_sessions import Sessions, valid
 from tests.support.harness import AppHarness, open_harness

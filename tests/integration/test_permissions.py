@@ -13,9 +13,9 @@ from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import NotFound, Refused
 from composer.model import ConversationKind, Place
-from composer.permissions import ActorFacts
 from composer.ports.database import Mode
 from composer.repositories.database import Transaction
+from composer.rights.relations import ActorFacts
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 

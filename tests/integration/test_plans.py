@@ -23,8 +23,8 @@ from composer.errors import Misconfigured
 from composer.repositories.database import Transaction
 from composer.repositories.operations import DueNotice
 from composer.repositories.usage import Dimension
-from composer.scheduled.quotas import OF_API, QuotaNotices
 from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings, load_settings
+from composer.turn.scheduled.quotas import OF_API, QuotaNotices
 from composer.visibility import RECALL_IS_OFF
 from tests.support.api import bearer, key_of, person
 from tests.support.discord.harness import Model

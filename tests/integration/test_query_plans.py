@@ -10,8 +10,8 @@ from bot.script.places import incoming, place_of
 from composer.ports.database import Mode
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
-from composer.stores import postgres
-from composer.stores.postgres import PLAN_ANEW, SESSION_SETTINGS, PostgresDatabase
+from composer.stores.database import postgres
+from composer.stores.database.postgres import PLAN_ANEW, SESSION_SETTINGS, PostgresDatabase
 from composer.workspace import user_id
 from sql.loader import queries
 from tests.support.databases import service_url

@@ -19,9 +19,9 @@ from composer.memory.reembed import REEMBEDDING_BATCH, identity_of, reembed
 from composer.ports.models import Vectors
 from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
-from composer.stores.openai_embedder import OpenAIEmbedder
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.reembedding import PostgresReembedding
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.reembedding import PostgresReembedding
+from composer.stores.models.openai_embedder import OpenAIEmbedder
 from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import AppHarness, open_harness
@@ -223,7 +223,7 @@ async def test_the_switch_is_atomic(settings: Settings, monkeypatch: pytest.Monk
     broken = dict(loader.queries())
     broken["deployment_delete"] = loader.parse_query("deployment_delete", "SELECT 1 / 0, :key::text")
     with monkeypatch.context() as patched:
-        patched.setattr("composer.stores.statements.queries", lambda: broken)
+        patched.setattr("composer.stores.database.statements.queries", lambda: broken)
         with pytest.raises(asyncpg.DivisionByZeroError):
             await reembed_all(settings, Wide())
     assert await stored_in_order(settings) == before

@@ -13,8 +13,8 @@ from composer.ingest.rooms import erase_room, set_room_private, set_thread_archi
 from composer.memory.reminding import MAX_OPEN, MAX_REMINDER_CHARS
 from composer.model import CONSOLE, Message
 from composer.repositories.reminders import Reminder, Reminders
-from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings, TenantSettings
+from composer.turn.scheduled.reminders import DueReminders
 from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until

@@ -15,8 +15,8 @@ from composer.model import ConversationKind, Place
 from composer.ports.database import Mode
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.usage import Dimension, Figures
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.statements import PostgresStatements
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.statements import PostgresStatements
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.prices import Prices
 from composer.workspace import room_id, user_id

@@ -19,10 +19,10 @@ from starlette.types import Scope
 from bot.slack.signed_http import SLACK_EVENTS_PATH
 from bot.web import app
 from bot.web.principal import NOT_FOR_TOOLS
-from composer.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
 from composer.settings import AgentSettings, Settings
-from composer.stores.statements import PostgresStatements
+from composer.stores.database.statements import PostgresStatements
 from composer.usage import operations
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model

@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from composer.errors import Misconfigured
-from composer.stores import postgres, schema
+from composer.stores.database import postgres, schema
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.schema import apply_migrations, pending_migrations
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.schema import apply_migrations, pending_migrations
 from sql.loader import Migration, migrations, queries
 from tests.support.databases import database_url, service_url
 from tests.support.schema_dump import dump

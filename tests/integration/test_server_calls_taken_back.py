@@ -15,7 +15,7 @@ from bot.script.places import incoming, place_of
 from composer.ingest.changes import change_message
 from composer.model import Attachment
 from composer.settings import Settings, TenantSettings
-from composer.stores import mcp_server
+from composer.stores.models import mcp_server
 from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_servers import OutsideTools
 from tests.support.harness import AppHarness

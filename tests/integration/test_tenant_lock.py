@@ -16,8 +16,8 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.errors import NotFound, Overtaken, Refused, Unavailable
 from composer.settings import Settings
-from composer.stores import postgres
-from composer.stores.postgres import BUSY, PostgresDatabase
+from composer.stores.database import postgres
+from composer.stores.database.postgres import BUSY, PostgresDatabase
 from sql.loader import queries
 from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
@@ -49,7 +49,7 @@ def test_of_all_statements_those_that_begin_a_transaction_alone_take_an_advisory
     root = Path(__file__).parents[2]
     written = [path for folder in ("composer", "bot", "jobs") for path in (root / folder).rglob("*.py")]
     named = {str(path.relative_to(root)) for path in written if "advisory_" in path.read_text(encoding="utf-8")}
-    assert named == {"composer/stores/process_locks.py", "composer/stores/schema.py"}
+    assert named == {"composer/stores/database/process_locks.py", "composer/stores/database/schema.py"}
 
 
 async def test_who_is_alone_waits_for_those_who_share_and_they_for_it(

@@ -16,7 +16,7 @@ from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_shared
 from composer.model import Trust
 from composer.settings import AgentSettings, McpSettings, Settings
-from composer.stores.mcp_server import McpServer
+from composer.stores.models.mcp_server import McpServer
 from tests.support.harness import open_harness
 from tests.support.mcp_office import PROGRAM, Wiki, at, failed, hasty, office_with, serving
 from tests.support.model_server import Fail, ModelServer, Say

@@ -304,7 +304,7 @@ async def test_a_write_is_judged_when_it_is_made(office: Office, monkeypatch: py
     begin = tool_writes.ToolWriter._begin_write
 
     def leaving(self: Any) -> Any:
-        monkeypatch.setattr("composer.rights.may_participate", lambda access: False)
+        monkeypatch.setattr("composer.rights.table.may_participate", lambda access: False)
         return begin(self)
 
     monkeypatch.setattr(tool_writes.ToolWriter, "_begin_write", leaving)

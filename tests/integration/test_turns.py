@@ -18,8 +18,8 @@ from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
 from composer.repositories.turns import Answer, Delivered, Turns, just_queued
 from composer.settings import Settings
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.process_locks import PostgresProcessLocks
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, room_id, tenant_id, user_id
 from tests.support.databases import service_url

@@ -17,11 +17,11 @@ from bot.script.places import incoming, place_of
 from composer.errors import Misconfigured
 from composer.model import CONSOLE
 from composer.settings import Settings
-from composer.stores import schema
 from composer.stores.audit_keys import AuditKeyRing
-from composer.stores.backup import DatabaseBackup
+from composer.stores.backup.backup import DatabaseBackup
+from composer.stores.database import schema
+from composer.stores.database.schema import apply_migrations, pending_migrations, prepare_role
 from composer.stores.embedded.servers import Servers
-from composer.stores.schema import apply_migrations, pending_migrations, prepare_role
 from composer.workspace import Workspace, room_id, tenant_id
 from sql import loader
 from sql.loader import migrations, queries, upgrade

@@ -23,8 +23,8 @@ from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
 from composer.repositories.usage import NO_ONE_ID, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.tokens import tokenizer_for
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.models.tokens import tokenizer_for
 from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter

@@ -21,7 +21,7 @@ from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
 from composer.repositories.usage import Amount, Spent
 from composer.settings import BudgetSettings, PriceSettings, Settings
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.ledger import RESERVATION_LIFETIME, CallLedger, UsageRules
 from composer.usage.meter import Meter

@@ -27,7 +27,7 @@ from composer.operations import readiness
 from composer.ports.models import WorkKind
 from composer.ports.observer import CallOutcome
 from composer.settings import Settings, load_settings
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.working_cache import RedisWorkingCache
 from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 

@@ -23,10 +23,10 @@ from composer.layers.working import (
 )
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Trust, Visibility
 from composer.ports.working_cache import Appended
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
-from composer.stores import working_cache
-from composer.stores.working_cache import RedisWorkingCache
+from composer.settings.server_urls import ServerUrl
+from composer.stores.database import working_cache
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.visibility import readable_conversation
 from composer.workspace import message_id, room_id, user_id
 from tests.support.harness import START

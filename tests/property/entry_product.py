@@ -18,7 +18,7 @@ from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.credentials.issuing import KeyRequest, create_key
+from composer.people.credentials.issuing import KeyRequest, create_key
 from tests.property.entry_worlds import (
     ISOLATED,
     KINDS,

@@ -29,7 +29,7 @@ from bot.script.changes import change_message
 from bot.script.events import Line, MessageEvent
 from bot.script.places import incoming
 from composer.app import open_app
-from composer.composition import LoadableEmbedder
+from composer.app.composition import LoadableEmbedder
 from composer.errors import NexusError, NotFound, Unavailable
 from composer.ingest.rooms import record_membership
 from composer.model import (
@@ -52,7 +52,7 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
 from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, RetrievalSettings, Settings
-from composer.stores import postgres
+from composer.stores.database import postgres
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms

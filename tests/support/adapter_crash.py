@@ -27,7 +27,7 @@ from composer.repositories.deliveries import Deliveries
 from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
 from composer.settings import Settings
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
 from tests.support.crash import die, dying, queues_turns
 from tests.support.embedder import HashedWords

@@ -8,11 +8,11 @@ from typing import Any
 from bot.web.sessions import ApiSessions, EventKind, StoredQuestion, TurnEvent, TurnView
 from composer.app import App
 from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
+from composer.people.sessions.forgetting import forget_session
+from composer.people.sessions.history import list_exchanges
+from composer.people.sessions.opening import NewSessionMessage, agent_of
+from composer.people.sessions.owner import SessionOwner
 from composer.repositories.sessions import SessionExchange
-from composer.sessions.forgetting import forget_session
-from composer.sessions.history import list_exchanges
-from composer.sessions.opening import NewSessionMessage, agent_of
-from composer.sessions.owner import SessionOwner
 from composer.visibility import Grants
 from composer.workspace import api_workspace
 from tests.support.harness import AppHarness

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, GatewaySettings, Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.api import key_of, person
 from tests.support.api_answers import Answer, Leaked, found_in, require_problem, said_over_mcp, sent
 from tests.support.api_attack_cases import OWN_CANARY, Ask, Case, Ends, Step, Tell, Wait, with_own_canaries

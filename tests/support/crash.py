@@ -21,8 +21,8 @@ from composer.repositories.messages import Messages
 from composer.repositories.recall import Recall
 from composer.repositories.turns import Turns
 from composer.settings import Settings
-from composer.stores.minilm import MiniLM
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.working_cache import RedisWorkingCache
+from composer.stores.models.minilm import MiniLM
 from composer.turn.compose import Composer
 from composer.turn.delivery import OutgoingAnswer
 from tests.support.harness import ManualClock

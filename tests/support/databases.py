@@ -14,11 +14,11 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from composer.server_urls import ServerUrl
+from composer.settings.server_urls import ServerUrl
+from composer.stores.database.postgres import SERVICE_ROLE
+from composer.stores.database.schema import apply_migrations
 from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.postgres import SERVICE_ROLE
-from composer.stores.schema import apply_migrations
 
 TEMPLATE: Final = "template"  # the migrated, empty database that every test's database is cloned from
 # Empty all tables of tenants, as only their owner can: the audit log refuses it otherwise.

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from bot.console.cli.contents import CONTENTS
-from composer.stores import minilm
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models import minilm
+from composer.stores.models.tokens import tokenizer_for
 from sql.loader import queries
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
-from composer.server_urls import ServerUrl
 from composer.settings import GatewaySettings, Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.api import key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from composer.credentials.resolver import Resolver
+from composer.people.credentials.resolver import Resolver
 from composer.ports.database import Mode
 from composer.repositories.erasure import Erasure
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 from tests.support.waiting import TIMEOUT_SECONDS
 
 

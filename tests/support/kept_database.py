@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import asyncpg
 
-from composer.server_urls import ServerUrl
-from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SERVICE_ROLE, SESSION_SETTINGS
-from composer.stores.process_locks import KEEPALIVE
-from composer.stores.schema import prepare
+from composer.settings.server_urls import ServerUrl
+from composer.stores.database.postgres import CONNECT_TIMEOUT_SECONDS, SERVICE_ROLE, SESSION_SETTINGS
+from composer.stores.database.process_locks import KEEPALIVE
+from composer.stores.database.schema import prepare
 from tests.support.databases import TEMPLATE, database_url, run_sql, service_url
 
 MAX_TESTS: Final = 150  # that share a database: deleted rows stay in its files
@@ -149,8 +149,8 @@ class KeptDatabase:
 
 
 def preparing(kept: Callable[[str], KeptDatabase | None]) -> Callable[..., Awaitable[ServerUrl]]:
-    """What replaces composer.stores.schema.prepare in an app: of the apps of a test, the first finds the kept database
-    as it was made, and so migrated. Preparing it again takes longer than all else that an app does to open."""
+    """What replaces composer.stores.database.schema.prepare in an app: of the apps of a test, the first finds the kept
+    database as it was made, and so migrated. Preparing it again takes longer than all else that an app does to open."""
 
     async def prepare_once(database_url: ServerUrl, owner_url: ServerUrl | None) -> ServerUrl:
         service = database_url.with_login(SERVICE_ROLE)

@@ -17,8 +17,8 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from composer.server_urls import ServerUrl
 from composer.settings import McpSettings, Settings
+from composer.settings.server_urls import ServerUrl
 from tests.support.tool_office import Office, opened
 from tests.support.waiting import TIMEOUT_SECONDS, until
 

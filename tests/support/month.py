@@ -22,7 +22,7 @@ from bot.script.events import CommandEvent, JobEvent, Line, MessageEvent, read_s
 from composer.app import App
 from composer.prompt.budget import budget_of
 from composer.repositories.landmarks import PROPOSAL_LIFETIME
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)  # a Monday
 DAYS: Final = 30

@@ -3,7 +3,7 @@
 import uuid
 
 from composer.model import Turn, TurnState
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 
 
 async def open_turns(database: PostgresDatabase, tenant: uuid.UUID) -> list[tuple[Turn, TurnState]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from composer.stores import statements
+from composer.stores.database import statements
 from sql.loader import parse_query, queries
 
 Patch = pytest.MonkeyPatch

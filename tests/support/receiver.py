@@ -17,9 +17,9 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditKeyRing
-from composer.stores.postgres import PostgresDatabase
-from composer.stores.statements import PostgresStatements
-from composer.stores.working_cache import RedisWorkingCache
+from composer.stores.database.postgres import PostgresDatabase
+from composer.stores.database.statements import PostgresStatements
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, readable_conversation
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.support.databases import service_url

@@ -7,7 +7,7 @@ import pytest
 
 from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
-from composer.stores.offline_model import QUOTING
+from composer.stores.models.offline_model import QUOTING
 
 
 def source(text: str, mark: str = "") -> ExplainedSource:

@@ -14,7 +14,7 @@ from composer.ports.models import Tokenizer
 from composer.prompt.budget import budget_of, pack
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, PromptInput
 from composer.repositories.compactions import Compaction
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.compaction import (
     MIN_MESSAGES_BETWEEN,
     CompactionPlan,

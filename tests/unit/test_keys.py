@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.credentials import keys
-from composer.credentials.issuing import MAX_PERMISSIONS, KeyRequest, wanted_permissions
-from composer.credentials.keys import CredentialKind, Parsed
-from composer.credentials.principal import (
+from composer.errors import AdminNeeded, BadInput, Refused
+from composer.people.credentials import keys
+from composer.people.credentials.issuing import MAX_PERMISSIONS, KeyRequest, wanted_permissions
+from composer.people.credentials.keys import CredentialKind, Parsed
+from composer.people.credentials.principal import (
     EVERY_PERMISSION,
     NEVER_OF_TOOLS,
     TOOL_PERMISSIONS,
@@ -19,7 +20,6 @@ from composer.credentials.principal import (
     effective,
     parse_permission,
 )
-from composer.errors import AdminNeeded, BadInput, Refused
 from composer.repositories.api_keys import Holder
 from composer.visibility import Grants
 

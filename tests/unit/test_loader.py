@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from composer.stores.statements import PostgresStatements
+from composer.stores.database.statements import PostgresStatements
 from sql import loader
 
 

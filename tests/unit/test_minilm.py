@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from composer.errors import Misconfigured
-from composer.stores.minilm import CACHED_TEXTS, GRAPH_FILE, MiniLM
+from composer.stores.models.minilm import CACHED_TEXTS, GRAPH_FILE, MiniLM
 
 pytestmark = pytest.mark.usefixtures("without_kept_vectors")
 
@@ -211,6 +211,6 @@ async def test_missing_weights_are_reported_in_one_sentence(monkeypatch: pytest.
 
 
 def test_the_committed_graph_equals_what_its_source_builds() -> None:
-    graph = pytest.importorskip("composer.stores.minilm_graph", reason="onnx is a development package")
+    graph = pytest.importorskip("composer.stores.models.minilm_graph", reason="onnx is a development package")
     assert graph.build() == GRAPH_FILE.read_bytes()
     assert GRAPH_FILE.stat().st_size < 40_000, "the graph contains no weights"

@@ -11,7 +11,14 @@ from composer.model import Agent, Message, Usage, Visibility
 from composer.ports.models import ChatMessage
 from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
-from composer.stores.offline_model import HELLO, NOTHING_REMEMBERED, OPEN_MORE_ROOMS, OPEN_ROOMS, QUOTING, OfflineModel
+from composer.stores.models.offline_model import (
+    HELLO,
+    NOTHING_REMEMBERED,
+    OPEN_MORE_ROOMS,
+    OPEN_ROOMS,
+    QUOTING,
+    OfflineModel,
+)
 from composer.text.offline import OFFLINE
 from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER_HINT, REMIND, SUM_UP, WELCOME
 from composer.text.terms import terms
@@ -67,7 +74,7 @@ async def test_a_long_prompt_is_read_beside_the_event_loop(
         readers.append(threading.current_thread())
         return terms(text)
 
-    monkeypatch.setattr("composer.stores.offline_model.terms", read)
+    monkeypatch.setattr("composer.stores.models.offline_model.terms", read)
     await answer(prompt("the van?" * times))
     assert {reader is not threading.main_thread() for reader in readers} == {beside}
 

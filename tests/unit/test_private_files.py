@@ -11,10 +11,9 @@ import pytest
 
 from bot.console.files import write_private
 from bot.console.line_editor import PrivateHistory, open_history
-from composer import private_files
 from composer.errors import BadInput, Misconfigured
 from composer.ports.audit import Head
-from composer.settings import Settings
+from composer.settings import Settings, private_files
 from composer.stores.audit_keys import HEADS_FILE, KEY_FILE, AuditHeadsFile, AuditKeyRing
 
 THEIRS: Final = "theirs"

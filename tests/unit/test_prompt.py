@@ -20,7 +20,7 @@ from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
 from composer.prompt.lines import minute_words
 from composer.prompt.rendering import PROMPT_RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.text.names import speaker_label, title_label
 
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]

@@ -8,11 +8,11 @@ import pytest
 
 from bot.commands.command import CONFIRM, PlaceKind
 from bot.commands.table import COMMANDS
-from composer import rights
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Conversation, ConversationKind, Role
-from composer.permissions import ActorFacts, Permission, Relation, Thing, has_permission
-from composer.rights import TABLE, Act
+from composer.rights import table as rights
+from composer.rights.relations import ActorFacts, Permission, Relation, Thing, has_permission
+from composer.rights.table import TABLE, Act
 from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant", "room", "alice"))

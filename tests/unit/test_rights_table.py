@@ -17,8 +17,8 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
-from composer.permissions import ActorFacts, LinkedAccount
-from composer.rights import Act, judge, opening
+from composer.rights.relations import ActorFacts, LinkedAccount
+from composer.rights.table import Act, judge, opening
 from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, SELF, OTHER, HERE, NAMED = (

@@ -16,8 +16,8 @@ from bot.setup import files
 from bot.setup.answers import API_KEY, DISCORD_TOKEN, Answers, stored_answers
 from bot.setup.dialogue import MANIFEST_FILE, slack_app_link
 from composer.errors import BadInput, Misconfigured
-from composer.secrets_file import format_secrets, parse_secrets
 from composer.settings import load_settings
+from composer.settings.secrets_file import format_secrets, parse_secrets
 
 PRINTABLE = st.text(st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters="'\\"), min_size=1).filter(
     lambda text: text == text.strip() and text.isprintable()

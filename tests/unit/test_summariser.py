@@ -13,7 +13,7 @@ from composer.errors import Unavailable
 from composer.model import Agent
 from composer.ports.models import ChatMessage, Chunk, UsageAccount, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.summariser import Summariser, summary_prompt
 from composer.summaries.texts import SummaryInput

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.stores import tokens
-from composer.stores.tokens import (
+from composer.stores.models import tokens
+from composer.stores.models.tokens import (
     _ENCODINGS,
     MAX_RUN,
     TableTokenizer,

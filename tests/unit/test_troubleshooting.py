@@ -12,12 +12,12 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 # What is started, read or connected before the first answer.
 STARTED_BY_EVERYONE = (
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "composer/settings").glob("*.py"))),
-    "composer/secrets_file.py",
-    "composer/stores/minilm.py",
-    "composer/stores/openai_connection.py",
-    "composer/stores/postgres.py",
-    "composer/stores/schema.py",
-    "composer/stores/working_cache.py",
+    "composer/settings/secrets_file.py",
+    "composer/stores/models/minilm.py",
+    "composer/stores/models/openai_connection.py",
+    "composer/stores/database/postgres.py",
+    "composer/stores/database/schema.py",
+    "composer/stores/database/working_cache.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "composer/stores/embedded").glob("*.py"))),
     "bot/discord/adapter.py",
     "bot/slack/adapter.py",

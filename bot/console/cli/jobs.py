@@ -9,7 +9,7 @@ from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.play import ScriptClock
 from composer.app import App
-from composer.moments import moment_of
+from composer.text.moments import moment_of
 
 cli = typer.Typer(name="jobs", help="List and run the scheduled jobs.", no_args_is_help=True)
 

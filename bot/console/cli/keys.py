@@ -9,8 +9,8 @@ from bot.console import render
 from bot.console.cli.invocation import InWorkspace, Json, OfPlatform, Platform, load_settings, print_json, run_in_app
 from bot.console.workspaces import naming_workspaces
 from composer.app import App
-from composer.credentials.issuing import KeyRequest, lifetime_of
-from composer.credentials.stored import credential_line, credential_name
+from composer.people.credentials.issuing import KeyRequest, lifetime_of
+from composer.people.credentials.stored import credential_line, credential_name
 from composer.settings import DEFAULT_WORKSPACE
 
 cli = typer.Typer(name="keys", help="Make, list and revoke the keys to people's memories.", no_args_is_help=True)

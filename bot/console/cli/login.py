@@ -9,7 +9,7 @@ from bot.console import render
 from bot.console.cli.invocation import InWorkspace, Json, OfPlatform, Platform, load_settings, print_json, run_in_app
 from bot.console.workspaces import naming_workspaces
 from composer.app import App
-from composer.credentials.sign_in import LOCAL_LINK
+from composer.people.credentials.sign_in import LOCAL_LINK
 from composer.settings import DEFAULT_WORKSPACE
 
 cli = typer.Typer()

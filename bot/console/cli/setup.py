@@ -18,8 +18,8 @@ from bot.console.hardening import make_private, mask_output
 from bot.setup import files, weights
 from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError
-from composer.secrets_file import parse_secrets
 from composer.settings import MIN_SECRET_CHARS, VARIABLE_PREFIX, Settings, environment
+from composer.settings.secrets_file import parse_secrets
 
 cli = typer.Typer()
 

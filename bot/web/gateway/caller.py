@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from composer.credentials.principal import Principal
+from composer.people.credentials.principal import Principal
 from composer.settings import Upstream
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from bot.web.call import Call
 from bot.web.metering import Metered, count_now
 from composer.app import App
-from composer.credentials.principal import Principal
+from composer.people.credentials.principal import Principal
 from composer.repositories.operations import Operation
 
 PRINCIPAL: Final = "principal"  # of the state of a request that was let in

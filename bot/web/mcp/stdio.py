@@ -18,8 +18,8 @@ from bot.web.limits import FairUse
 from bot.web.mcp.caller import ToolCaller
 from bot.web.mcp.server import memory_server
 from composer.app import App
-from composer.credentials.principal import Principal
 from composer.errors import Refused
+from composer.people.credentials.principal import Principal
 
 WRONG_KEY: Final = "The key in NEXUS_KEY opens nothing: it is wrong, has expired or was revoked."
 NO_JSON_LINE: Final = "This line is no JSON text in UTF-8."

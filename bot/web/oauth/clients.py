@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot.web.oauth.documents import ClientDocuments, parse_client_url
-from composer.credentials.redirects import same_redirect
 from composer.errors import BadInput
+from composer.people.credentials.redirects import same_redirect
 from composer.ports.clock import Clock
 from composer.repositories.oauth_clients import OAuthClients
 

@@ -13,8 +13,8 @@ from fastapi.responses import Response
 from bot.web import pages
 from bot.web.oauth.clients import Client
 from bot.web.oauth.metadata import CONSENT
-from composer.credentials.connected_apps import AuthorizationRequest
-from composer.credentials.redirects import host_of, leads_to_loopback
+from composer.people.credentials.connected_apps import AuthorizationRequest
+from composer.people.credentials.redirects import host_of, leads_to_loopback
 from composer.settings import is_vendor
 from composer.text.names import in_quotes, looks
 

@@ -20,8 +20,8 @@ from cachetools import TLRUCache
 from pydantic_core import from_json
 
 from bot.web.oauth.addresses import is_public
-from composer.credentials.redirects import check_redirect_uri
 from composer.errors import BadInput
+from composer.people.credentials.redirects import check_redirect_uri
 from composer.text.cleaning import clean_line
 
 logger = structlog.get_logger()

@@ -36,10 +36,10 @@ from bot.web.oauth.provider import (
     TokenProvider,
     is_for_us,
 )
-from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AuthorizationRequest
-from composer.credentials.keys import digest
 from composer.errors import BadInput
+from composer.people.credentials import connected_apps
+from composer.people.credentials.connected_apps import AuthorizationRequest
+from composer.people.credentials.keys import digest
 from composer.ports.clock import Clock
 from composer.repositories.database import Database
 

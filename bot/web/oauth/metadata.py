@@ -6,7 +6,7 @@ All addresses are made from the public URL, which is a setting: nothing here com
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from composer.credentials.connected_apps import APP_PERMISSIONS
+from composer.people.credentials.connected_apps import APP_PERMISSIONS
 
 RESOURCE_PATH: Final = "/mcp"
 PROTECTED_RESOURCE: Final = "/.well-known/oauth-protected-resource"

@@ -26,11 +26,11 @@ from pydantic_core import from_json
 from bot.web.oauth.clients import NO_SECRET, Client, Clients
 from bot.web.oauth.documents import MAX_APP_NAME_CHARS, MAX_REDIRECTS
 from bot.web.oauth.metadata import AUTH_METHODS, OAUTH_SCOPES, resource_of
-from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AuthorizationRequest, Tokens
-from composer.credentials.keys import digest
-from composer.credentials.redirects import check_redirect_uri, host_of
 from composer.errors import BadInput, NexusError, NotFound
+from composer.people.credentials import connected_apps
+from composer.people.credentials.connected_apps import AuthorizationRequest, Tokens
+from composer.people.credentials.keys import digest
+from composer.people.credentials.redirects import check_redirect_uri, host_of
 from composer.ports.clock import Clock
 from composer.repositories.database import Database
 from composer.repositories.oauth_clients import RegisteredClient

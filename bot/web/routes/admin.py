@@ -12,9 +12,9 @@ from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.usage import Months, UsageReport, months_since, usage_values
-from composer.cursors import cursor_of, read_cursor
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
+from composer.text.cursors import cursor_of, read_cursor
 
 router = Router("/v1/admin", tags=["admin"])
 MAX_AUDIT_PAGE: Final = 100

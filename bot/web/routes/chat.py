@@ -26,19 +26,24 @@ from bot.web.shapes.entries import TeamOrProject
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Flag
 from bot.web.state import WebState
-from composer.credentials.issuing import require_valid
-from composer.credentials.principal import KeyPermission, Principal
 from composer.entries.projects import project_id
 from composer.errors import Refused
 from composer.memory.forget import Receipt
 from composer.model import TurnState
+from composer.people.credentials.issuing import require_valid
+from composer.people.credentials.principal import KeyPermission, Principal
+from composer.people.sessions.forgetting import forget_session
+from composer.people.sessions.history import (
+    DEFAULT_SESSION_MESSAGES,
+    MAX_SESSION_MESSAGES,
+    list_exchanges,
+    list_sessions,
+)
+from composer.people.sessions.opening import DEFAULT_SESSION, ID_PREFIX, NewSessionMessage, agent_of
+from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
 from composer.repositories.sessions import SessionExchange, SessionName
-from composer.sessions.forgetting import forget_session
-from composer.sessions.history import DEFAULT_SESSION_MESSAGES, MAX_SESSION_MESSAGES, list_exchanges, list_sessions
-from composer.sessions.opening import DEFAULT_SESSION, ID_PREFIX, NewSessionMessage, agent_of
-from composer.sessions.owner import SessionOwner
 from composer.visibility import EntryAccess
 
 router = Router("/v1", tags=["chat"])

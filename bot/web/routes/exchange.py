@@ -22,11 +22,11 @@ from bot.web.router import Router
 from bot.web.routes.entries import writer_of
 from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody, all_values, shown_as
 from bot.web.shapes.values import Moment
-from composer.credentials.principal import KeyPermission
 from composer.entries.export import PAGE, begin_export, read_page
 from composer.entries.import_plan import ImportedEntry, Outcome
 from composer.entries.imports import MAX_ENTRIES, Imported, import_entries, require_few
 from composer.model import derived_id
+from composer.people.credentials.principal import KeyPermission
 from composer.people.export import export_over_api
 from composer.people.export_document import Export
 from composer.repositories.database import Transaction

@@ -14,9 +14,9 @@ from bot.web.metering import counts_as
 from bot.web.principal import gateway_key_of, principal_of
 from bot.web.problems import RequestRefused
 from bot.web.router import Router
-from composer.credentials.principal import KeyPermission
 from composer.errors import Refused
 from composer.gateway.requests import Api
+from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Operation
 
 MAX_GATEWAY_REQUEST_BYTES: Final = 20 * 2**20  # of a request, which may hold images

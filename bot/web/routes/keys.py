@@ -15,10 +15,10 @@ from bot.web.principal import Bearer
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import Moment
-from composer.credentials import openid, own_credentials
-from composer.credentials.issuing import MAX_KEY_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
-from composer.credentials.keys import SECRET_BYTES
 from composer.errors import Conflict
+from composer.people.credentials import openid, own_credentials
+from composer.people.credentials.issuing import MAX_KEY_NAME_CHARS, MAX_PERMISSIONS, KeyRequest, NewKey
+from composer.people.credentials.keys import SECRET_BYTES
 from composer.repositories.api_keys import KeyEntry
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess

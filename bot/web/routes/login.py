@@ -17,10 +17,10 @@ from bot.web.principal import Bearer
 from bot.web.problems import documented, header
 from bot.web.return_cookie import return_address
 from bot.web.router import Router
-from composer.credentials.keys import SECRET_BYTES
-from composer.credentials.principal import Source
-from composer.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
 from composer.errors import NotFound, Refused
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.principal import Source
+from composer.people.credentials.sign_in import SESSION_LIFETIME, person_of_link, sign_in
 
 LOGIN_PATH: Final = "/login"
 SIGNED_IN: Final = "/login/done"

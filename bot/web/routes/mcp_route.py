@@ -11,7 +11,7 @@ from bot.web.oauth.metadata import RESOURCE_PATH, challenge
 from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused
 from bot.web.state import WebState
-from composer.credentials.principal import Principal, Source
+from composer.people.credentials.principal import Principal, Source
 
 
 async def _require_on(request: Request, nexus: Nexus) -> None:

@@ -24,12 +24,12 @@ from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import OPENID_PATH
 from bot.web.state import WebState
-from composer.credentials import connected_apps
-from composer.credentials.connected_apps import AuthorizationRequest
-from composer.credentials.keys import SECRET_BYTES
-from composer.credentials.principal import Principal
-from composer.credentials.redirects import leads_to_loopback
 from composer.errors import BadInput, NexusError
+from composer.people.credentials import connected_apps
+from composer.people.credentials.connected_apps import AuthorizationRequest
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.principal import Principal
+from composer.people.credentials.redirects import leads_to_loopback
 
 MAX_OAUTH_FORM_BYTES: Final = 10_000  # of a form, and of what an app says of itself
 PUBLIC: Final = {"Cache-Control": "public, max-age=3600"}

@@ -21,12 +21,12 @@ from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
 from bot.web.state import WebState
-from composer.credentials import openid
-from composer.credentials.keys import SECRET_BYTES
-from composer.credentials.openid import OpenIdAccount
-from composer.credentials.principal import Principal
 from composer.entries.access import access_for_reading, access_for_writing
 from composer.errors import Misconfigured, NexusError
+from composer.people.credentials import openid
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.openid import OpenIdAccount
+from composer.people.credentials.principal import Principal
 from composer.settings import CALLBACK
 
 CONNECT_PATH: Final = f"{ACCOUNT_PATH}/connect"

@@ -16,8 +16,8 @@ from bot.web.shapes.entries import RequestBody
 from bot.web.shapes.values import Flag
 from composer.memory.forget import Receipt
 from composer.model import Role, derived_id
-from composer.projects import members, projects
-from composer.projects.deletion import delete_over_api
+from composer.people.projects import members, projects
+from composer.people.projects.deletion import delete_over_api
 from composer.repositories.database import Transaction
 from composer.repositories.projects import Project, ProjectMember
 from composer.visibility import EntryAccess

@@ -28,7 +28,6 @@ from bot.web.shapes.entries import Kind
 from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Count, Flag
 from bot.web.state import WebState
-from composer.credentials.principal import Principal
 from composer.entries.access import access_for_reading
 from composer.entries.answering import AnswerPart, SourceMark, sources_of
 from composer.entries.projects import named_project
@@ -44,6 +43,7 @@ from composer.entries.search import (
 )
 from composer.errors import Conflict, NexusError, Unavailable
 from composer.model import Agent, Usage
+from composer.people.credentials.principal import Principal
 from composer.prompt.sections import Prompt
 from composer.repositories.operations import Operation
 from composer.text.marks import marks_in

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bot.web.call import Call, Calling
 from bot.web.problems import documented
 from bot.web.router import Router
-from composer.credentials.principal import KeyPermission
+from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Operation, Total
 from composer.repositories.usage import MonthOfModels
 from composer.visibility import owned_by_bearer

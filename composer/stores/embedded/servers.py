@@ -30,7 +30,7 @@ import asyncpg
 import psutil
 
 from composer.errors import Misconfigured, Unavailable
-from composer.server_urls import ServerUrl
+from composer.settings.server_urls import ServerUrl
 from composer.stores.embedded.daemon import (
     DAEMON_POLL_SECONDS,
     STOP_SECONDS,

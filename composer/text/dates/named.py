@@ -4,9 +4,9 @@ with its zone. Pure."""
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
-from composer.moments import day_of, moment_of
 from composer.text.dates.repeats import local_moment
 from composer.text.dates.when import read_since
+from composer.text.moments import day_of, moment_of
 
 _ANY_TIME: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)  # whether a word names a day does not depend on the time
 _DAY_CHARS: Final = 10  # of 2026-05-01; what is longer and begins with a digit is a time

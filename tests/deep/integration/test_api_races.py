@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
 from bot.web.limits import LIMIT_KEY_PREFIX
-from composer.credentials.issuing import MAX_KEYS
+from composer.people.credentials.issuing import MAX_KEYS
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_chat_routes import events_of
 from tests.support.api import bearer, cookie_of, key_of

@@ -18,7 +18,6 @@ from bot.script.places import incoming, place_of
 from bot.web.sessions import ApiSessions, EventKind
 from composer import visibility
 from composer.app import App
-from composer.credentials.issuing import require_valid
 from composer.entries import entries
 from composer.ingest.imports import find_import, undo_import
 from composer.ingest.rooms import erase_room
@@ -26,6 +25,7 @@ from composer.memory.forget import RECEIPT_KEY_BYTES, RETRACTED
 from composer.memory.remember import Author, set_fact
 from composer.memory.review import approve
 from composer.model import Trust, Visibility
+from composer.people.credentials.issuing import require_valid
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
 from composer.repositories.imports import ImportRun, Imports
 from composer.settings import AgentSettings, Settings

@@ -38,7 +38,7 @@ from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
-from composer.stores.tokens import tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from jobs.schedule import JOBS
 from tests.support.api import bearer, key_of
 from tests.support.canaries import (

@@ -8,7 +8,7 @@ import pytest
 
 from composer.errors import Overtaken
 from composer.settings import Settings
-from composer.stores.postgres import PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 from tests.support.databases import service_url
 from tests.support.receiver import connection_of
 from tests.support.waiting import TIMEOUT_SECONDS

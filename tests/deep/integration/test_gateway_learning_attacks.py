@@ -15,8 +15,8 @@ from bot.commands import forget as commands
 from bot.commands.table import run_command
 from bot.console.doctor import check_receipt
 from bot.script.places import incoming, place_of
-from composer.credentials.leaving import end_access
 from composer.people import erasing
+from composer.people.credentials.leaving import end_access
 from composer.settings import Settings
 from tests.integration.test_gateway_learning import ENTRIES, TEA, TOOLS, answered, learn, waits
 from tests.support.api import bearer, key_of

@@ -16,9 +16,9 @@ import pytest_asyncio
 
 from bot.web.oauth.clients import NO_SECRET
 from bot.web.oauth.documents import FAILED_SECONDS, LEAST_SECONDS, MAX_DOCUMENTS, MOST_SECONDS, ClientDocuments
-from composer.credentials import connected_apps
-from composer.credentials.connected_apps import MAX_SIGN_INS
 from composer.errors import BadInput, NotFound
+from composer.people.credentials import connected_apps
+from composer.people.credentials.connected_apps import MAX_SIGN_INS
 from composer.repositories.oauth_clients import MAX_UNUSED, OAuthClients, RegisteredClient
 from composer.settings import Settings
 from tests.support.api import bearer, key_of

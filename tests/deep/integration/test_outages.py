@@ -20,10 +20,10 @@ from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.ports.working_cache import Appended
-from composer.server_urls import ServerUrl
 from composer.settings import Settings
+from composer.settings.server_urls import ServerUrl
+from composer.stores.database.working_cache import RedisWorkingCache
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.working_cache import RedisWorkingCache
 from tests.support.canaries import place
 from tests.support.databases import copy_cluster
 from tests.support.harness import AppHarness, open_harness

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from composer.credentials.principal import TOOL_PERMISSIONS
 from composer.errors import NotFound
+from composer.people.credentials.principal import TOOL_PERMISSIONS
 from composer.settings import PlanSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.browser import OWN

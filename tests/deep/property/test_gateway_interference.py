@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from composer.server_urls import ServerUrl
+from composer.settings.server_urls import ServerUrl
 from tests.deep.property.test_entry_interference import Bug, no_matter, unchecked
 from tests.deep.property.test_mcp_interference import FACT, MARK, OF_NAMESPACES, TOOL, for_everybody
 from tests.property.checks import Broken

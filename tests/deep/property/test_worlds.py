@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from composer.stores.embedded.servers import Servers
-from composer.stores.minilm import MiniLM
+from composer.stores.models.minilm import MiniLM
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone

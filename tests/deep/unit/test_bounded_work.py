@@ -62,7 +62,7 @@ NOT_OVER_PEOPLES_TEXT = {
     "composer.settings.values": "the operator's settings",
     "composer.stores.embedded.daemon": "log lines of our own servers",
     "composer.stores.embedded.servers": "paths of this machine",
-    "composer.stores.openai_connection": "error messages of the model's API",
+    "composer.stores.models.openai_connection": "error messages of the model's API",
     "sql.loader": "our own queries",
 }
 UNITS = (

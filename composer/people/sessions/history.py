@@ -1,0 +1,109 @@
+"""What a person said in their sessions, what was answered, and from what."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from composer import visibility
+from composer.errors import BadInput, NotFound
+from composer.model import TurnState
+from composer.people.sessions.owner import SessionOwner
+from composer.prompt.cited import cited, marked
+from composer.prompt.explain import ExplainedSource
+from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
+from composer.repositories.database import Transaction
+from composer.repositories.sessions import SessionExchange, SessionTurn, StoredSession
+from composer.text.cursors import cursor_of, read_cursor
+from composer.turn.explanation import explain_stored
+
+DEFAULT_SESSION_MESSAGES: Final = 50
+MAX_SESSION_MESSAGES: Final = 200
+UNKNOWN_TURN: Final = "There is no such turn."
+_USED: Final = (FACTS, LANDMARKS, SUMMARIES, RECALL, TOOLS)  # what a prompt holds besides the conversation itself
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Some of a person's sessions, and the cursor with which the next ones are listed; None after the last."""
+
+    sessions: Sequence[StoredSession]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePage:
+    """Some of what a person said, and the cursor with which the next ones are listed; None after the last."""
+
+    exchanges: Sequence[SessionExchange]
+    cursor: str | None
+
+
+async def list_sessions(
+    tx: Transaction, owner: SessionOwner, *, limit: int = DEFAULT_SESSION_MESSAGES, before: str | None = None
+) -> SessionPage:
+    """The person's sessions, the one with the latest message first. Raises BadInput."""
+    access, after = await owner.access(tx), None if before is None else read_cursor(before)
+    found = await tx.sessions.find(
+        visibility.owned_by_bearer(access),
+        visibility.projects_of_sessions(access),
+        limit=_checked(limit) + 1,
+        after=after,
+    )
+    shown = found[:limit]
+    more = cursor_of(shown[-1].last_at, shown[-1].session.id) if len(found) > limit else None
+    return SessionPage(shown, more)
+
+
+async def list_exchanges(
+    tx: Transaction,
+    owner: SessionOwner,
+    *,
+    agent: str | None = None,
+    session: str | None = None,
+    project: uuid.UUID | None = None,
+    limit: int = DEFAULT_SESSION_MESSAGES,
+    before: str | None = None,
+) -> ExchangePage:
+    """What the person said in their sessions, newest first: with one agent (a slug), in the sessions of one name, in
+    one project. Raises BadInput."""
+    access, after = await owner.access(tx), None if before is None else read_cursor(before)
+    found = await tx.sessions.messages(
+        visibility.owned_by_bearer(access),
+        visibility.projects_of_sessions(access),
+        agent=agent,
+        session=session,
+        project=project,
+        limit=_checked(limit) + 1,
+        after=after,
+    )
+    shown = found[:limit]
+    return ExchangePage(shown, cursor_of(shown[-1].at, shown[-1].id) if len(found) > limit else None)
+
+
+async def get_turn(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> SessionTurn:
+    """A turn of the person's sessions. Raises NotFound for any other, and for one whose question was erased."""
+    access = await owner.access(tx)
+    turn = await tx.sessions.turn(visibility.owned_by_bearer(access), visibility.projects_of_sessions(access), id)
+    if turn is None:
+        raise NotFound(UNKNOWN_TURN)
+    return turn
+
+
+async def sources_of(tx: Transaction, turn: SessionTurn) -> Sequence[ExplainedSource]:
+    """What an answer was made from besides its conversation, as far as its person may read that now. None for one that
+    is not there, that was taken back, or whose prompt is not stored any more."""
+    if turn.prompt is None or turn.answer is None or turn.state is TurnState.QUEUED:
+        return ()
+    access = await tx.conversations.access_context(turn.session.id, turn.user_id, turn.trust)
+    if access is None:
+        return ()
+    sections = (await explain_stored(tx, access, turn.prompt)).sections
+    shown = marked(sections, cited(sections, turn.answer))
+    return [source for section in shown if section.name in _USED for source in section.sources]
+
+
+def _checked(limit: int) -> int:
+    if not 1 <= limit <= MAX_SESSION_MESSAGES:
+        raise BadInput(f"The limit of a page is a number from 1 to {MAX_SESSION_MESSAGES}.")
+    return limit

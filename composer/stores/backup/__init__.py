@@ -1,0 +1,1 @@
+"""Backups of the database, and restoring them."""

@@ -1,0 +1,1 @@
+"""PostgreSQL, and the cache of the working layer in Redis or Valkey."""

@@ -1,0 +1,1 @@
+"""Models, embedders, tokenizers and tool servers."""

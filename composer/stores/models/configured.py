@@ -1,0 +1,204 @@
+"""The stores and models that the settings ask for."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from composer.errors import Misconfigured
+from composer.ingest.tenants import TenantDirectory, configured_agent
+from composer.memory.index import Extraction
+from composer.ports.clock import Clock
+from composer.ports.extraction import MessageBatch
+from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
+from composer.ports.observer import Observer
+from composer.settings import LOCAL_EMBEDDER, AgentSettings, McpSettings, Settings, configure_mem0
+from composer.settings.server_urls import OWNER_SETTING, ServerUrl
+from composer.stores.database.postgres import SERVICE_ROLE
+from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.models.mcp_server import McpServer
+from composer.stores.models.mem0_extraction import Mem0Extractor
+from composer.stores.models.minilm import MiniLM
+from composer.stores.models.model_router import ModelRouter
+from composer.stores.models.offline_model import OfflineModel
+from composer.stores.models.openai_chat import OpenAIChat
+from composer.stores.models.openai_embedder import OpenAIEmbedder
+from composer.stores.models.openai_transcriber import OpenAITranscriber
+from composer.stores.models.tokens import tokenizer_for
+from composer.turn.tool_servers import ServerRules, ToolServers
+from composer.workspace import room_id, tenant_id
+
+TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
+DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
+EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
+
+
+def configured_extraction(settings: Settings) -> Extraction:
+    """How memories are extracted. Raises Misconfigured when that needs a model and none is set."""
+    has_model = extraction_model(settings) != "" and settings.has_model_api
+    if settings.extraction == "mem0" and not has_model:
+        raise Misconfigured(
+            "NEXUS_EXTRACTION is mem0, which needs a model: set NEXUS_MODEL and its API, or use pattern."
+        )
+    if settings.extraction == "auto":
+        return Extraction.MEM0 if has_model else Extraction.PATTERN
+    return Extraction(settings.extraction)
+
+
+def extraction_model(settings: Settings) -> str:
+    """The model that extracts memories: the one that is set for it, else that of the first agent with one, else ""."""
+    return settings.extraction_model or next((agent.model for agent in settings.agents if agent.model), "")
+
+
+def extraction_agent(settings: Settings) -> AgentSettings:
+    """The agent as which the extraction model is asked: the first that has a model."""
+    return next((agent for agent in settings.agents if agent.model), settings.agents[0])
+
+
+def extraction_notice(settings: Settings) -> str:
+    """What somebody who starts Nexus should know of extraction by a model; "" when no model extracts."""
+    if configured_extraction(settings) is not Extraction.MEM0:
+        return ""
+    return (
+        f"Memories are extracted from what people write by the model {extraction_model(settings)}, in the background. "
+        "What that costs: nexus usage. Without a model: NEXUS_EXTRACTION=pattern; not at all: NEXUS_EXTRACTION=off."
+    )
+
+
+def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: MeteredModel) -> Mem0Extractor:
+    """Mem0, with the extraction model, asked as the first agent that has a model."""
+    name = extraction_model(settings)
+    entry = extraction_agent(settings)
+
+    async def ask(batch: MessageBatch, messages: Sequence[ChatMessage]) -> str:
+        agent = configured_agent(entry, batch.tenant_id)
+        effort = settings.extraction_effort or ("" if settings.extraction_model else agent.reasoning_effort)
+        agent = replace(
+            agent,
+            model=name,
+            fallback_models=() if settings.extraction_model else agent.fallback_models,
+            reasoning_effort=effort,
+            reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
+        )
+        work = Work(batch.tenant_id, WorkKind.EXTRACTION, agent, batch.conversation_id, batch.owner)
+        return "".join([chunk.text async for chunk in model.stream(work, messages)])
+
+    return Mem0Extractor(
+        embedder, ask, tokenizer_for(name), partial(configure_mem0, settings.home), settings.model_timeout * 2
+    )
+
+
+def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
+    """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
+    if settings.embedder == LOCAL_EMBEDDER:
+        return MiniLM()
+    if not settings.has_model_api:
+        raise Misconfigured(
+            f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
+        )
+    return OpenAIEmbedder(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.embedder)
+
+
+def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:
+    """The model that transcribes voice notes; None without one. Raises Misconfigured when its API is not set."""
+    if not settings.transcription_model:
+        return None
+    own, key = settings.transcription_base_url, settings.transcription_api_key
+    if own is None and key is None and not settings.has_model_api:
+        raise Misconfigured(
+            f"NEXUS_TRANSCRIPTION_MODEL is {settings.transcription_model}, which needs an API: set "
+            "NEXUS_TRANSCRIPTION_BASE_URL, or NEXUS_OPENAI_BASE_URL."
+        )
+    secret = _key(settings) if key is None and own is None else "" if key is None else key.get_secret_value()
+    url = own or settings.openai_base_url or DEFAULT_BASE_URL
+    return OpenAITranscriber(url, secret, settings.transcription_model, TRANSCRIPTION_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredServers:
+    """The tool servers of the settings: with their rules for answers, and to be closed."""
+
+    tools: ToolServers
+    servers: tuple[McpServer, ...]
+
+    async def close(self) -> None:
+        """End all connections, and the processes of commands."""
+        await asyncio.gather(*(server.close() for server in self.servers))
+
+
+def configured_servers(
+    settings: Settings, directory: TenantDirectory, clock: Clock, observer: Observer
+) -> ConfiguredServers:
+    """The tool servers. None is connected to before it is used."""
+    servers = {name: McpServer(name, each) for name, each in settings.mcp.items()}
+    rules = [(server_rules(name, settings.mcp[name], directory), server) for name, server in servers.items()]
+    return ConfiguredServers(ToolServers(rules, clock, observer), tuple(servers.values()))
+
+
+def server_rules(name: str, settings: McpSettings, directory: TenantDirectory) -> ServerRules:
+    """Where a server may be used, by ids."""
+    rooms = []
+    for listed in settings.rooms:
+        platform, _, rest = listed.partition(":")
+        workspace, _, room = rest.partition("/")
+        rooms.append(room_id(directory.workspace(platform, workspace), room))
+    return ServerRules(
+        name,
+        settings.offered_tools(name),
+        frozenset(settings.agents),
+        frozenset(map(tenant_id, settings.tenants)),
+        frozenset(rooms),
+        settings.private,
+        settings.guests,
+    )
+
+
+def _key(settings: Settings) -> str:
+    return "" if settings.openai_api_key is None else settings.openai_api_key.get_secret_value()
+
+
+def configured_chat_model(settings: Settings) -> ModelRouter:
+    """The configured chat API, and the offline model for agents without a model."""
+    api = None
+    if settings.has_model_api:
+        url = settings.openai_base_url or DEFAULT_BASE_URL
+        api = OpenAIChat(url, _key(settings), settings.model_timeout, settings.settings_that_name)
+    return ModelRouter(api, OfflineModel())
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The servers to use. `owner` is the login that may migrate, back up and restore the database; None when it is not
+    known whether `database` is one (see composer.stores.database.schema.prepare)."""
+
+    database: ServerUrl
+    owner: ServerUrl | None
+    redis: ServerUrl
+
+    @property
+    def for_owner(self) -> ServerUrl:
+        """The URL for what only the owner may do."""
+        return self.owner or self.database
+
+
+async def start_servers(settings: Settings, servers: EmbeddedServers) -> Addresses:
+    """The URLs of both servers: configured ones, or embedded ones that are started in the data folder."""
+    own_database, own_cache = settings.database_url is None, settings.redis_url is None
+    started = Servers(ServerUrl(), ServerUrl())
+    if own_database or own_cache:
+        starting = asyncio.create_task(
+            asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
+        )
+        try:
+            started = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on, and `stop` has to find every server that it started.
+            servers.cancel_start()
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
+    redis = ServerUrl(settings.redis_url or started.redis_url)
+    if settings.database_url is None:
+        return Addresses(started.database_url.with_login(SERVICE_ROLE), started.database_url, redis)
+    owner = settings.owner_database_url and ServerUrl(settings.owner_database_url, OWNER_SETTING)
+    return Addresses(ServerUrl(settings.database_url), owner, redis)

@@ -1,0 +1,302 @@
+"""The model that answers when none is configured: it quotes from the prompt, and says that it is offline.
+
+A question that names a time is answered from that time: one that asks for nothing else by its summaries, or without
+these by its messages in order.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from math import log
+
+from composer.layers.ranking import is_question
+from composer.layers.relevance import asks_only_for_a_time
+from composer.model import Agent, Usage
+from composer.ports.models import ChatMessage, Chunk
+from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
+from composer.stores.models.offline_times import SUMMARY_HEADER, is_within, named_periods, zone_of
+from composer.text.cleaning import shorten
+from composer.text.names import AGENT_LABEL
+from composer.text.offline import OFFLINE, OFFLINE_MODEL
+from composer.text.room_names import rooms_named
+from composer.text.small_talk import small_talk
+from composer.text.terms import sentences, terms
+from composer.text.work import CLEANED_PER_READ, off_loop
+
+SECTION_HEAD = "[{name}]"
+QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
+VIEW = ("WORKING", RELATED)
+PINNED = ("FACTS", "LANDMARKS")
+
+QUOTING = f"{OFFLINE}, so I quote what I remember)"
+NOTHING_REMEMBERED = f"{OFFLINE}) I remember nothing here that fits your message."
+OPEN_ROOMS = "I do not search rooms in this DM. To search the rooms that you are in, give /nexus rooms on."
+OPEN_MORE_ROOMS = (
+    "In this DM I search only the rooms of its project. /nexus rooms on adds those of your rooms that this DM may read."
+)
+HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it)"
+_GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
+GREETINGS = frozenset(_GREETINGS.split())
+
+MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
+
+MAX_QUOTES = 3
+MAX_OFFLINE_QUOTE_CHARS = 300
+MAX_WHOLE_QUOTE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
+PINNED_BONUS = 1.25
+SPEAKER_BONUS = 1.3
+MAX_TOLD = 5  # messages of a time that are quoted in order
+MAX_SUMMARY_CHARS = 900  # of the summaries of a time that are quoted, together
+MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
+MIN_SHARE_OF_BEST_LINE = 0.5  # of the best quote's score that a further quote must reach
+
+_HEAD = re.compile(r"\[([A-Z]+)\]\s*$")
+_MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
+_SPOKEN = re.compile(r"(?P<speaker>[^\s:(][^:(\n]{0,79}?) \((?P<at>\d{4}-\d\d-\d\d[^)]{0,20})\): ?")
+_RECALLED = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
+    r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
+)
+_CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
+_ROOM = re.compile(r'"#(?P<name>[^"\n]{1,100})"')  # as CONTEXT and a line's source name it
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One entry of the prompt: a line with the lines that continue it."""
+
+    section: str
+    text: str
+    mark: str = ""
+    speaker: str = ""
+    at: str = ""
+    kind: str = ""
+    room: str = ""
+
+    @property
+    def when(self) -> str:
+        """The time of the entry as the prompt has it; "" where it has none."""
+        summary = SUMMARY_HEADER.match(self.text)
+        return self.at or (summary["at"] if summary else "")
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a summary, of SUMMARIES or recalled."""
+        return SUMMARY_HEADER.match(self.text) is not None or self.kind == "summary"
+
+    def quote_lines(self, max_chars: int) -> str:
+        """A quote of the first lines of a summary, under its time."""
+        summary = SUMMARY_HEADER.match(self.text)
+        told = self.text[summary.end() :] if summary else self.text
+        head = f"- ({self.mark or self.section.lower()}) {summary['kind'] if summary else self.kind}, {self.when}:"
+        lines, left = [head], max_chars - len(head)
+        for line in told.splitlines():
+            shown = " ".join(line.split())
+            if left < len(shown) and len(lines) > 1:
+                break
+            lines.append(f"  {shorten(shown, max(left, MAX_OFFLINE_QUOTE_CHARS))}")
+            left -= len(shown)
+        return "\n".join(lines)
+
+    def quote(self, text: str) -> str:
+        """A quote of `text` from this entry, with its source mark, speaker and date."""
+        shown = (
+            text if len(text) <= MAX_OFFLINE_QUOTE_CHARS else text[: MAX_OFFLINE_QUOTE_CHARS - 1].rstrip() + "\u2026"
+        )
+        mark = f"({self.mark}) " if self.mark else ""
+        who = f"{self.speaker} ({self.at})" if self.speaker and self.at else self.speaker or self.at
+        if not mark and not who:
+            mark = f"({self.section.lower()}) "
+        return f"- {mark}{who + ': ' if who else ''}{' '.join(shown.split())}"
+
+
+def _entry(section: str, line: str) -> _Entry:
+    mark = _MARK.match(line)
+    body = line[mark.end() :] if mark else line
+    spoken = _SPOKEN.match(body) or _RECALLED.match(body)
+    about = (spoken.groupdict().get("about") or "") if spoken else ""
+    room = _ROOM.search(about)
+    return _Entry(
+        section=section,
+        text=body[spoken.end() :] if spoken else body,
+        mark=(mark.group("mark") or "") if mark else "",
+        speaker=(spoken.group("speaker") or "").strip() if spoken else "",
+        at=spoken.group("at") if spoken else "",
+        kind=about.partition(",")[0],
+        room=room["name"] if room else "",
+    )
+
+
+def _entries(content: str, section: str) -> Iterator[_Entry]:
+    """The entries of one message of the request. Lines before the first heading belong to `section`."""
+    lines: list[str] = []
+    for line in [*content.splitlines(), SECTION_HEAD.format(name="END")]:
+        head = _HEAD.match(line)
+        continued = _CONTINUED.match(line)
+        if continued and lines:
+            lines.append(line[continued.end() :])
+            continue
+        if lines:
+            yield _entry(section, "\n".join(lines))
+            lines = []
+        if head:
+            section = head.group(1)
+        elif line.strip():
+            lines = [line]
+
+
+def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
+    """The entries that may be quoted, in the order of the prompt, and the question."""
+    last = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
+    quotable: list[_Entry] = []
+    questions: list[_Entry] = []
+    for number, message in enumerate(messages):
+        if message.role == "assistant":
+            continue  # The agent's own messages are no evidence.
+        # The first message contains the rules, even if it is sent as a user message.
+        before_heading = "MESSAGE" if number == last else "WORKING" if number else "SYSTEM"
+        for entry in _entries(message.content, before_heading):
+            if number == last and entry.section == "MESSAGE":
+                questions.append(entry)
+            elif entry.section in QUOTABLE or (
+                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (RELATED, AGENT_LABEL)
+            ):
+                quotable.append(entry)
+    question = questions[0] if questions else _Entry("MESSAGE", "")
+    text = "\n".join(entry.text for entry in questions)
+    return quotable, _Entry("MESSAGE", text, question.mark, question.speaker, question.at)
+
+
+def _quotable_parts(entry: _Entry) -> Iterator[str]:
+    """The parts of an entry that can be quoted: all of it if it is short, else its sentences; never a question."""
+    parts = [entry.text] if len(entry.text) <= MAX_WHOLE_QUOTE_CHARS else sentences(entry.text)
+    for part in parts:
+        bare = _ADDRESS.sub(" ", part).strip().rstrip(" \"')\u201d")
+        if bare and not bare.endswith("\uff1f") and not is_question(bare):
+            yield part
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    entry: _Entry
+    text: str
+    words: frozenset[str]
+
+
+def _candidates(entries: Sequence[_Entry]) -> list[_Candidate]:
+    """Everything that can be quoted, each text once, without earlier offline answers."""
+    seen: set[str] = set()
+    found = []
+    for entry in entries:
+        if OFFLINE in entry.text:
+            continue
+        for part in _quotable_parts(entry):
+            words = terms(_ADDRESS.sub(" ", part))
+            key = " ".join(part.casefold().split())
+            if key in seen:
+                continue
+            seen.add(key)
+            found.append(_Candidate(entry, part, frozenset(words)))
+    return found
+
+
+def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
+    """The best quotes, best first. Ties go to the later line of the prompt."""
+    question_terms = set(terms(question))
+    speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
+    named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
+    words = question_terms - {word for speaker in named for word in terms(speaker)}
+    if not words:  # "what about bob?": his latest messages
+        return [candidate for candidate in reversed(candidates) if candidate.entry.speaker in named][:MAX_QUOTES]
+    frequency = {word: sum(word in candidate.words for candidate in candidates) for word in words}
+    weight = {word: log(1 + (len(candidates) + 1) / (frequency[word] + 0.5)) for word in words}
+    total = sum(weight[word] for word in sorted(words))
+    scored = []
+    for position, candidate in enumerate(candidates):
+        matched = sum(weight[word] for word in sorted(words & candidate.words))
+        if matched < MIN_COVERAGE * total:
+            continue
+        pinned = PINNED_BONUS if candidate.entry.section in PINNED else 1.0
+        spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
+        scored.append((matched * pinned * spoken, position, candidate))
+    scored.sort(key=lambda entry: entry[:2], reverse=True)
+    return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]][:MAX_QUOTES]
+
+
+def _on_closed_rooms(messages: Sequence[ChatMessage]) -> str:
+    """What to add in a DM that is not open to rooms: CONTEXT says so, in a line of ours. Elsewhere ""."""
+    lines = {line for message in messages[:2] for line in message.content.splitlines()}
+    if ROOMS_CLOSED in lines:
+        return f" {OPEN_ROOMS}"
+    return f" {OPEN_MORE_ROOMS}" if PROJECT_ROOMS_CLOSED in lines else ""
+
+
+def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
+    entries, question = _read(messages)
+    words = _LETTERS.findall(_ADDRESS.sub(" ", question.text).casefold())
+    own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
+    if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
+        return [HELLO.format(name=agent.name)]
+    if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
+        return [said]
+    of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
+    found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
+    if not found:
+        return [NOTHING_REMEMBERED + _on_closed_rooms(messages)]
+    return [QUOTING, *(f"\n{quote}" for quote in found)]
+
+
+def _room_here(messages: Sequence[ChatMessage]) -> str:
+    """The room that CONTEXT says this is; "" in a DM or a session."""
+    lines = [line for each in messages[:2] for line in each.content.splitlines()]
+    here = next((_ROOM.search(line) for line in lines if line.startswith("You are in ")), None)
+    return here["name"] if here else ""
+
+
+def _of_rooms(entries: Sequence[_Entry], question: str, here: str) -> tuple[Sequence[_Entry], str]:
+    """The entries of the rooms that a question names, and the question without their names; all of them and the
+    question as it is if it names none that the prompt knows."""
+    rooms, rest = rooms_named(question, {entry.room for entry in entries if entry.room} | ({here} if here else set()))
+    return ([entry for entry in entries if (entry.room or here) in rooms], rest) if rooms else (entries, question)
+
+
+def _quotes(
+    entries: Sequence[_Entry], question: str, asked_at: str, zone: tzinfo, own_name: Collection[str]
+) -> list[str]:
+    """The quotes that answer a question."""
+    periods = named_periods(question, asked_at, zone)
+    if not periods:
+        return [each.entry.quote(each.text) for each in _best(_candidates(entries), question)]
+    then = [entry for entry in entries if is_within(entry.when, periods, zone)]
+    if asks_only_for_a_time(question, own_name):
+        return _told_of(then)
+    about = " ".join(word for word in question.split() if not asks_only_for_a_time(word, own_name))
+    best = _best(_candidates(then), about) or _best(_candidates(entries), about)  # each is quoted with its date
+    return [each.entry.quote(each.text) for each in best]
+
+
+def _told_of(entries: Sequence[_Entry]) -> list[str]:
+    """What is told of a time: its summaries, else those of its messages that say most, in their order."""
+    summaries = [entry for entry in entries if entry.is_summary][:MAX_QUOTES]
+    if summaries:
+        ordered = sorted(summaries, key=lambda entry: entry.when)
+        return [entry.quote_lines(MAX_SUMMARY_CHARS // len(ordered)) for entry in ordered]
+    longest = sorted(_candidates(entries), key=lambda each: -len(each.words))
+    told = sorted(longest[:MAX_TOLD], key=lambda each: each.entry.when)
+    left = [MORE.format(count=len(longest) - MAX_TOLD)] if len(longest) > MAX_TOLD else []
+    return [*(each.entry.quote(each.text) for each in told), *left]
+
+
+class OfflineModel:
+    """Answers with up to three quotes from the prompt, and nothing else. Deterministic."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        """Stream the note that it is offline, then each quote as a chunk, then zero usage. Never fails."""
+        chars = sum(len(message.content) for message in messages)
+        for text in await off_loop(chars // CLEANED_PER_READ, partial(_answer, agent, messages)):
+            yield Chunk(text=text, model=OFFLINE_MODEL)
+        yield Chunk(usage=Usage(), model=OFFLINE_MODEL)

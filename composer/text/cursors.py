@@ -1,0 +1,26 @@
+"""Cursors of lists: the moment and the id of the last row that was shown, as one opaque word."""
+
+import base64
+import binascii
+import uuid
+from datetime import datetime
+
+from composer.errors import BadInput
+from composer.text.moments import moment_of
+
+
+def cursor_of(at: datetime, id: uuid.UUID) -> str:
+    """The cursor with which a list goes on after this row."""
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {id}".encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
+    """The row that a cursor names. Raises BadInput."""
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        at, id = text.split(" ")
+        return moment_of(at), uuid.UUID(id)
+    except (ValueError, binascii.Error, BadInput):
+        raise BadInput(
+            "This cursor is not valid: send one that this list gave, or none to start at the beginning."
+        ) from None
