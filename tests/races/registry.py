@@ -1,0 +1,94 @@
+"""What every statement and every function must be, so that none is left out of the races: one of them, or apart."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from sql.loader import queries
+
+_ROOT: Final = Path(__file__).parents[2]
+_STORES: Final = re.compile(r"\b(?:INSERT INTO|UPDATE)\s+(\w+)")
+
+
+def _names_in(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Tables with words of people, or with what shows them elsewhere.
+WITH_WORDS: Final = _names_in(
+    """compactions conversations deliveries episodes facts gateway_exchanges gateway_turns landmarks memories messages
+    personal_settings projects quarantine recall_index recall_terms reminders summaries teams turns users"""
+)
+WITHOUT_WORDS: Final = _names_in(
+    """agents api_keys app_codes app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment digests
+    erased extraction_queue gateway_forgets identities imports job_runs learning_batches lineage link_codes login_links
+    members model_usage oauth_clients openid_logins operation_totals posted_files project_members quota_notices receipts
+    reembedded requests retractions schema_migrations settings summaries_due team_invites team_members tenants
+    usage_reservations voice_notes web_sessions workspaces"""
+)
+# Statements that write to the former and need no race, and why.
+_APART: Final = {
+    "it takes words away": """erase_prompts erase_replace_text prompts_expire conversation_clear_titles
+        conversations_clear_unused_names sessions_clear_names users_blank_names gateway_exchanges_drop
+        gateway_turns_without usage_note_erasure""",
+    "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
+        memories_reindex_sources quarantine_withdraw entries_return invalidate_cached_views landmark_correct""",
+    "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
+        conversations_note_history_changed conversations_set_read conversations_skip entry_file entry_say_again
+        fact_close import_keep landmark_set_state memories_merge memories_restate memories_supersede message_note_edit
+        message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
+        reembed_unprepared reminder_mark_notified reminder_posted reminders_end reminders_refuse room_add_id
+        room_confirm_privacy room_note_public room_refile_after room_set_outsiders room_set_private room_set_recording
+        sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_given_up turn_sent user_set_admin
+        user_set_opted_out user_set_reads_rooms users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
+    "tests/integration/test_voice_notes.py": "message_transcribe",
+    "names: tests/integration/test_erasure.py, test_forget.py": "users_ensure users_restore_names conversations_ensure",
+    "tests/integration/test_ended_credentials.py": """session_set_name personal_settings_put team_insert team_rename
+        project_insert project_rename""",
+}
+APART: Final = {name: why for why, names in _APART.items() for name in _names_in(names)}
+
+
+def tables() -> set[str]:
+    """All of the schema."""
+    schema = (_ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
+    return set(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
+
+
+def storing() -> set[str]:
+    """The named queries that write to a table with words."""
+    sources = {name: re.sub(r"--[^\n]*", "", query.source) for name, query in queries().items()}
+    return {name for name, source in sources.items() if not WITH_WORDS.isdisjoint(_STORES.findall(source))}
+
+
+def erasing() -> set[str]:
+    """The functions that call composer.memory.forget, as "path:function"."""
+    found: set[str] = set()
+    for path in (path for folder in ("composer", "bot", "jobs") for path in (_ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "forget" in text:
+            tree = ast.parse(text)
+            found |= {f"{path.relative_to(_ROOT)}:{name}" for name in _calling(tree, set(_erasing_names(tree)), ())}
+    return found
+
+
+def _erasing_names(tree: ast.Module) -> Iterator[str]:
+    """What a module calls the functions that erase."""
+    erasing = ("forget", "edit", "reword")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "composer.memory.forget":
+            yield from (each.asname or each.name for each in node.names if each.name in erasing)
+        if isinstance(node, ast.ImportFrom) and node.module == "composer.memory":
+            modules = [each.asname or each.name for each in node.names if each.name == "forget"]
+            yield from (f"{module}.{name}" for module in modules for name in erasing)
+
+
+def _calling(node: ast.AST, names: set[str], within: tuple[str, ...]) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        inside = (*within, getattr(child, "name", "")) if is_named else within
+        if isinstance(child, ast.Call) and ast.unparse(child.func) in names:
+            yield ".".join(inside)
+        yield from _calling(child, names, inside)
