@@ -34,7 +34,11 @@ def test_every_erasure_meets_a_write_and_every_write_an_erasure() -> None:
 
 
 FIRST = {(write.name, moment): (write, erasure, moment) for write, erasure, moment in reversed(CELLS)}
-FEW = [cell for (_, moment), cell in FIRST.items() if moment in (Moment.INSIDE, Moment.BETWEEN)]
+FEW = [
+    cell
+    for (_, moment), cell in FIRST.items()
+    if moment in (Moment.INSIDE, Moment.BETWEEN) or (moment is Moment.AFTER and cell[0].finish)
+]
 
 
 @pytest.mark.parametrize(("write", "erasure", "moment"), FEW, ids=lambda each: str(each))

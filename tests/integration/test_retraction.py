@@ -11,7 +11,7 @@ from composer.ingest.rooms import erase_room
 from composer.memory.forget import RETRACTED
 from composer.model import CONSOLE, ConversationKind
 from composer.repositories.deliveries import Destination
-from tests.integration.test_opened_while_answering import Screen
+from tests.integration.test_opened_rooms import Screen
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration

@@ -61,16 +61,17 @@ class Gate:
 
     def __init__(self) -> None:
         self._meanwhile: Callable[[], Awaitable[object]] | None = None
+        self._asks = ""
 
-    def arm(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
-        self._meanwhile = meanwhile
+    def arm(self, asks: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._asks, self._meanwhile = asks, meanwhile
 
     @property
     def armed(self) -> bool:
         return self._meanwhile is not None
 
-    async def passed(self) -> None:
-        if self._meanwhile is not None and not _erasing.get():
+    async def passed(self, asks: str) -> None:
+        if self._meanwhile is not None and asks == self._asks and not _erasing.get():
             meanwhile, self._meanwhile = self._meanwhile, None
             await meanwhile()
 
@@ -84,7 +85,7 @@ class Parrot:
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
         """What `composer.ports.models.ChatModel` asks for."""
         shown = "\n".join(message.content for message in messages)
-        await self._gate.passed()
+        await self._gate.passed("model")
         text = f"As was said, the vault opens with {SECRET}." if SECRET in shown else "Nobody has said it."
         if self._extracts:
             found = [{"text": text, "sources": [1]}] if SECRET in shown else []
@@ -101,7 +102,7 @@ class GatedEmbedder(HashedWords):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """As any embedder does."""
-        await self._gate.passed()
+        await self._gate.passed("embedder")
         return await super().embed(texts)
 
 
@@ -186,7 +187,7 @@ class Write:
     statement: str | None
     prepare: Act | None = None
     derived: bool = False
-    asks: bool = False  # a model or the embedder, between what it reads and what it stores
+    asks: str = ""  # "model" or "embedder": between what it reads and what it stores
     window: int = 128_000  # tokens of its agent
     extracts: bool = False  # memories are found by a model, and not by pattern
     finish: Act | None = None  # what ends the erasure where the act was posted
@@ -247,9 +248,9 @@ async def play(stage: Stage, write: Write, erasure: ErasureAct, moment: Moment, 
             await _erase(stage, erasure)
             await _write(stage, write, alone=False)
         case Moment.BETWEEN:
-            stage.gate.arm(lambda: _erase(stage, erasure))
+            stage.gate.arm(write.asks, lambda: _erase(stage, erasure))
             await _write(stage, write, alone=False)
-            assert not stage.gate.armed, "neither model nor embedder was asked"
+            assert not stage.gate.armed, f"the {write.asks} was not asked"
         case Moment.INSIDE:
             await _inside(stage, write, erasure, patch)
         case Moment.BESIDE:

@@ -297,7 +297,7 @@ WRITES: Final = (
     Write("an episode", _index, OF_MESSAGE, "recall_insert", _said, derived=True),
     Write("a memory by pattern", _index, IN_ONE, "memories_insert", _said, derived=True),
     Write("a decision by pattern", _index, IN_ONE, "landmarks_insert", _said, derived=True),
-    Write("a vector", _index, OF_MESSAGE, "recall_store_vectors", _said, derived=True, asks=True),
+    Write("a vector", _index, OF_MESSAGE, "recall_store_vectors", _said, derived=True, asks="embedder"),
     Write(
         "a memory by a model",
         _extract,
@@ -306,9 +306,9 @@ WRITES: Final = (
         _said_and_indexed,
         derived=True,
         extracts=True,
-        asks=True,
+        asks="model",
     ),
-    Write("a summary", _summarise, OF_MESSAGE, "summary_insert", _said_a_day_ago, derived=True, asks=True),
+    Write("a summary", _summarise, OF_MESSAGE, "summary_insert", _said_a_day_ago, derived=True, asks="model"),
     Write(
         "a compaction",
         _ask,
@@ -316,10 +316,10 @@ WRITES: Final = (
         "compaction_insert",
         _said_and_much_more,
         derived=True,
-        asks=True,
+        asks="model",
         window=4_000,
     ),
-    Write("an answer", _ask, OF_MESSAGE - {OLD}, "turn_answer", _said_and_indexed, derived=True, asks=True),
+    Write("an answer", _ask, OF_MESSAGE - {OLD}, "turn_answer", _said_and_indexed, derived=True, asks="model"),
     Write(
         "a posted part of an answer",
         _ask,
@@ -370,7 +370,9 @@ WRITES: Final = (
     Write("an entry", _write_entry, frozenset({WORDS, PERSON, ENTRIES}), "entry_insert"),
     Write("a changed entry", _change_entry, OF_ENTRY | {ENTRY_WORDS}, "entry_update", _another_entry),
     Write("a restored entry", _restore_entry, OF_ENTRY, "entry_trash", _trashed_entry, derived=True),
-    Write("an answer over the API", _query, OF_ENTRY | {ENTRY_WORDS}, None, _entry_and_index, derived=True, asks=True),
+    Write(
+        "an answer over the API", _query, OF_ENTRY | {ENTRY_WORDS}, None, _entry_and_index, derived=True, asks="model"
+    ),
     Write("a message of a session", _chat, frozenset({WORDS, PERSON, SESSION}), "messages_append", _chat_before),
     Write("a request to a model", _exchange, frozenset({WORDS, PERSON}), "gateway_exchange_put"),
 )

@@ -1,4 +1,4 @@
-"""Attacks on what was repaired last: who waits for what is being received, and what is deleted before it arrives."""
+"""What comes from a room, or goes on in it, when its platform has deleted it."""
 
 import asyncio
 import uuid
@@ -18,7 +18,6 @@ from composer.settings import Settings
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
-from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -91,11 +90,24 @@ async def test_a_command_that_arrives_after_its_room_was_deleted_stores_nothing(
     assert [row["text"] for row in await rows(settings, "SELECT text FROM memories")] == ["zqafter"]
 
 
-async def until_waiting(settings: Settings, count: int, task: asyncio.Task[Any]) -> None:
-    """Wait until so many transactions wait for a lock, or a task has ended."""
-    waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+# docs/architecture.md: what is deleted on its platform is gone from every layer. A message that its platform delivered,
+# perhaps once more, after its room or thread was deleted was stored, and stayed.
+@pytest.mark.parametrize("thread", [None, "t1"])
+async def test_a_message_that_arrives_after_its_room_was_deleted_is_not_stored(
+    harness: AppHarness, settings: Settings, thread: str | None
+) -> None:
+    def said(text: str, thread: str | None) -> Incoming:
+        place = place_of("general", None, None, thread)
+        return incoming(harness.workspace(), place, "alice", text, harness.clock.tick(), id=text)
 
-    async def are_waiting() -> bool:
-        return task.done() or len(await rows(settings, waiting)) >= count
-
-    await until(are_waiting)
+    at, now = harness.workspace(), harness.clock.now
+    for place in (None, "t1"):
+        await harness.app.receive(at, [said(f"zqearly {place}", place)])
+    late = [said("zqlate in the thread", "t1"), said("zqlate in the room", None)]
+    harness.clock.tick()
+    await erase_room(harness.app.database, at, "general", thread, now())
+    await harness.app.receive(at, late)
+    await harness.app.receive(at, [said("zqafter that", "t1")])  # where a platform was wrong, nothing is lost
+    stored = [row["text"] for row in await rows(settings, "SELECT text FROM messages ORDER BY at")]
+    room = [] if thread is None else ["zqearly None", "zqlate in the room"]
+    assert stored == [*room, "zqafter that"]

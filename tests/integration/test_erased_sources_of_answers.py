@@ -62,20 +62,6 @@ async def stored_prompts(settings: Settings) -> int:
         await connection.close()
 
 
-@pytest.mark.parametrize("by", ["deletion", "edit", "person"])
-async def test_text_forgotten_while_the_model_answers_leaves_no_trace(
-    harness: AppHarness, settings: Settings, model: Model, by: str
-) -> None:
-    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await begin_answer(harness, model, f"It is {SECRET}.")
-    if by == "person":
-        await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
-    else:
-        await harness.change("said", None if by == "deletion" else "the vault is nobody's")
-    assert await finish_answer(harness, model) == RETRACTED
-    assert await tables_with_secret(settings) == set()
-
-
 async def test_recalled_text_forgotten_while_the_model_answers_leaves_no_trace(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:

@@ -1,5 +1,5 @@
 """An answer over the API, and what it is made from is taken away while the model writes.
-Forgetting reaches every layer (docs/architecture.md), as in a chat (test_forget_while_answering.py)."""
+Forgetting reaches every layer (docs/architecture.md), as in a chat (test_erased_sources_of_answers.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
