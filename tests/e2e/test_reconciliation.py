@@ -142,3 +142,24 @@ async def test_what_was_said_while_it_was_not_to_be_stored_is_not_read_later(
         texts = await stored(settings)
         assert [text for text in texts if text != "@nexus and this?"] == ["before", "after", "missed"]
         await platform.answered(room, 1)
+
+
+async def test_a_question_that_was_answered_and_erased_is_neither_stored_nor_answered_again(
+    platform: Platform, settings: Settings
+) -> None:
+    # Its room's memory is off, so it is stored only until it is answered; the next process reads the channel anew.
+    room = await platform.room("plans")
+    async with platform.nexus():
+        await platform.say(room, "before")
+        await until_stored(settings, "before")
+        await platform.command(room, "memory off")
+        await platform.ask(room, "and this?")
+        await platform.answered(room, 1)
+        await platform.indexed()
+        await until_stored(settings, "before")
+    for _ in range(2):
+        async with platform.nexus():
+            await platform.reconciled()
+            await platform.answered(room, 1)
+            await platform.indexed()
+            await until_stored(settings, "before")

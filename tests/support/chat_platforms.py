@@ -56,6 +56,9 @@ class Platform(Protocol):
     async def reconciled(self) -> None:
         """Wait until Nexus has read and compared all that it may read."""
 
+    async def indexed(self) -> None:
+        """Have indexed what is stored, and erased what was stored only to be answered."""
+
 
 async def stored(settings: Settings) -> list[str]:
     """What people said, as it is stored, in the order in which it was said."""
@@ -147,6 +150,10 @@ class SlackPlatform:
         assert self._running is not None
         await until(lambda: self._running and self._running.adapter.reconciliation.completed)
 
+    async def indexed(self) -> None:
+        assert self._running is not None
+        await self._running.settle()
+
 
 class DiscordPlatform:
     """Discord, for a `Platform`."""
@@ -210,3 +217,7 @@ class DiscordPlatform:
     async def reconciled(self) -> None:
         assert self._here is not None
         await until(self._here.reconciled)
+
+    async def indexed(self) -> None:
+        assert self._here is not None
+        await self._here.settled()
