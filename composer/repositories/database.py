@@ -81,7 +81,8 @@ class Transaction:
 
     async def serialize(self) -> None:
         """Wait until every other transaction of the tenant that has called this has ended: what one of them adds up or
-        compares, no other one changes meanwhile."""
+        compares, no other one changes meanwhile. Of a tenant without a row, in which nothing was said yet, it waits for
+        nobody."""
         await self._sql.execute("tenant_serialize")
 
     audit = cached_property[Audit](lambda tx: Audit(tx._sql, tx._tenant_id, tx._signer))

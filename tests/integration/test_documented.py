@@ -40,7 +40,7 @@ ETAG = {"ETag": '"1"'}
 
 
 def an_app() -> FastAPI:
-    unasked = SimpleNamespace(serve=lambda *_: None)
+    unasked = SimpleNamespace(serve=lambda *_, **__: None)
     settings, redis = Settings(home=Path("unused")), ServerUrl("redis://127.0.0.1:1/0")
     return web_app(cast(Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked)), Metrics(()), {}, None)
 

@@ -77,7 +77,7 @@ async def test_a_fact_may_be_set_while_its_value_is_being_forgotten(harness: App
 
     async def forget_friday() -> None:
         await is_set.wait()
-        async with harness.app.database.transaction(at.tenant_id) as tx:
+        async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
             await forget(tx, [], [("fact", id)], harness.clock.now())
 
     await asyncio.gather(set_monday(), forget_friday())

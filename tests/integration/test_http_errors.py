@@ -48,7 +48,7 @@ class Given(BaseModel):
 def an_app(public_url: str | None = None) -> FastAPI:
     """The app of the web port with routes of every kind."""
     settings = Settings(home=Path("unused"), public_url=public_url)
-    unasked = SimpleNamespace(serve=lambda *_: None)  # no test here talks to an agent
+    unasked = SimpleNamespace(serve=lambda *_, **__: None)  # no test here talks to an agent
     redis = ServerUrl("redis://127.0.0.1:1/0")
     away = SimpleNamespace()  # no test here asks the database
     running = cast(

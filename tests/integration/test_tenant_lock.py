@@ -42,14 +42,15 @@ async def database(settings: Settings) -> AsyncIterator[PostgresDatabase]:
 def test_of_all_statements_those_that_begin_a_transaction_alone_take_an_advisory_lock() -> None:
     locking = {name for name, query in queries().items() if "pg_" in query.source and "advisory" in query.source}
     ours = {"reembed_lock", "reembed_running"}  # of the installation
-    assert locking - ours == {
+    of_processes = {name for name in locking if name.startswith("process_locks_")}  # of the connection
+    assert locking - ours - of_processes == {
         "tenant_share",
         "tenant_alone",
     }
     root = Path(__file__).parents[2]
     written = [path for folder in ("composer", "bot", "jobs") for path in (root / folder).rglob("*.py")]
     named = {str(path.relative_to(root)) for path in written if "advisory_" in path.read_text(encoding="utf-8")}
-    assert named == {"composer/stores/database/process_locks.py", "composer/stores/database/schema.py"}
+    assert named == {"composer/stores/database/schema.py"}
 
 
 async def test_who_is_alone_waits_for_those_who_share_and_they_for_it(

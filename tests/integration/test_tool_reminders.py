@@ -149,6 +149,7 @@ async def test_an_interrupted_turn_sets_it_once_and_tells_of_it(
         patched.setattr(Responder, "respond", dead)
         await office.harness.say("alice", ASKED, **LAB)
     ((turn, agent),) = turns
+    await office.rows("UPDATE turns SET state = 'queued', failure = NULL RETURNING id")  # nobody gave it up
     office.server.script.extend((call("remind", when="in 30 minutes", text="plants"), Say(("Done again.",))))
     await office.harness.app.responder.respond(turn, agent, office.harness.delivery)
     assert await office.rows(OPEN) == [("water the plants", "open")]

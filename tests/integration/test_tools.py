@@ -341,6 +341,7 @@ async def test_an_interrupted_turn_repeats_no_write_and_tells_of_it(
     monkeypatch.setattr(answers, "store", store)
     monkeypatch.setattr(type(app.responder), "respond", respond)
     ((turn, agent),) = turns
+    await office.rows("UPDATE turns SET state = 'queued', failure = NULL RETURNING id")  # nobody gave it up
     office.server.script.extend((call("remember", text="late and dark"), Say(("Done again.",))))
     await app.responder.respond(turn, agent, office.harness.delivery)
     assert await office.rows("SELECT text FROM memories WHERE kind = 'note'") == [("it is late",)]
