@@ -38,6 +38,7 @@ class Service:
 
     async def settle(self) -> None:
         """Wait until everything is answered and indexed, and every answer that an erasure took back is edited."""
+        await self._app.take_over()  # what a killed process left
         # A message can be seen in the database a moment before its turn begins.
         await self._until("SELECT count(*) = 0 FROM turns WHERE state <> 'sent'", everywhere=True)
         await self._app.turns.settle()
