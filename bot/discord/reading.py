@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -192,20 +191,6 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         and _manages(interaction.channel, interaction.permissions),
         sender_trust=trust_of(user, interaction.guild),
         trust_stated=_is_stated(user, interaction.guild),
-    )
-
-
-def with_rights(
-    incoming: Incoming, channel: discord.abc.GuildChannel | discord.Thread, member: discord.Member
-) -> Incoming:
-    """A command that was given in a channel, with what Discord says of its sender now."""
-    permissions = channel.permissions_for(member)
-    return replace(
-        incoming,
-        sender_is_admin=_is_admin(permissions),
-        sender_is_room_admin=_manages(channel, permissions),
-        sender_trust=trust_of(member, member.guild),
-        trust_stated=_is_stated(member, member.guild),
     )
 
 

@@ -274,19 +274,6 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentit
     return SlackMessageChange(channel, message["ts"], _author(message), text, direct, changed_ts, files, old)
 
 
-def edit_of(message: SlackMessage, said: Mapping[str, Any], edited_ts: str) -> SlackMessageChange:
-    """The edit that made a message what it is. `said` is the message as Slack has it."""
-    return SlackMessageChange(
-        channel=message.channel,
-        ts=message.ts,
-        user=message.user,
-        text=message.text,
-        direct=message.direct,
-        changed_ts=edited_ts,
-        attached=addresses(said),
-    )
-
-
 def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The addresses of the files of a message; None if Slack does not tell that of every file."""
     files = [file for file in message.get("files") or () if file.get("mode") != "tombstone"]

@@ -109,11 +109,6 @@ class Contributions:
     stored: tuple[PendingItem, ...]
     pending: tuple[PendingItem, ...]
 
-    def until(self, latest: datetime) -> "Contributions":
-        """Those that are dated until then."""
-        earlier = (tuple(item for item in items if item.at <= latest) for items in (self.stored, self.pending))
-        return Contributions(*earlier)
-
 
 async def contributions(tx: Transaction, reviewable: Readable, author: uuid.UUID, since: datetime) -> Contributions:
     """What one author has contributed since a time, in the places that a viewer may review."""
