@@ -21,8 +21,11 @@ from composer.settings import Settings
 
 logger = structlog.get_logger()
 
-SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after a signal
+# Of the 20 seconds from a signal to the end of the process (bot/console/cli/signals.py):
+ANSWER_SECONDS: Final = 14.0  # for answers in progress
+CLOSE_SECONDS: Final = 4.0  # for the adapters to close their connections
 Run = Callable[[], Coroutine[Any, Any, None]]
+Adapter = DiscordAdapter | SlackAdapter
 
 
 def chosen(settings: Settings, requested: set[str]) -> set[str]:
@@ -56,28 +59,45 @@ async def serve(
 ) -> None:
     """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until cancelled.
 
-    Answers in progress are then finished; those that take too long are left to the next process.
+    Answers in progress are then finished; those that take too long are left to the next process. Raises Misconfigured
+    when a platform refuses to let us in at the start.
     """
     async with AsyncExitStack() as stack:
-        running, port = await _open(app, adapters, stack, metrics)
+        platforms, port = await _open(app, adapters, stack, metrics)
         await _check_cache(app, say)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
-        beside: list[Run] = [lambda: due_posts.run(app)] if running or port else []
-        tasks = [asyncio.create_task(run()) for run in (*running, *beside, *((jobs,) if jobs else ()))]
-        serving = (
-            ", ".join([*sorted(adapters), *port])
-            or "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"
-        )
-        say(f"Nexus is running: {serving}.")
-        if app.notice:
-            say(app.notice)
-        await _until_cancelled(tasks)
-        say(f"Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
-        await _settle(app)  # before the adapters end: answers in progress need them
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        beside: list[Run] = [lambda: due_posts.run(app)] if platforms or port else []
+        runs = [*(each.run for each in platforms), *beside, *((jobs,) if jobs else ())]
+        tasks = [asyncio.create_task(run()) for run in runs]
+        try:
+            await _until_cancelled(tasks, lambda: _say_running(app, platforms, port, say))
+            say(f"Stopping: waiting up to {ANSWER_SECONDS:.0f} seconds for answers in progress.")
+            await _settle(app)  # before the adapters end: answers in progress need them
+        finally:
+            await _close(tasks, platforms)
+
+
+async def _say_running(app: App, platforms: list[Adapter], port: list[str], say: Callable[[str], None]) -> None:
+    """Say where we are once every platform is connected. Raises Misconfigured when one refuses us."""
+    if platforms:
+        say(f"Connecting to {' and '.join(each.title for each in platforms)} …")
+    connected = [await each.startup.wait() for each in platforms]
+    none = "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"
+    say(f"Nexus is running: {'; '.join([*connected, *port]) or none}.")
+    if app.notice:
+        say(app.notice)
+
+
+async def _close(tasks: list[asyncio.Task[None]], platforms: list[Adapter]) -> None:
+    """Close the connections, then end all tasks. What does not end in time is left to the end of the process: a
+    library may swallow the cancellation."""
+    closing = [asyncio.create_task(each.stop()) for each in platforms]
+    if closing:
+        await asyncio.wait(closing, timeout=CLOSE_SECONDS)
+    for task in (*closing, *tasks):
+        task.cancel()
+    await asyncio.wait((*closing, *tasks), timeout=CLOSE_SECONDS / 4)
 
 
 async def _check_cache(app: App, say: Callable[[str], None]) -> None:
@@ -90,38 +110,37 @@ async def _check_cache(app: App, say: Callable[[str], None]) -> None:
 
 async def _open(
     app: App, adapters: set[str], stack: AsyncExitStack, metrics: Metrics | None
-) -> tuple[list[Run], list[str]]:
-    """The adapters to run, and what to say of the web port."""
-    running: list[Run] = []
+) -> tuple[list[Adapter], list[str]]:
+    """The adapters to run, and what to say of the web port. Raises Misconfigured."""
+    platforms: list[Adapter] = []
     connected: dict[str, Connected] = {}
     slack_http: SlackHttp | None = None
     if DISCORD in adapters:
         discord = DiscordAdapter(app)
-        stack.push_async_callback(discord.stop)
-        running.append(discord.run)
+        platforms.append(discord)
         connected[DISCORD] = discord.connected
     if SLACK in adapters:
         slack = SlackAdapter(app)
-        stack.push_async_callback(slack.stop)
-        running.append(slack.run)
+        platforms.append(slack)
         connected[SLACK] = slack.connected
         if app.settings.slack_signing_secret is not None:
             slack_http = slack.http()
     if metrics is None:
-        return running, []
+        return platforms, []
     from bot.web.app import web_app  # noqa: PLC0415 - FastAPI and uvicorn take half a second
     from bot.web.server import open_port  # noqa: PLC0415 - as above
 
     served = web_app(app, metrics, connected, slack_http)
-    return running, [f"web on {await open_port(app.settings, served, stack)}"]
+    return platforms, [f"web on {await open_port(app.settings, served, stack)}"]
 
 
-async def _until_cancelled(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait until this task is cancelled, which then counts as handled. An adapter that ends by itself is logged, and
-    the others go on."""
+async def _until_cancelled(tasks: list[asyncio.Task[None]], started: Run) -> None:
+    """Wait for `started`, and then until this task is cancelled, which then counts as handled. An adapter that ends by
+    itself is logged, and the others go on."""
     for task in tasks:
         task.add_done_callback(_log_failure)
     try:
+        await started()
         await asyncio.Event().wait()
     except asyncio.CancelledError:
         current = asyncio.current_task()
@@ -136,7 +155,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 async def _settle(app: App) -> None:
     try:
-        async with asyncio.timeout(SHUTDOWN_GRACE_SECONDS):
+        async with asyncio.timeout(ANSWER_SECONDS):
             await app.turns.settle()
     except TimeoutError:
         logger.warning("turns.unfinished_at_shutdown")

@@ -34,6 +34,7 @@ from bot.platform.events import MessageReceived
 from bot.platform.inbox import InboxListeners
 from bot.platform.reconciliation import PlatformHistory, Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
+from bot.platform.startup import Startup, listed
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
@@ -41,7 +42,7 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-NEW_TOKEN_FACTOR: Final = 300  # times the first wait, where only a person with a new token can help
+REFUSED_FACTOR: Final = 300  # times the first wait, where only a person can help, in the developer portal
 FLUSH_SECONDS: Final = 5.0  # for storing received events when Nexus stops
 _CLOSED_BY_BAD_TOKEN: Final = 4004  # Discord's code for closing a connection
 
@@ -50,6 +51,8 @@ Answer = Callable[[App, slash.Senders, discord.Interaction], Coroutine[Any, Any,
 
 class DiscordAdapter:
     """Connects Discord, by the token in the settings, to the core. Answers can be delivered from construction on."""
+
+    title = "Discord"
 
     def __init__(self, app: App, *, first_wait: float = FIRST_SECONDS) -> None:
         """`first_wait`: seconds before the first retry. Raises Misconfigured without a token."""
@@ -67,6 +70,7 @@ class DiscordAdapter:
         self._members: dict[int, DiscordMembers] = {}  # by guild
         self._tasks = BackgroundTasks()
         self._stopping = asyncio.Event()
+        self.startup = Startup()
         self._was_ready = False
         self._lost_shards: set[int] = set()
         self._ready_shards: set[int] = set()
@@ -106,20 +110,22 @@ class DiscordAdapter:
         self._tasks.start(self._retraction.run())
         while not self._stopping.is_set():
             self._was_ready = False
-            reason, needs_token = await self._session()
+            reason, needs_person = await self._session()
             if self._stopping.is_set():
                 return
+            if needs_person:
+                self.startup.refused(reason)
             # Not a retry of one call: a connection that worked for a while starts the waits anew.
             first = self._backoff.first_seconds
             wait = first if self._was_ready else min(wait * 2, self._backoff.max_seconds)
-            pause = first * NEW_TOKEN_FACTOR if needs_token else wait
+            pause = first * REFUSED_FACTOR if needs_person else wait
             logger.error("discord.disconnected", reason=reason, retry_in=pause)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._stopping.wait()
 
     async def _session(self) -> tuple[str, bool]:
-        """Run one client until it ends. Returns the reason as a sentence, and whether a new token is needed."""
+        """Run one client until it ends. Returns the reason as a sentence, and whether only a person can help."""
         self._client = client = DiscordClient(self._on_event)
         self._lost_shards.clear()
         self._ready_shards.clear()
@@ -129,7 +135,7 @@ class DiscordAdapter:
         except discord.LoginFailure:
             return BAD_TOKEN, True
         except discord.PrivilegedIntentsRequired:
-            return MISSING_INTENTS, False
+            return MISSING_INTENTS, True
         except discord.ConnectionClosed as error:
             if error.code == _CLOSED_BY_BAD_TOKEN:
                 return BAD_TOKEN, True
@@ -247,6 +253,7 @@ class DiscordAdapter:
             return
         if shard == 0 or not self._all_ready.is_set():
             self._all_ready.set()
+            self.startup.connected(_where(self._client))
             self._reconcile(DMS_SHARD, {name: self._dm_history(name) for name in self._guilds.names})
             self._tasks.start(self._resume())
 
@@ -346,3 +353,13 @@ class DiscordAdapter:
         assert self._client is not None
         workspace = self._app.directory.workspace(PLATFORM, name)
         return DmHistory(self._client, workspace, self._inbox(DMS_SHARD), self._events)
+
+
+def _where(client: DiscordClient) -> str:
+    """As whom and where we are connected."""
+    servers = []
+    for guild in client.guilds:
+        seen = [each for each in guild.text_channels if each.permissions_for(guild.me).read_messages]
+        public = [each.name for each in seen if not is_private(each)]
+        servers.append(f"{guild.name} ({listed(public, len(seen) - len(public))})")
+    return f"Discord as {client.user} in {', '.join(servers) or 'no server yet (nexus setup shows how to invite it)'}"

@@ -38,6 +38,7 @@ from bot.platform.inbox import InboxListeners
 from bot.platform.leavers import Leavers
 from bot.platform.reconciliation import Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
+from bot.platform.startup import Startup, listed
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds, SlackChannels
 from bot.slack.client import QUIET, SLACK_API, Slack
@@ -74,6 +75,10 @@ logger = structlog.get_logger()
 
 PING_SECONDS: Final = 5.0
 MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is made
+NO_EVENTS: Final = (
+    "Slack has no way to reach Nexus: set NEXUS_SLACK_APP_TOKEN (Socket Mode) or NEXUS_SLACK_SIGNING_SECRET (HTTP). "
+    "docs/slack.md says where to get them."
+)
 _CHANGES: Final = (
     SlackMessageChange,
     RoomPrivacyChanged,
@@ -82,6 +87,7 @@ _CHANGES: Final = (
     RoomDeleted,
 )
 BEGIN_SECONDS: Final = 2.0  # for what the database is asked before an acknowledgement, which Slack wants within three
+LISTED_CHANNELS: Final = 200  # asked for at once, to say where we are
 LEAVERS_SECONDS: Final = 3600.0  # after which leavers are looked up again: over HTTP, events may be lost unnoticed
 
 
@@ -105,6 +111,8 @@ class _SocketClient(SocketModeClient):
 class SlackAdapter:
     """Connects one Slack workspace to the core. `run` it; to receive events by HTTP, also serve `http`."""
 
+    title = "Slack"
+
     def __init__(
         self,
         app: App,
@@ -118,12 +126,16 @@ class SlackAdapter:
     ) -> None:
         """`report` is called with a sentence when a person must act. `first_wait`: seconds before the first retry.
         `clock`: Unix seconds.
-        Raises Misconfigured without a bot token.
+        Raises Misconfigured without a bot token, or without a way to receive events.
         """
         settings = app.settings
         if settings.slack_bot_token is None:
             raise Misconfigured("NEXUS_SLACK_BOT_TOKEN is not set: docs/slack.md says where to get it.")
+        if settings.slack_app_token is None and settings.slack_signing_secret is None:
+            raise Misconfigured(NO_EVENTS)
         self._app = app
+        self.startup = Startup()
+        report = self._reported(report)
         self._clock = clock
         self._ping = ping
         self._backoff = Backoff(first_wait)
@@ -177,6 +189,7 @@ class SlackAdapter:
             self._tasks.start(self._look_up_leavers())
             if self._app_token is None:
                 self.reconciliation.miss()
+                await self._say_where()
                 await self._stopped.wait()
             while not self._stopped.is_set():
                 await self._serve_socket()
@@ -244,6 +257,31 @@ class SlackAdapter:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
             self.directory.forget_changes()
             self.reconciliation.miss()
+            if not self.startup.ended:
+                self._tasks.start(self._say_where())
+
+    def _reported(self, report: Callable[[str], None]) -> Callable[[str], None]:
+        """Report that a person must act, and so that we are refused if we were not connected yet."""
+
+        def refused(sentence: str) -> None:
+            self.startup.refused(sentence)
+            report(sentence)
+
+        return refused
+
+    async def _say_where(self) -> None:
+        """Say as whom and where we are connected."""
+        kinds = "public_channel,private_channel"
+        try:
+            who = await self._slack.call("auth.test")
+            pages = self._slack.pages("users.conversations", types=kinds, exclude_archived=True, limit=LISTED_CHANNELS)
+            channels = [channel async for page in pages for channel in page["channels"]]
+        except NexusError as error:  # connected all the same: what Slack does not say is not named
+            self.startup.connected(f"Slack ({for_operator(error)})")
+            return
+        public = [str(each.get("name")) for each in channels if not each.get("is_private")]
+        where = listed(public, len(channels) - len(public))
+        self.startup.connected(f"Slack as {who.get('user')} in {who.get('team')} ({where})")
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
