@@ -76,8 +76,13 @@ async def test_serving_ends_while_discord_is_away(
     settings: Settings, server: DiscordServer, room: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions: list[DiscordAdapter] = []
-    made = DiscordAdapter.__init__
-    monkeypatch.setattr(DiscordAdapter, "__init__", lambda self, app: (made(self, app), sessions.append(self))[0])
+
+    class Watched(DiscordAdapter):
+        async def run(self) -> None:
+            sessions.append(self)
+            await super().run()
+
+    monkeypatch.setattr(serving, "DiscordAdapter", Watched)
     async with served(settings, server) as (running, said):
         await until(lambda: said[-1:] and said[-1].startswith("Nexus is running"))
         monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: 3600.0)  # as long as discord.py likes
