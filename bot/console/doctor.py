@@ -78,7 +78,7 @@ async def _database(probe: Doctor, settings: Settings) -> list[Check]:
         return checks
     checks.append(await _check("tenant isolation", probe.tenant_isolation()))
     if unread := await probe.unread_memory():
-        checks.append(Check("tenants", None, unread))
+        checks.append(Check("tenants", False, unread))
     if unretracted := await probe.unretracted():
         checks.append(Check("retractions", None, unretracted))
     checks.append(await _check("backlog", probe.backlog()))

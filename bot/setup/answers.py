@@ -33,7 +33,8 @@ class Answers:
         given = {"NEXUS_OPENAI_BASE_URL": self.base_url, "NEXUS_MODEL": self.model, **self.secrets}
         # An empty file in place of nexus.toml, whose other settings are no answers.
         fixed = {"NEXUS_HOME": str(self.home), "NEXUS_CONFIG": os.devnull}
-        return load_settings(fixed | {name: value for name, value in given.items() if value}, Path.cwd())
+        named = {name: value for name, value in given.items() if value}
+        return load_settings(fixed | named, Path.cwd(), stored_secrets=False)  # those that stay are among the answers
 
 
 def stored_answers(variables: Mapping[str, str], cwd: Path) -> Answers:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
+from yarl import URL
 
 from bot.discord import doctor as discord
 from bot.slack import doctor as slack
@@ -15,6 +16,7 @@ CHECK_SECONDS: Final = 15
 SHOWN_MODELS: Final = 8
 DEFAULT_URL: Final = "https://api.openai.com/v1"
 NO_URL: Final = "the base URL is no address of a server: write it in full, such as http://localhost:11434/v1"
+NO_ANSWER: Final = "no model API answers at that base URL ({error}): check the address; it mostly ends in /v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,20 @@ async def check_model(settings: Settings) -> Checked:
             body = await response.json(content_type=None) if response.status == 200 else None
             return Checked((_model_sentence(response.status, body, settings.model),))
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        reason = (
-            f"no model API answers at that base URL ({type(error).__name__}): check the address; it mostly ends in /v1"
-        )
-        return Checked(((False, reason),))
+        return Checked(((False, NO_ANSWER.format(error=type(error).__name__)),))
+
+
+async def check_address(settings: Settings) -> Checked:
+    """Whether a server answers at the base URL, whatever it says: the key is not known yet. No sentence if it does."""
+    base = (settings.openai_base_url or "").rstrip("/")
+    if not URL(base).host or not base.startswith(("http://", "https://")):
+        return Checked(((False, NO_URL),))
+    try:
+        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"{base}/models"):
+            return Checked(())
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        return Checked(((False, NO_ANSWER.format(error=type(error).__name__)),))
 
 
 def _model_sentence(status: int, body: Any, model: str | None) -> tuple[bool, str]:

@@ -10,7 +10,7 @@ import typer
 
 from bot.setup import answers as given
 from bot.setup.answers import Answers, require_one_line
-from bot.setup.checks import Checked, check_discord, check_model, check_slack
+from bot.setup.checks import Checked, check_address, check_discord, check_model, check_slack
 from composer.errors import NexusError
 from composer.settings import Settings
 
@@ -53,8 +53,8 @@ class Dialogue:
         )
 
         def ask(before: Answers) -> Answers:
-            url = self._ask("Base URL (- for offline)", before.base_url or "-")
-            if url == "-":
+            url = self._ask_base_url(before)
+            if url is None:
                 return replace(before, base_url=None, model=None, secrets=_without(before.secrets, given.API_KEY))
             secrets = self._ask_secret(before.secrets, given.API_KEY, "API key")
             name = self._ask("Name of the model", before.model or "")
@@ -62,6 +62,21 @@ class Dialogue:
 
         skipped = replace(known, base_url=None, model=None, secrets=_without(known.secrets, given.API_KEY))
         return self._checked(known, ask, check_model, skipped)
+
+    def _ask_base_url(self, known: Answers) -> str | None:
+        """Ask for the base URL until a server answers there, or until it is kept in spite of that. None: offline."""
+        while True:
+            url = self._ask("Base URL (- for offline)", known.base_url or "-")
+            if url == "-":
+                return None
+            checked = self._checked_once(check_address, replace(known, base_url=url))
+            if checked.ok:
+                return url
+            choice = self._choice()
+            if choice == KEEP:
+                return url
+            if choice == SKIP:
+                return None
 
     def ask_discord(self, known: Answers) -> Answers:
         """Ask for the token of the Discord bot, and show the invitation."""
@@ -76,13 +91,13 @@ class Dialogue:
         )
 
     def ask_slack(self, known: Answers) -> Answers:
-        """Ask for the two tokens of the Slack app, and before the first time, whether there is to be one: the link that
-        makes it is longer than a screen."""
+        """Ask for the two tokens of the Slack app, and before the first time, whether there is to be one."""
         names = (given.SLACK_BOT_TOKEN, given.SLACK_APP_TOKEN, given.SLACK_SIGNING_SECRET)
         if known.secrets.keys().isdisjoint(names) and not typer.confirm("Connect Slack?", default=False):
             return known
-        self._say(f"Slack: make the app from our manifest (docs/slack.md), by pasting {MANIFEST_FILE}", None)
-        self._say(f"at {SLACK_APPS}, or by opening {slack_app_link()}", None)
+        self._say(f"Slack: at {SLACK_APPS} press Create New App, From a manifest, and paste this file", None)
+        self._say(f"(docs/slack.md): {MANIFEST_FILE}", None)
+        self._say("nexus setup --slack-link prints a link that does the same, to open in a browser.", None)
 
         def ask(before: Answers) -> Answers:
             secrets = self._ask_secret(before.secrets, given.SLACK_BOT_TOKEN, "Bot token (xoxb-…)")
@@ -102,12 +117,7 @@ class Dialogue:
         """The answers once the check passes, or once they are kept or skipped in spite of it."""
         while True:
             found = ask(known)
-            try:
-                checked = self._run(check, found.checked())
-            except NexusError as error:
-                checked = Checked(((False, str(error)),))
-            for passed, sentence in checked.found:
-                self._say(sentence, passed)
+            checked = self._checked_once(check, found)
             if checked.link:
                 self._say(f"Invite the bot to your server: {checked.link}", None)
             if checked.ok:
@@ -117,6 +127,16 @@ class Dialogue:
                 return found
             if choice == SKIP:
                 return skipped
+
+    def _checked_once(self, check: Check, answers: Answers) -> Checked:
+        """Run one check, and say what it found."""
+        try:
+            checked = self._run(check, answers.checked())
+        except NexusError as error:
+            checked = Checked(((False, str(error)),))
+        for passed, sentence in checked.found:
+            self._say(sentence, passed)
+        return checked
 
     def _choice(self) -> str:
         """What to do about an answer that does not work; asked until it is one of the three."""

@@ -364,7 +364,10 @@ class Doctor:
                             f"{platform}:{name} belongs to the tenant {owner} by nexus.toml, and has memory with the "
                             f"tenant {slug}, which is not read"
                         )
-        return "; ".join(left) and f"{'; '.join(left)}: docs/settings.md says more of tenants."
+        return "; ".join(left) and (
+            f"{'; '.join(left)}: take the workspace out of `workspaces` in nexus.toml to have it read again "
+            "(docs/settings.md, tenants)."
+        )
 
     async def skipped(self) -> str:
         """Which messages can't be indexed or extracted from, by the reason; "" when there are none."""

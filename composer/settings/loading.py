@@ -41,8 +41,9 @@ def from_environment() -> Settings:
     return load_settings(os.environ, Path.cwd())
 
 
-def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
-    """Load the settings from the variables in `environ`, from `secrets.env` in the data folder and from `nexus.toml`.
+def load_settings(environ: Mapping[str, str], cwd: Path, *, stored_secrets: bool = True) -> Settings:
+    """Load the settings from the variables in `environ`, from `secrets.env` in the data folder unless `stored_secrets`
+    is false, and from `nexus.toml`.
 
     The latter is `$NEXUS_CONFIG`, else `<cwd>/nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
     Raises Misconfigured, with one sentence that names the file or variable, the key, and what would be right.
@@ -50,7 +51,8 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     variables = _variables(environ)
     home = _resolve_path(variables["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in variables else _default_home()
     config = _config_file(variables, environ, home, cwd)
-    variables = _variables(read_secrets(home / SECRETS_NAME)) | variables
+    if stored_secrets:
+        variables = _variables(read_secrets(home / SECRETS_NAME)) | variables
     table = read_table(config) if config else {}
     check_keys(table, config)
     values = table | {

@@ -76,6 +76,32 @@ def test_offline_takes_one_command_and_leads_on(program: Program) -> None:
     assert "nothing changes" in again.out
 
 
+@pytest.mark.parametrize("where", ["secrets.env", "nexus.toml"])
+def test_offline_takes_out_a_key_that_is_stored(program: Program, where: str) -> None:
+    home = Path(program.settings["NEXUS_HOME"])
+    home.mkdir(mode=0o700)
+    line = f'openai_api_key = "{KEY}"\n' if where == "nexus.toml" else f"NEXUS_OPENAI_API_KEY={KEY}\n"
+    (home / where).write_text(line)
+    (home / where).chmod(0o600)
+    done = program.run("setup", "--offline", "--yes", "--no-weights")
+    assert (done.status, done.err) == (0, "")
+    assert not load_settings({"NEXUS_HOME": str(home)}, program.folder).has_model_api
+    assert KEY not in done.out
+
+
+def test_offline_says_that_a_key_of_the_environment_still_counts(program: Program) -> None:
+    done = program.run("setup", "--offline", "--yes", "--no-weights", NEXUS_OPENAI_API_KEY=KEY)
+    assert done.status == 0
+    assert "NEXUS_OPENAI_API_KEY is set in the environment" in done.out
+    assert KEY not in done.out + done.err
+
+
+def test_the_link_that_makes_the_slack_app_is_printed_alone(program: Program) -> None:
+    done = program.run("setup", "--slack-link")
+    assert done.out.startswith("https://api.slack.com/apps?new_app=1&manifest_yaml=")
+    assert len(done.out.splitlines()) == 1
+
+
 async def test_the_model_is_asked_before_anything_is_written(program: Program) -> None:
     async with ModelServer(key=KEY, models={"large", "small"}) as server:
 
@@ -170,12 +196,16 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
 
     try:
         answer("Data folder", str(program.folder / "mine"))
-        answer("Base URL", "http://127.0.0.1:1/v1")
-        answer("API key (Enter for none)", KEY)
-        answer("Name of the model", "gpt-x")
+        answer("Base URL", "127.0.0.1:1/v1")
         answer("Type it again, keep it as it is, or skip this", "n")
         answer("Answer again, keep or skip.", "AGAIN")
         answer("Base URL", "http://127.0.0.1:1/v1")
+        answer("Type it again, keep it as it is, or skip this", "keep")
+        answer("API key (Enter for none)", KEY)
+        answer("Name of the model", "gpt-x")
+        answer("Type it again, keep it as it is, or skip this", "again")
+        answer("Base URL", "http://127.0.0.1:1/v1")
+        answer("Type it again, keep it as it is, or skip this", "keep")
         answer("API key", "n")
         answer("Name of the model", "gpt-x")
         answer("Type it again, keep it as it is, or skip this", "again")
@@ -191,7 +221,8 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
     assert dialogue.exitstatus == 0
     shown = "".join(screen)
     assert KEY not in shown
-    assert shown.count("no model API answers at that base URL") == 2, "an n is no secret"
+    assert shown.count("no model API answers at that base URL") == 4, "an n is no secret"
+    assert shown.index(NO_URL) < shown.index("API key"), "an address is judged when it is typed"
     assert f"\u2717 {NO_TOKEN}" in shown
     assert "manifest_yaml=" not in shown, "it is for those who want Slack"
     assert f"Next: export NEXUS_HOME={program.folder / 'mine'}" in shown

@@ -275,8 +275,8 @@ async def test_a_workspace_whose_memory_lies_with_another_tenant_than_its_own_is
     listed = settings.model_copy(update={"tenants": {"corp": TenantSettings(workspaces=("acme",))}})
     assert "tenants" not in {each.name for each in await run_doctor(settings)}
     found = await check(listed, "tenants", harness.clock.now())
-    assert found.ok is None
+    assert found.ok is False
     assert found.detail == (
         "console:acme belongs to the tenant corp by nexus.toml, and has memory with the tenant acme, which is not "
-        "read: docs/settings.md says more of tenants."
+        "read: take the workspace out of `workspaces` in nexus.toml to have it read again (docs/settings.md, tenants)."
     )

@@ -18,7 +18,7 @@ from bot.console.hardening import make_private, mask_output
 from bot.setup import files, weights
 from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
 from composer.errors import BadInput, NexusError
-from composer.settings import MIN_SECRET_CHARS, VARIABLE_PREFIX, Settings, environment
+from composer.settings import MIN_SECRET_CHARS, Settings, environment
 from composer.settings.secrets_file import parse_secrets
 
 cli = typer.Typer()
@@ -53,6 +53,9 @@ def setup(
         bool | None,
         typer.Option("--weights/--no-weights", help="Only load the weights of the embedder; or leave them out."),
     ] = None,
+    slack_link: Annotated[
+        bool, typer.Option("--slack-link", help="Only print the link that makes the Slack app, which is long.")
+    ] = False,
     unchecked: Annotated[bool, typer.Option("--unchecked", help="Ask neither the model nor a platform.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: use the options, and what is set already.")] = False,
 ) -> None:
@@ -64,6 +67,11 @@ def setup(
     if with_weights:
         _load_weights()
         return
+    if slack_link:
+        from bot.setup.dialogue import slack_app_link  # noqa: PLC0415 - brings the SDKs
+
+        typer.echo(slack_app_link())
+        return
     asking = sys.stdin.isatty() and not yes
     if not asking and not yes:
         fail(BadInput("Without a terminal give the answers as options (nexus setup --help), and --yes."))
@@ -72,7 +80,7 @@ def setup(
     known = read_or_fail(lambda: _known(home, secrets))
     _hide(known)
     if offline:
-        kept = {name: value for name, value in known.secrets.items() if name != f"{VARIABLE_PREFIX}OPENAI_API_KEY"}
+        kept = {name: value for name, value in known.secrets.items() if name != API_KEY}
         known = replace(known, base_url=None, model=None, secrets=kept)
     known = replace(known, base_url=base_url or known.base_url, model=model or known.model)
     if model and not (known.base_url or API_KEY in known.secrets):  # with a key alone it is OpenAI's
@@ -85,7 +93,16 @@ def setup(
     _confirm_and_write(answers, planned, asking)
     if compose is None and with_weights is None and _wants_weights(asking):
         _load_weights()
+    if answers.base_url is None:
+        _warn_of_environment()
     _say_what_is_next(answers, systemd, compose)
+
+
+def _warn_of_environment() -> None:
+    """Say which variables of the environment keep Nexus from being offline: no file can take those out."""
+    for name in (API_KEY, "NEXUS_OPENAI_BASE_URL"):
+        if environment().get(name, "").strip():
+            _say(f"{name} is set in the environment, where it counts before all files: unset it to be offline.", False)
 
 
 def _known(home: Path | None, secrets: Path | None) -> Answers:
