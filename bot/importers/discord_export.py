@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from bot.importers.archive import Archive
+from bot.importers.archive import Archive, NotJson
 from bot.importers.export import (
     AGENTS_OWN,
     BETWEEN_PEOPLE,
@@ -25,9 +25,11 @@ from bot.importers.export import (
     NOTICES,
     UNKNOWN_HOME,
     UNKNOWN_PLACE,
+    LeftOut,
     MessageOfExport,
     RoomOfExport,
     first_error,
+    odd_message,
     require_rooms,
 )
 from bot.importers.streamed_json import StreamedObject
@@ -151,9 +153,12 @@ class DiscordExport:
         self._bot = bot
         self._workspace = workspace
         self._guilds = guilds
-        self._parts = [(archive, part) for archive in archives for part in _parts(archive)]
+        self.left_out = LeftOut(sum(archive.junk for archive in archives))
+        self._parts = [(archive, part) for archive in archives for part in _parts(archive, self.left_out)]
         self._parts.sort(key=lambda entry: entry[1].order)
         if not self._parts:
+            if self.left_out.odd:
+                raise BadInput(self.left_out.odd[0])
             names = ", ".join(str(archive.path) for archive in archives)
             raise BadInput(f"{names}: there is no JSON file of DiscordChatExporter here.")
         self._public = public
@@ -206,15 +211,18 @@ class DiscordExport:
             if part.kind == "dm" and not reason:
                 found = self._home_of(archive, part)
                 home, reason = found or "", "" if found else UNKNOWN_HOME
+            room = part.channel.name or part.channel.id
             for position, message in _messages(archive, part):
-                if reason:
-                    yield MessageOfExport(position, reason=reason)
+                if isinstance(message, BadInput):
+                    yield odd_message(message, room)
+                elif reason:
+                    yield MessageOfExport(position, reason=reason, room=room)
                 elif message.author.id == self._bot:
-                    yield MessageOfExport(position, reason=AGENTS_OWN)
+                    yield MessageOfExport(position, reason=AGENTS_OWN, room=room)
                 elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
-                    yield MessageOfExport(position, reason=NOTICES)
+                    yield MessageOfExport(position, reason=NOTICES, room=room)
                 else:
-                    yield MessageOfExport(position, self._incoming(message, part, home, archive))
+                    yield MessageOfExport(position, self._incoming(message, part, home, archive), room=room)
 
     def _exclusion(self, archive: Archive, part: _ExportPart) -> str:
         """Why nothing of a file is loaded; "" where it is."""
@@ -230,7 +238,8 @@ class DiscordExport:
         return ""
 
     def _authors(self, archive: Archive, part: _ExportPart) -> set[str]:
-        return {message.author.id for _, message in _messages(archive, part)}
+        found = (message for _, message in _messages(archive, part))
+        return {message.author.id for message in found if not isinstance(message, BadInput)}
 
     def _home_of(self, archive: Archive, part: _ExportPart) -> str | None:
         """The workspace of a person's private messages, as for the adapter: the first guild that they are in."""
@@ -325,25 +334,35 @@ def _attachment(file: _DiscordFile, part: _ExportPart, archive: Archive) -> Atta
     return Attachment(file.fileName, type, "" if content is None else decode_text(content), file.fileSizeBytes)
 
 
-def _parts(archive: Archive) -> Iterator[_ExportPart]:
-    """The files of an archive that are exports, recognised by their first fields."""
+def _parts(archive: Archive, left_out: LeftOut) -> Iterator[_ExportPart]:
+    """The files of an archive that are exports, recognised by their first fields. Others are counted, and those that
+    should be one and can't be read are named."""
     names = [name for name in archive.names if name.lower().endswith(".json") and not _is_media(name)]
+    left_out.files += 0 if not names else len(archive.names) - len(names)
     for name in names or archive.names[:1]:
         where = archive.where(name)
         header: dict[str, Any] = {}
-        with archive.open(name) as file:
-            for key, value in StreamedObject(file, where).fields("messages"):
-                if key == "messages":
-                    break
-                header[key] = value
-        if "guild" not in header or "channel" not in header:
-            raise BadInput(f"{where}: this is not JSON of DiscordChatExporter: it has no guild and channel.")
         try:
+            with archive.open(name) as file:
+                for key, value in StreamedObject(file, where).fields("messages"):
+                    if key == "messages":
+                        break
+                    header[key] = value
+            if not {"guild", "channel"} <= header.keys():
+                if len(names) < 2:
+                    left_out.odd.append(
+                        f"{where}: this is not JSON of DiscordChatExporter: it has no guild and channel."
+                    )
+                else:
+                    left_out.files += 1
+                continue
             yield _ExportPart(
                 name, _GUILD.validate_python(header["guild"]).id, _CHANNEL.validate_python(header["channel"])
             )
         except ValidationError as error:
-            raise BadInput(f"{where}: {first_error(error)}") from None
+            left_out.odd.append(f"{where}: {first_error(error)}")
+        except NotJson as error:
+            left_out.odd.append(str(error))
 
 
 def _is_media(name: str) -> bool:
@@ -351,15 +370,19 @@ def _is_media(name: str) -> bool:
     return any(folder.endswith("_Files") for folder in name.split("/")[:-1])
 
 
-def _messages(archive: Archive, part: _ExportPart) -> Iterator[tuple[str, _DiscordMessage]]:
-    """The messages of a file with their positions, in its order, which is oldest first."""
+def _messages(archive: Archive, part: _ExportPart) -> Iterator[tuple[str, _DiscordMessage | BadInput]]:
+    """The messages of a file with their positions, in its order, which is oldest first, or why one can't be read."""
     where, number = archive.where(part.name), 0
-    with archive.open(part.name) as file:
-        for key, value in StreamedObject(file, where).fields("messages"):
-            if key == "messages":
+    try:
+        with archive.open(part.name) as file:
+            for key, value in StreamedObject(file, where).fields("messages"):
+                if key != "messages":
+                    continue
                 number += 1
                 position = f"{where}: message {number}"
                 try:
                     yield position, _DiscordMessage.model_validate(value)
                 except ValidationError as error:
-                    raise BadInput(f"{position}: {first_error(error)}") from None
+                    yield position, BadInput(f"{position}: {first_error(error)}")
+    except NotJson as error:
+        yield where, BadInput(f"{error} What stands before that is read." if number else str(error))

@@ -1,7 +1,7 @@
 """The export of a chat platform as the importers read it: its rooms, and its messages or why they are not loaded."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pydantic import ValidationError
@@ -20,6 +20,8 @@ PRIVATE_TIME: Final = "written while a room was private that is public now"
 MIXED: Final = "in private rooms, which --room does not load into another room"
 UNWANTED: Final = "of people who opted out, or in rooms with memory off"
 UNKNOWN_PLACE: Final = "in channels of an unknown kind"
+ODD: Final = "that can't be read"
+FAILURES: Final = frozenset({ODD, UNKNOWN_PLACE})  # a room of which nothing else is known was not imported
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 
 SLACK: Final = "slack-export"
@@ -54,11 +56,28 @@ class RoomOfExport:
 
 @dataclass(frozen=True, slots=True)
 class MessageOfExport:
-    """A message of an export with its `position` (file and place), or the `reason` why it is not loaded."""
+    """A message of an export with its `position` (file and place), or the `reason` why it is not loaded; of one that
+    can't be read also the `error`. `room` is the name of the channel, for reports."""
 
     position: str
     incoming: Incoming | None = None
     reason: str = ""
+    room: str = ""
+    error: str = ""
+
+
+def odd_message(error: BadInput, room: str, position: str = "") -> MessageOfExport:
+    """A message that can't be read. The error names the position unless it is given."""
+    return MessageOfExport(position, reason=ODD, room=room, error=f"{position}: {error}" if position else str(error))
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What is left out of an export beside messages: `files` that hold none, and `odd` entries of its lists of people
+    and channels, as sentences with file and position."""
+
+    files: int = 0
+    odd: list[str] = field(default_factory=list)
 
 
 class PlatformExport(Protocol):
@@ -79,8 +98,13 @@ class PlatformExport(Protocol):
         """The names of the people whom the export lists, by id."""
         ...
 
+    @property
+    def left_out(self) -> LeftOut:
+        """What the export has beside messages."""
+        ...
+
     def messages(self) -> Iterator[MessageOfExport]:
-        """All messages, room by room, oldest first. Raises BadInput, with file and position."""
+        """All messages, room by room, oldest first. Raises BadInput, with the file, for one that can't be opened."""
         ...
 
 

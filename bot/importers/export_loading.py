@@ -11,7 +11,19 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from bot.importers.export import PRIVATE_TIME, UNWANTED, MessageOfExport, PlatformExport, RoomOfExport, short_list
+from bot.importers.export import (
+    FAILURES,
+    MAX_LISTED_NAMES,
+    ODD,
+    PRIVATE_TIME,
+    UNWANTED,
+    LeftOut,
+    MessageOfExport,
+    PlatformExport,
+    RoomOfExport,
+    odd_message,
+    short_list,
+)
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import begin_import, end_import
@@ -28,14 +40,41 @@ MAX_EXPORT_AHEAD: Final = timedelta(days=2)  # of an export's messages before ou
 
 @dataclass(slots=True)
 class Survey:
-    """The result of a first reading, before anything is stored."""
+    """The result of a first reading, before anything is stored. `skipped` counts by reason; `odd` says of the first
+    messages that can't be read why; `failed` are the names of rooms with such messages, `fine` of those with others."""
 
     read: int = 0
     loadable: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    odd: list[str] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    fine: set[str] = field(default_factory=set)
     workspaces: set[str] = field(default_factory=set)
     authors: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by workspace and room
     latest_at: datetime | None = None
     latest_position: str = ""
+
+    @property
+    def unreadable(self) -> str:
+        """Why no message of an export can be read; "" if one can."""
+        return self.odd[0] if self.odd and not self.fine else ""
+
+    def nothing(self, where: str) -> str:
+        """Why nothing of an export can be loaded; "" if something can."""
+        if self.loadable:
+            return ""
+        if not self.read:
+            return f"{where}: there is no message in it. docs/import.md says which files an import takes."
+        skipped = "; ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
+        return f"{where}: none of its {_count(self.read, 'message')} can be imported: {skipped}."
+
+    def lost(self) -> str:
+        """The sentence about rooms that have messages of which none could be imported; "" if there are none."""
+        names = sorted(self.failed - self.fine)
+        if not names:
+            return ""
+        listed = short_list([f"#{name}" for name in names])
+        return f"Nothing of {listed} was imported, though the export has messages there: see what was skipped, and why."
 
     def with_rooms(self, names: Mapping[str, str]) -> "Survey":
         """The same with other names of some rooms."""
@@ -58,23 +97,37 @@ class ImportResult:
     threads: set[tuple[str, str]] = field(default_factory=set)
     people: set[tuple[str, str]] = field(default_factory=set)
     assumed_private: set[str] = field(default_factory=set)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    odd: list[str] = field(default_factory=list)
 
     def sentence(self) -> str:
         """The result as one sentence."""
         skipped = "; ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
+        files = self.left_out.files
+        left_out = f" Left out: {_count(files, 'file')} without messages." if files else ""
         places = f"{_count(len(self.rooms), 'room')}, {_count(len(self.threads), 'thread')}"
         return (
             f"{_count(self.read, 'message')} read, of {_count(len(self.people), 'person', 'people')} in {places}: "
             f"{self.new:,} new, {self.known:,} known already, {self.skipped.total():,} skipped"
-            f"{f' ({skipped})' if skipped else ''}."
+            f"{f' ({skipped})' if skipped else ''}.{left_out}"
         )
+
+    def odd_sentence(self) -> str:
+        """What could not be read, the first of it by file and position; "" if all could."""
+        count = self.skipped[ODD] + len(self.left_out.odd)
+        more = f" And {count - len(self.odd):,} more." if count > len(self.odd) else ""
+        return f"Left out: {' '.join(self.odd)}{more}" if self.odd else ""
 
     def as_json(self) -> dict[str, object]:
         """The result as JSON."""
         counts = {"rooms": len(self.rooms), "threads": len(self.threads), "people": len(self.people)}
-        return {"read": self.read, "new": self.new, "known": self.known, **counts, "skipped": dict(self.skipped)} | (
-            {"taken_to_be_private": sorted(self.assumed_private)} if self.assumed_private else {}
-        )
+        more = {
+            "taken_to_be_private": sorted(self.assumed_private),
+            "files_without_messages": self.left_out.files,
+            "odd": self.odd,
+        }
+        found = {"read": self.read, "new": self.new, "known": self.known, **counts, "skipped": dict(self.skipped)}
+        return found | {key: value for key, value in more.items() if value}
 
     def warning(self, run: str) -> str:
         """A warning about the rooms that were taken to be private, with what to do. `run` is the id of this import."""
@@ -97,18 +150,18 @@ def survey(
     on_message: Callable[[Incoming], None] = lambda message: None,
 ) -> Survey:
     """Read an export as a whole without storing anything; `on_message` receives each message that can be loaded. Raises
-    BadInput, with file and position."""
+    BadInput, with the file, for one that can't be opened."""
     found = Survey()
-    for entry in export.messages():
+    for entry, message in _checked(export):
         found.read += 1
         if found.read % LOADING_BATCH == 0:
             progress(LOADING_BATCH)
-        if entry.incoming is None:
+        (found.failed if entry.reason in FAILURES else found.fine).add(entry.room)
+        if message is None:
+            found.skipped[entry.reason] += 1
+            if entry.error and len(found.odd) < MAX_LISTED_NAMES:
+                found.odd.append(entry.error)
             continue
-        try:
-            message = validate_message(entry.incoming, ())
-        except BadInput as error:
-            raise BadInput(f"{entry.position}: {error}") from None
         on_message(message)
         found.loadable += 1
         found.workspaces.add(message.workspace)
@@ -118,6 +171,18 @@ def survey(
             found.authors.setdefault((message.workspace, message.place.name), set()).add(message.user)
     progress(found.read % LOADING_BATCH)
     return found
+
+
+def _checked(export: PlatformExport) -> Iterator[tuple[MessageOfExport, Incoming | None]]:
+    """All messages, with each that can be loaded as it will be stored. One that nobody can have sent is odd."""
+    for entry in export.messages():
+        if entry.incoming is None:
+            yield entry, None
+            continue
+        try:
+            yield entry, validate_message(entry.incoming, ())
+        except BadInput as error:
+            yield odd_message(error, entry.room, entry.position), None
 
 
 async def load_export(
@@ -139,7 +204,7 @@ async def load_export(
             f"{found.latest_position}: the message is from {found.latest_at:%Y-%m-%d %H:%M} UTC, which is still to "
             "come: correct its time, or this machine's clock."
         )
-    done = ImportResult()
+    done = ImportResult(left_out=export.left_out, odd=export.left_out.odd[:MAX_LISTED_NAMES])
     workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
     renamed = [room for each in workspaces.values() for room in await rooms_with_later_ids(app.database, each)]
     if renamed:
@@ -152,10 +217,11 @@ async def load_export(
     for each in loading.values():
         await each.make_rooms(found)
         await each.remove_former_members(found)  # first, so that an interrupted import lets nobody in
-    entries = export.messages()
+    entries = (entry for entry, _ in _checked(export))
     while part := list(islice(entries, LOADING_BATCH)):
         done.read += len(part)
         done.skipped.update(entry.reason for entry in part if entry.incoming is None)
+        done.odd += [entry.error for entry in part if entry.error][: MAX_LISTED_NAMES - len(done.odd)]
         batches: dict[str, list[Incoming]] = {}
         for entry in part:
             if entry.incoming is not None:
@@ -180,6 +246,11 @@ class _NamedAsStored:
         self.platform = export.platform
         self.people = export.people
         self.rooms: Mapping[str, RoomOfExport] = {names.get(id, id): room for id, room in export.rooms.items()}
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What the export has beside messages."""
+        return self._export.left_out
 
     def messages(self) -> Iterator[MessageOfExport]:
         """All messages."""

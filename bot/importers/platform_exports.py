@@ -11,7 +11,7 @@ from bot.importers.archive import Archive
 from bot.importers.discord_export import DiscordExport
 from bot.importers.export import SLACK, ImportOptions, PlatformExport
 from bot.importers.export_loading import ImportResult, Survey, load_export, survey
-from bot.importers.slack_export import SlackExport
+from bot.importers.slack_export import SlackExport, slack_folders
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import DISCORD, Incoming
@@ -41,7 +41,8 @@ def open_exports(
     on_message: Callable[[Incoming], None] = _ignore,
 ) -> list[SurveyedExport]:
     """Open exports and read them without storing anything; `opened` closes them. `progress` receives how many more
-    messages were read, `on_message` each that can be loaded. Raises BadInput, with file and position."""
+    messages were read, `on_message` each that can be loaded. Raises BadInput, with file and position, when none can be
+    read."""
     archives = [opened.enter_context(Archive(path)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
     exports: list[PlatformExport] = []
@@ -52,12 +53,14 @@ def open_exports(
             SlackExport(
                 archive,
                 slugs,
+                folder=folder,
                 workspace=options.workspace,
                 room=options.room,
                 bot=options.bot,
                 app_id=slack_app(settings),
             )
             for archive in archives
+            for folder in slack_folders(archive)
         ]
     else:
         bot = options.bot or discord_bot(settings)
@@ -72,7 +75,11 @@ def open_exports(
                 guilds=[name for name in settings.listed_workspaces(DISCORD) if name.isdigit()],
             )
         )
-    return [SurveyedExport(export, survey(export, progress, on_message)) for export in exports]
+    surveyed = [SurveyedExport(export, survey(export, progress, on_message)) for export in exports]
+    unreadable = [each.survey.unreadable for each in surveyed]
+    if all(unreadable):
+        raise BadInput(unreadable[0])
+    return surveyed
 
 
 async def load(

@@ -1,5 +1,6 @@
 """Reads a Slack export (a zip or an unpacked folder) as the Slack adapter would have received the same messages."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
-from bot.importers.archive import Archive
+from bot.importers.archive import Archive, NotJson
 from bot.importers.export import (
     AGENTS_OWN,
     BETWEEN_PEOPLE,
@@ -16,10 +17,13 @@ from bot.importers.export import (
     NOTICES,
     PRIVATE_TIME,
     UNKNOWN_PLACE,
+    LeftOut,
     MessageOfExport,
     RoomOfExport,
     first_error,
+    odd_message,
 )
+from bot.importers.file_names import is_same_name
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
@@ -28,6 +32,10 @@ from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.text.moments import moment_of_seconds
 
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
+_PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
+_DM_FOLDER: Final = re.compile(r"D[A-Z0-9]{8,}")
+_ODD: Final = (LookupError, TypeError, ValueError, AttributeError)  # what reading an object of another form raises
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
 
 
@@ -55,11 +63,11 @@ class _User(BaseModel):
     team_id: str | None = None
     name: str | None = None
     real_name: str | None = None
-    profile: _Profile = _Profile()
+    profile: _Profile | None = None
 
     def display_name_or_id(self) -> str:
         """The name that SlackDirectory gives the same person."""
-        profile = self.profile
+        profile = self.profile or _Profile()
         return profile.display_name or profile.real_name or self.real_name or self.name or self.id
 
 
@@ -100,8 +108,8 @@ class _SlackMessage(BaseModel):
     user_profile: _Profiled | None = None
 
 
-_USERS: Final = TypeAdapter(list[_User])
-_CHANNELS: Final = TypeAdapter(list[_SlackChannel])
+_USER: Final = TypeAdapter(_User)
+_CHANNEL: Final = TypeAdapter(_SlackChannel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,7 @@ class SlackExport:
         archive: Archive,
         slugs: Sequence[str],
         *,
+        folder: str = "",
         workspace: str | None = None,
         room: str | None = None,
         bot: str | None = None,
@@ -130,55 +139,93 @@ class SlackExport:
     ) -> None:
         """The first of `slugs` is the agent on Slack. `bot` is its user there; by default the user of the app `app_id`.
 
-        `room`, the name or id of a channel or a new name, is where everything is loaded. Raises BadInput.
+        `folder` is where in the archive its lists are (`slack_folders`). `room`, the name or id of a channel or a new
+        name, is where everything is loaded. Raises BadInput.
         """
         self._archive = archive
         self._slugs = slugs
-        self._prefix = _prefix(archive)
-        users = self._listed("users.json", _USERS)
-        self._users = {user.id: user for user in users}
-        self.people: dict[str, str] = {user.id: user.display_name_or_id() for user in users}
-        self._me = self._identity(workspace, bot, app_id)
+        self._prefix = folder
+        self.left_out = LeftOut()
+        users = [user for name in _PEOPLE for user in self._listed(name, _USER)]
+        own = len(users)
+        for above in re.finditer("[^/]+/", folder):  # where the people of a whole organisation stand
+            users += self._listed(_PEOPLE[1], _USER, prefix=folder[: above.start()])
+        self._users: dict[str, _User] = {user.id: user for user in reversed(users)}
+        self.people: dict[str, str] = {user.id: user.display_name_or_id() for user in self._users.values()}
+        self._me = self._identity(users[:own] or users, workspace, bot, app_id)
         self._opened_by_channel: dict[str, str] = {}
         self._folders, self._strays = self._find_folders()
         self._target = None if room is None else self._room_named(room)
         self.rooms: Mapping[str, RoomOfExport] = self._rooms(room)
 
-    def _listed(self, name: str, adapter: TypeAdapter[list[Any]]) -> list[Any]:
-        if self._prefix + name not in self._archive.names:
+    def _listed(self, name: str, adapter: TypeAdapter[Any], prefix: str | None = None) -> list[Any]:
+        """The entries of a list. Odd ones are left out. Raises BadInput for a file that is no list."""
+        path = (self._prefix if prefix is None else prefix) + name
+        if path not in self._archive:
             return []
-        try:
-            return adapter.validate_python(self._archive.json(self._prefix + name))
-        except ValidationError as error:
-            raise BadInput(f"{self._archive.where(name)}: {first_error(error, 'entry')}") from None
+        where, content = self._archive.where(path), self._archive.json(path)
+        if not isinstance(content, list):
+            raise BadInput(f"{where}: this must be a list.")
+        entries = []
+        for number, entry in enumerate(content, start=1):
+            try:
+                entries.append(adapter.validate_python(entry))
+            except ValidationError as error:
+                self.left_out.odd.append(f"{where}: entry {number}: {first_error(error)}")
+        return entries
 
-    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> BotIdentity:
+    def _identity(
+        self, users: Sequence[_User], workspace: str | None, bot: str | None, app_id: str | None
+    ) -> BotIdentity:
         """Our workspace and our users in it. While unknown, no message is ours or addressed to us."""
-        teams = Counter(user.team_id for user in self._users.values() if user.team_id)
+        teams = Counter(user.team_id for user in users if (user.team_id or "E")[0] != "E")  # E…: an organisation
         team = workspace or next((team for team, _ in teams.most_common(1)), None)
         if team is None:
-            where = self._archive.where("users.json")
+            where = self._archive.where(f"{self._prefix}users.json")
             raise BadInput(f"{where}: the workspace is missing here: name it with --workspace T….")
+        profiles = {user.id: user.profile or _Profile() for user in self._users.values()}
         if bot is None and app_id is not None:
-            bot = next((user.id for user in self._users.values() if user.profile.api_app_id == app_id), None)
-        me = self._users.get(bot or "")
-        return BotIdentity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
+            bot = next((id for id, profile in profiles.items() if profile.api_app_id == app_id), None)
+        return BotIdentity(team, bot or "", profiles.get(bot or "", _Profile()).bot_id or "")
 
     def _find_folders(self) -> tuple[list[_Folder], list[str]]:
         """The conversations that the lists name, with their files; and the files that no list names."""
         days: dict[str, list[str]] = {}
+        others = self._archive.junk if not self._prefix else 0
         for name in self._archive.names:
             folder, _, day = name.removeprefix(self._prefix).rpartition("/")
-            if name.startswith(self._prefix) and folder and "/" not in folder and day.endswith(".json"):
+            if not name.startswith(self._prefix):
+                continue
+            if folder and "/" not in folder and self._has_messages(name, day):
                 days.setdefault(folder, []).append(name)
+            elif day not in _LISTS and day not in _PEOPLE and (not folder or "/" not in folder):
+                others += 1
+        self.left_out.files = others
         folders = []
         for list_name, kind in _LISTS.items():
-            for channel in self._listed(list_name, _CHANNELS):
-                files = tuple(days.pop(channel.name or channel.id, ()) or days.pop(channel.id, ()))
-                folders.append(_Folder(kind, channel, files))
-        if not folders:
+            for channel in self._listed(list_name, _CHANNEL):
+                found = next((key for key in (channel.name, channel.id) if key in days), None)
+                folders.append((kind, channel, days.pop(found, []) if found else []))
+        if not folders and len(slack_folders(self._archive)) < 2:
             raise BadInput(f"{self._archive.path} is not a Slack export: no channels.json in it names a channel.")
-        return folders, [name for names in days.values() for name in names]
+        for _, channel, files in folders:  # once every folder that is named exactly is known
+            found = next((key for key in days if not files and is_same_name(key, channel.name or channel.id)), None)
+            files += days.pop(found, []) if found else []
+        known = [_Folder(kind, channel, tuple(files)) for kind, channel, files in folders]
+        return known, [name for names in days.values() for name in names]
+
+    def _has_messages(self, name: str, file: str) -> bool:
+        """Whether a file in a folder is one of messages: named by its day, or else with messages in it. Slack puts
+        canvases and others beside them."""
+        if _DAY.fullmatch(file):
+            return True
+        if not file.lower().endswith(".json"):
+            return False
+        try:
+            content = self._archive.json(name)
+        except NotJson:
+            return False
+        return isinstance(content, list) and any(isinstance(each, dict) and "ts" in each for each in content)
 
     def _room_named(self, room: str) -> str:
         named = (f.channel.id for f in self._folders if room in (f.channel.id, f.channel.name) and f.kind != "im")
@@ -204,27 +251,44 @@ class SlackExport:
         for folder in self._folders:
             yield from self._messages_of(folder)
         for name in self._strays:
-            if name.rpartition("/")[2][:4].isdigit():
-                for position, _ in self._messages(name):
-                    yield MessageOfExport(position, reason=UNKNOWN_PLACE)
+            folder_name = name.removeprefix(self._prefix).rpartition("/")[0]
+            reason = BETWEEN_PEOPLE if _DM_FOLDER.fullmatch(folder_name) else UNKNOWN_PLACE
+            for position, message in self._messages(name):
+                if isinstance(message, BadInput):
+                    yield odd_message(message, folder_name)
+                else:
+                    yield MessageOfExport(position, reason=reason, room=folder_name)
 
     def _messages_of(self, folder: _Folder) -> Iterator[MessageOfExport]:
         reason, opened_at = self._exclusion(folder), self._opened_at(folder)
+        room = folder.channel.name or folder.channel.id
         for name in folder.files:
             for position, message in self._messages(name):
-                event = None if reason else read_message(message, folder.channel.id, folder.kind, self._me)
-                if reason:
-                    yield MessageOfExport(position, reason=reason)
-                elif not isinstance(event, SlackMessage):
-                    ours = self._me.user and message.get("user") == self._me.user
-                    yield MessageOfExport(
-                        position, reason=AGENTS_OWN if ours and not message.get("subtype") else NOTICES
-                    )
-                elif event.ts < opened_at:
-                    yield MessageOfExport(position, reason=PRIVATE_TIME)
+                if isinstance(message, BadInput):
+                    yield odd_message(message, room)
+                elif reason:
+                    yield MessageOfExport(position, reason=reason, room=room)
                 else:
-                    incoming = self._incoming(event, folder, message)
-                    yield MessageOfExport(position, incoming, reason="" if incoming else NOTICES)
+                    try:
+                        yield self._message(position, message, folder, opened_at, room)
+                    except BadInput as error:
+                        yield odd_message(error, room, position)
+                    except _ODD:
+                        yield odd_message(BadInput("this is not a message as Slack writes them."), room, position)
+
+    def _message(
+        self, position: str, message: dict[str, Any], folder: _Folder, opened_at: str, room: str
+    ) -> MessageOfExport:
+        event = read_message(message, folder.channel.id, folder.kind, self._me)
+        if not isinstance(event, SlackMessage):
+            ours = self._me.user and message.get("user") == self._me.user
+            return MessageOfExport(
+                position, reason=AGENTS_OWN if ours and not message.get("subtype") else NOTICES, room=room
+            )
+        if event.ts < opened_at:
+            return MessageOfExport(position, reason=PRIVATE_TIME, room=room)
+        incoming = self._incoming(event, folder, message)
+        return MessageOfExport(position, incoming, reason="" if incoming else NOTICES, room=room)
 
     def _exclusion(self, folder: _Folder) -> str:
         """Why nothing of a conversation is loaded; "" where it is."""
@@ -243,22 +307,37 @@ class SlackExport:
                 if not self._archive.contains_bytes(name, b"channel_convert"):
                     continue
                 for _, message in self._messages(name):
+                    if isinstance(message, BadInput) or not str(message.get("subtype")).startswith("channel_convert"):
+                        continue
                     event = read_message(message, id, folder.kind, self._me)
                     if isinstance(event, RoomPrivacyChanged) and not event.private:
                         self._opened_by_channel[id] = max(self._opened_by_channel[id], message["ts"])
         return self._opened_by_channel[id]
 
-    def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The messages of a day with their positions, oldest first."""
-        where, content = self._archive.where(name), self._archive.json(name)
+    def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any] | BadInput]]:
+        """The messages of a day with their positions, oldest first, after those that can't be read."""
+        where = self._archive.where(name)
+        try:
+            content = self._archive.json(name)
+        except NotJson as error:
+            yield where, error
+            return
         if not isinstance(content, list):
-            raise BadInput(f"{where}: a day's file must be a list of messages.")
+            yield where, BadInput(f"{where}: a day's file must be a list of messages.")
+            return
         checked = []
         for number, message in enumerate(content, start=1):
             try:
-                checked.append((_SlackMessage.model_validate(message).ts, number, message))
+                read = _SlackMessage.model_validate(message)
             except ValidationError as error:
-                raise BadInput(f"{where}: message {number}: {first_error(error)}") from None
+                yield where, BadInput(f"{where}: message {number}: {first_error(error)}")
+                continue
+            checked.append((read.ts, number, message))
+            profile = read.user_profile
+            if read.user and profile:  # of another workspace: no list has them
+                self.people.setdefault(
+                    read.user, profile.display_name or profile.real_name or profile.name or read.user
+                )
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
@@ -308,7 +387,7 @@ def _address(file: Mapping[str, Any]) -> str:
     return str(file.get("url_private_download") or file.get("url_private") or "").partition("?")[0]
 
 
-def _prefix(archive: Archive) -> str:
-    """The folder that contains the export, where it was packed again with a folder around it."""
-    found = min((n for n in archive.names if n.rpartition("/")[2] in _LISTS), key=lambda n: n.count("/"), default="")
-    return found[: found.rfind("/") + 1]
+def slack_folders(archive: Archive) -> list[str]:
+    """The folders of an archive that contain an export: several for an organisation of several workspaces."""
+    found = {name[: name.rfind("/") + 1] for name in archive.names if name.rpartition("/")[2] in _LISTS}
+    return sorted(found, key=lambda folder: (folder.count("/"), folder)) or [""]

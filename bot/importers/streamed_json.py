@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-from composer.errors import BadInput
+from bot.importers.archive import NotJson
 
 JSON_CHUNK_BYTES: Final = 2**18
 MAX_VALUE_CHARS: Final = 2**24
@@ -32,7 +32,7 @@ class StreamedObject:
     def fields(self, long: str) -> Iterator[tuple[str, Any]]:
         """Yield (key, value) for each field; for the list in the field `long`, (long, element) for each element.
 
-        Raises BadInput, with file and line.
+        Raises NotJson, with file and line.
         """
         self._expect("{")
         while self._next() != "}":
@@ -106,10 +106,10 @@ class StreamedObject:
         try:
             self._text, self._at = rest + self._decode.decode(raw, final=not raw), 0
         except UnicodeDecodeError:
-            raise BadInput(f"{self._where}:{self._line}: the file is not UTF-8 from here on.") from None
+            raise NotJson(f"{self._where}:{self._line}: the file is not UTF-8 from here on.") from None
         self._ended = not raw
         return bool(raw)
 
-    def _error(self, what: str) -> BadInput:
+    def _error(self, what: str) -> NotJson:
         line = self._line + self._text.count("\n", 0, self._at)
-        return BadInput(f"{self._where}:{line}: this is not JSON ({what}).")
+        return NotJson(f"{self._where}:{line}: this is not JSON ({what}).")

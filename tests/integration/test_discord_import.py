@@ -12,7 +12,7 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.importers.export import DISCORD, ImportOptions
+from bot.importers.export import DISCORD, ODD, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
@@ -285,22 +285,39 @@ def test_a_misspelt_name_of_a_public_channel_is_refused(harness: AppHarness, tmp
         assert str(error.value) == ("--public names twon, and there is no such room in these files, which have: town.")
 
 
+async def test_what_cannot_be_read_is_named_with_its_position_and_the_rest_is_read(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    path = town(tmp_path)
+    whole = path.read_text()
+    messages = (await loaded(harness.app, DISCORD, path)).new
+    others = messages - 1
+    cut = whole[: whole.index('"right,')]
+    for content, named, known in (
+        (cut, f"{path}:{cut.count(chr(10)) + 1}: this is not JSON (", others),
+        (whole.replace('"1003"', '"m1003"'), f"{path}: message 4: `id`: ", others),
+        (
+            whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"),
+            f"{path}: message 1: `timestamp`: ",
+            messages - 1,
+        ),
+        (whole.replace('"content": "', '"content": 7, "was": "', 1), f"{path}: message 1: `content`: ", others),
+        (whole + "x", f"{path}:{whole.count(chr(10)) + 1}: this is not JSON (there is more after the end", messages),
+    ):
+        path.write_text(content)
+        done = await loaded(harness.app, DISCORD, path)
+        assert done.odd[0].startswith(named)
+        assert (done.known, done.skipped[ODD]) == (known, 1), named
+        assert named in done.odd_sentence()
+
+
 async def test_an_error_names_its_file_and_position(harness: AppHarness, tmp_path: Path) -> None:
     path = town(tmp_path)
     whole = path.read_text()
-    path.write_text(whole[: whole.index('"right,')])
-    line = whole[: whole.index('"right,')].count("\n") + 1
-    assert refusal_of(path, harness).startswith(f"{path}:{line}: this is not JSON (")
-    path.write_text(whole.replace('"1003"', '"m1003"'))
-    assert refusal_of(path, harness).startswith(f"{path}: message 4: `id`: ")
-    path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
-    assert refusal_of(path, harness).startswith(f"{path}: message 1: `timestamp`: ")
     path.write_text('{"hello": "world"}')
     assert "no guild and channel" in refusal_of(path, harness)
     path.write_text("[1, 2]")
     assert refusal_of(path, harness) == f"{path}:1: this is not JSON ('{{' was expected)."
-    path.write_text(whole + "x")
-    assert "there is more after the end" in refusal_of(path, harness)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
     assert "not UTF-8" in refusal_of(path, harness)
     path.write_text('{"guild": ' + "[" * 200_000)

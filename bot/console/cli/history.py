@@ -239,6 +239,9 @@ def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions
             exports = read_or_fail(
                 lambda: open_exports(this.files, format, options, this.settings, opened, progress, this.cost.add)
             )
+        nothing = [surveyed.survey.nothing(str(this.files[0])) for surveyed in exports]
+        if all(nothing):
+            fail(BadInput(nothing[0]))
         this.cost.confirm()
 
         async def run(app: App) -> None:
@@ -252,11 +255,16 @@ def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions
                     print_json({"run": short_id(this.run.id), **done.as_json()})
                 else:
                     render.show(done.sentence())
+                if done.odd:
+                    render.warn(done.odd_sentence())
                 if done.assumed_private:
                     render.warn(done.warning(short_id(this.run.id)))
             if not this.json_lines:
                 await _show_undo(app, this.run)
                 render.next_step(ask_on({surveyed.export.platform for surveyed in exports}))
+            lost = [sentence for surveyed in exports if (sentence := surveyed.survey.lost())]
+            if lost:
+                fail(BadInput(" ".join(lost)))
 
         run_in_app(this.settings, run, index=False)
 
