@@ -10,7 +10,7 @@ from typing import Final
 
 from bot.importers.export import MIXED
 from bot.importers.history_privacy import with_private_rooms
-from bot.importers.irc import is_irc_line, read_irc_log
+from bot.importers.irc import is_irc_line, read_irc_log, room_of_log
 from bot.script.changes import apply_memberships, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, read_script
 from bot.script.places import agent_at, external, incoming, room_of
@@ -37,15 +37,22 @@ class HistoryResult:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_history(path: Path, format: str, workspace: str | None, room: str | None) -> list[Line]:
+def _ignore(_: str) -> None:
+    """Drop a sentence that nobody wants."""
+
+
+def read_history(
+    path: Path, format: str, workspace: str | None, room: str | None, odd: Callable[[str], None] = _ignore
+) -> list[Line]:
     """The events of a file. `workspace`, where given, replaces that of every event; `room` is the room of an IRC log.
+    `odd` receives a sentence for each line of a log that is left out, with file and line.
 
     Raises BadInput, with file and line, before anything is stored.
     """
     if room is not None:
         room_of(room)
     _check_format(path, format)
-    lines = read_irc_log(path, room or path.stem) if format == "irc" else read_script(path)
+    lines = read_irc_log(path, room or room_of_log(path), odd) if format == "irc" else read_script(path)
     return [Line(line.file, line.number, _placed(line, workspace)) for line in lines]
 
 

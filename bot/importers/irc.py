@@ -1,93 +1,293 @@
-"""Reads IRC logs as events: lines `[12:18] <nick> text`, of one room and one day or several."""
+"""Reads IRC logs as events, as the usual programs write them: irssi, WeeChat, ZNC, HexChat, mIRC, The Lounge and those
+that write `[12:18] <nick> text`. A log is of one room and one day or several."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from bot.importers.irc_text import decode_log, without_colours
 from bot.script.events import Line, check_event
 from composer.errors import BadInput
 from composer.text.moments import day_of, moment
 
 HALF_DAY: Final = timedelta(hours=12)
 BACK: Final = timedelta(hours=1)  # that the clock of a log may go back with no noon or midnight between
-_MESSAGE: Final = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] <([^>]+)> ?(.*)$")
-_ACTION: Final = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] +\* (\S+) ?(.*)$")
-_MOVED: Final = re.compile(r"^=== (\S+) (?:\[[^\]]*\] +)?has (joined|left|quit)\b")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:[.,]\d+)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
+_DAY: Final = r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ]|(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) +)"
+_ZONE: Final = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
+_STAMP: Final = re.compile(rf"\s*[\[(]?{_DAY}?{_TIME}{_ZONE}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
+_LONG_DAY: Final = re.compile(r"\s*\[(?:\w+ )?(\w+ \d{1,2} \d{4})\] (?=\[)")  # Konversation, before each time
+_SAID: Final = re.compile(r"<(?P<nick>[^>]+)>[ \t]?(?P<text>.*)")
+_ACTION: Final = re.compile(r"(?:\*|•)[ \t]+(?P<nick>\S+)(?: (?P<text>.*))?")
+_COLUMN: Final = re.compile(r"(?P<nick>[^\s\t]+)\t(?P<text>.*)")  # WeeChat
+_COLUMN_ACTION: Final = re.compile(r" ?\*\t(?P<nick>\S+)(?: (?P<text>.*))?")
+_NOTICE: Final = re.compile(
+    r"(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b))"
+    r"[ \t]*(?P<rest>.*)"
+)
+_MOVED: Final = re.compile(
+    r"(?P<nick>\S+) (?:[\[(<][^\])>]*[\])>] )?(?:has )?(?P<verb>joined|left|quit)\b",
+)
+_ZNC_MOVED: Final = re.compile(r"(?P<verb>Joins|Parts|Quits): (?P<nick>\S+)")
+_LEFT: Final = frozenset({"left", "quit", "Parts", "Quits"})
+_EVENT: Final = re.compile(  # what HexChat and mIRC write behind the star of an action; these texts are not translated
+    r"(?:\S+ (?:\([^)]*\) |\[[^\]]*\] )?(?:has (?:joined|left|quit|changed|kicked)|is now known as|sets? mode|"
+    r"(?:gives|removes) (?:channel|voice)|was kicked|changes topic|joined|quit)\b|"
+    r"Now talking|Topic for|Channel|You are now|Disconnected|Rejoined|Set by|Retrieving|Attempting)"
+)
+_OPENED: Final = re.compile(  # a line of the program about its log: opened, closed, or a new day
+    r"\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):)\s*(?P<rest>.*)", re.IGNORECASE
+)
+_MARKED: Final = re.compile(r"\s*(?:Session |#)")  # another
+_WRITTEN_DAY: Final = re.compile(r"(?P<month>[A-Z][a-z]{2})\w* +(?P<day>\d{1,2}) +(?:[\d:]+ +)?(?P<year>\d{4})")
+_FILE_DAY: Final = re.compile(r"(?<!\d)(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
 
 
 def is_irc_line(line: str) -> bool:
     """Whether a line is one of an IRC log."""
-    return bool(_MESSAGE.match(line) or _ACTION.match(line) or line.startswith("==="))
+    line = without_colours(line)
+    stamp = _STAMP.match(_LONG_DAY.sub("", line))
+    if stamp is None:
+        return bool(_OPENED.match(line)) or line.startswith("===")
+    rest = stamp["rest"]
+    return bool(_SAID.match(rest) or _ACTION.match(rest) or _NOTICE.match(rest) or _is_weechat(stamp))
 
 
-def read_irc_log(path: Path, room: str) -> list[Line]:
-    """Read a log of lines `[12:18] <nick> text`.
+def room_of_log(path: Path) -> str:
+    """The room that a log is about: its file's name, without a day and the network before it."""
+    name = re.sub(r"\.(?:weechatlog|log|txt)$", "", path.name, flags=re.IGNORECASE)
+    channel = re.search(r"[#&][^\s/]+", name)
+    name = _FILE_DAY.sub("", channel[0] if channel else name).strip(" ._-")
+    parent = path.resolve().parent.name
+    return name or (parent if parent[:1] in ("#", "&") else path.stem)
 
-    Its day is the date in the file's name (2004-11-15…), else the date of the file; a clock that goes back has passed
-    midnight, or noon where it is one of 12 hours (`_has_half_days`). A message's id is the file's name up to the first
-    dot and its line, counted from 0, as annotations of such logs count.
+
+def read_irc_log(path: Path, room: str, odd: Callable[[str], None]) -> list[Line]:
+    """Read a log. `odd` receives a sentence for each line that is none of a log.
+
+    The day is what the log says, else the date in the file's name (2004-11-15…), else the date of the file; a clock
+    that goes back has passed midnight, or noon where it is one of 12 hours (`_has_half_days`). A message's id is the
+    file's name and its line, counted from 0, as annotations of such logs count. Raises BadInput when most lines are of
+    no log.
     """
-    found = _DATE.search(path.name)
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        day = day_of(found[0]) if found else moment(datetime.fromtimestamp(path.stat().st_mtime, UTC)).date()
+        text = decode_log(path.read_bytes())
+        modified = moment(datetime.fromtimestamp(path.stat().st_mtime, UTC)).date()
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
     except (BadInput, ValueError, OverflowError) as error:
-        what = "its name contains no valid date" if found else "the file's own time is no valid one"
-        raise BadInput(f"{path}: {what} ({str(error).removesuffix('.')}).") from error
-    clock = _LogClock(day, _has_half_days(text))
-    lines: list[Line] = []
-    for number, line in enumerate(text.split("\n")):
-        written = _MESSAGE.match(line) or _ACTION.match(line)
-        moved = _MOVED.match(line)
-        if written:
-            hour, minute, second, nick, words = written.groups()
-            if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
-                raise BadInput(f"{path}:{number + 1}: this is not a time of day; expected 00:00 to 23:59.")
-            clock.advance(int(hour), int(minute), int(second or 0))
-            if words.strip():
-                id = f"{path.name.split('.')[0]}:{number}"
-                said = {"type": "message", "at": clock.now, "room": room, "user": nick, "id": id, "text": words}
-                lines.append(Line(str(path), number + 1, check_event(said, path, number + 1)))
-        elif moved:
-            kind = "join" if moved[2] == "joined" else "leave"
-            event = check_event({"type": kind, "at": clock.now, "room": room, "user": moved[1]}, path, number + 1)
-            lines.append(Line(str(path), number + 1, event))
-        elif line.strip() and not line.startswith("==="):
-            raise BadInput(f"{path}:{number + 1}: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
-    return lines
+        what = str(error).removesuffix(".")
+        raise BadInput(f"{path}: the file's own time is no valid one ({what}).") from error
+    shown = [without_colours(line.rstrip("\r")) for line in text.split("\n")]
+    reading = _LogReading(path, room, _LogClock(_day_of_file(path) or modified, _has_half_days(shown)))
+    strange: list[str] = []
+    for number, line in enumerate(shown):
+        problem = reading.read(number, line)
+        if problem:
+            strange.append(f"{path}:{number + 1}: {problem}")
+    if strange and 2 * len(strange) > sum(bool(line.strip()) for line in shown):
+        raise BadInput(strange[0])
+    for sentence in strange:
+        odd(sentence)
+    return reading.lines
 
 
-def _has_half_days(text: str) -> bool:
-    """Whether a log has a clock of 12 hours: no line has an hour outside 1 to 12, and the clock goes back by more than
-    an hour, as from 12:59 to 01:00."""
-    found = (_MESSAGE.match(line) or _ACTION.match(line) for line in text.split("\n"))
-    minutes = [int(each[1]) * 60 + int(each[2]) for each in found if each]
+def _day_of_file(path: Path) -> date | None:
+    found = _FILE_DAY.search(path.name)
+    if found is None:
+        return None
+    try:
+        return day_of(f"{found[1]}-{found[3]}-{found[4]}")
+    except BadInput as error:
+        if not found[2]:
+            return None  # a number, and no day
+        what = str(error).removesuffix(".")
+        raise BadInput(f"{path}: its name contains no valid date ({what}).") from error
+
+
+class _LogReading:
+    """The events of one log, as far as it was read."""
+
+    def __init__(self, path: Path, room: str, clock: "_LogClock") -> None:
+        first = path.name.split(".")[0]
+        self._path, self._room, self._clock = path, room, clock
+        self._name = first if _FILE_DAY.search(first) else path.name
+        self.lines: list[Line] = []
+
+    def read(self, number: int, line: str) -> str:
+        """Read one line; what is wrong with it, or ""."""
+        if not line.strip():
+            return ""
+        opened = _OPENED.match(line)
+        if opened:
+            self._clock.open(opened["rest"], next_day="day changed" in line.lower())
+            return ""
+        if line.startswith("==="):
+            return self._move(number, line.lstrip("= "))
+        day = _LONG_DAY.match(line)
+        if day:
+            self._clock.open(day[1], next_day=False)
+            line = line[day.end() :]
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            return "" if _MARKED.match(line) else "this is not a line of an IRC log; expected [hh:mm] <nick> text."
+        try:
+            self._clock.advance(_Shown.of(stamp))
+        except ValueError:
+            return "this is not a time of day; expected 00:00 to 23:59."
+        return self._body(number, stamp)
+
+    def _body(self, number: int, stamp: re.Match[str]) -> str:
+        rest = stamp["rest"]
+        action = _ACTION.match(rest)
+        if action and _EVENT.match(rest.lstrip("*• \t")):
+            return self._move(number, rest.lstrip("*• \t"))
+        said = _SAID.fullmatch(rest) or (_column(stamp) if _is_weechat(stamp) else action)
+        if said is not None and said["nick"].strip(_STATUS):
+            return self._say(number, said["nick"].strip(_STATUS), said["text"] or "")
+        notice = _NOTICE.match(rest)
+        if notice or _is_weechat(stamp):
+            return self._move(number, notice["rest"] if notice else rest)
+        return "this is not a line of an IRC log; expected [hh:mm] <nick> text."
+
+    def _say(self, number: int, nick: str, text: str) -> str:
+        if text.strip():
+            id = f"{self._name}:{number}"
+            self._add(number, {"type": "message", "user": nick, "id": id, "text": text})
+        return ""
+
+    def _move(self, number: int, text: str) -> str:
+        """Note who joined or left; other notices say nothing that is kept."""
+        moved = _ZNC_MOVED.match(text) or _MOVED.match(text)
+        if moved:
+            kind = "leave" if moved["verb"] in _LEFT else "join"
+            self._add(number, {"type": kind, "user": moved["nick"].strip(_STATUS) or moved["nick"]})
+        return ""
+
+    def _add(self, number: int, event: dict[str, object]) -> None:
+        whole = {"at": self._clock.now, "room": self._room, **event}
+        self.lines.append(Line(str(self._path), number + 1, check_event(whole, self._path, number + 1)))
+
+
+def _is_weechat(stamp: re.Match[str]) -> bool:
+    """Whether a line has columns: a date with its time, then a tab."""
+    return stamp["date"] is not None and stamp["gap"].startswith("\t")
+
+
+def _column(stamp: re.Match[str]) -> re.Match[str] | None:
+    """The nick and the text of a line of WeeChat, where somebody speaks."""
+    whole = stamp["gap"][1:] + stamp["rest"]
+    action = _COLUMN_ACTION.fullmatch(whole)
+    if action or _NOTICE.match(whole):
+        return action
+    return _COLUMN.fullmatch(whole)
+
+
+def _has_half_days(lines: list[str]) -> bool:
+    """Whether a log has a clock of 12 hours without saying which half: no line has an hour outside 1 to 12, and the
+    clock goes back by more than an hour, as from 12:59 to 01:00."""
+    found = (_STAMP.match(line) for line in lines)
+    stamps = [each for each in found if each]
+    if any(each["half"] or each["date"] for each in stamps):
+        return False
+    minutes = [int(each["hour"]) * 60 + int(each["minute"]) for each in stamps]
     if any(not 60 <= minute < 13 * 60 for minute in minutes):
         return False
     return any(before - after > BACK / timedelta(minutes=1) for before, after in pairwise(minutes))
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the clock of a line shows: a time of day, and the day where the line has it."""
+
+    hour: int
+    minute: int
+    second: int
+    on: date | None = None
+    month_day: tuple[int, int] | None = None  # without a year
+    offset: timedelta = timedelta()
+
+    @classmethod
+    def of(cls, stamp: re.Match[str]) -> "_Shown":
+        """The time of a line. Raises ValueError for one that no clock shows."""
+        hour, minute, second = (int(stamp[name] or 0) for name in ("hour", "minute", "second"))
+        if hour > 23 or minute > 59 or second > 59:
+            raise ValueError("no time of day")
+        if stamp["half"]:
+            hour = hour % 12 + (12 if stamp["half"] in "pP" else 0)
+        day = date.fromisoformat(stamp["date"]) if stamp["date"] else None
+        month_day = (_MONTHS.index(stamp["month"]) + 1, int(stamp["day"])) if stamp["month"] in _MONTHS else None
+        zone, offset = stamp["zone"] or "Z", timedelta()
+        if zone != "Z":
+            size = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+            offset = size if zone[0] == "+" else -size
+        return cls(hour, minute, second, day, month_day, offset)
+
+
 class _LogClock:
     """The time of each line of a log, from what its clock shows. The first line's is as written.
 
-    `half_days`: the clock has 12 hours, and shows each time twice a day.
+    `half_days`: the clock has 12 hours, and shows each time twice a day. A log that says when a day begins passes
+    midnight there, and nowhere else.
     """
 
     def __init__(self, day: date, half_days: bool) -> None:
         self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        self._half_days, self._started = half_days, False
+        self._half_days, self._started, self._says_days = half_days, False, False
 
-    def advance(self, hour: int, minute: int, second: int) -> None:
-        """Set `now` to the time of the next line."""
-        then = self.now.replace(hour=hour, minute=minute, second=second)
-        if self._half_days and self._started:
+    def open(self, written: str, *, next_day: bool) -> None:
+        """Set the day that a log says, and the time if it has one. `next_day`: in words that are not understood, it is
+        the day after."""
+        found = _WRITTEN_DAY.search(written)
+        iso = re.search(r"\d{4}-\d\d-\d\d", written)
+        day = None
+        try:
+            if iso:
+                day = date.fromisoformat(iso[0])
+            elif found and found["month"] in _MONTHS:
+                day = date(int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"]))
+        except ValueError:
+            day = None
+        if day is None and next_day:
+            day = self.now.date() + timedelta(days=1)
+        if day is None:
+            return
+        self._says_days = True
+        self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+    def advance(self, shown: _Shown) -> None:
+        """Set `now` to the time of the next line. Raises ValueError for a day that no calendar has."""
+        then = self.now.replace(hour=shown.hour, minute=shown.minute, second=shown.second)
+        if shown.on is not None:
+            then = then.replace(year=shown.on.year, month=shown.on.month, day=shown.on.day) - shown.offset
+        elif shown.month_day is not None:
+            then = _nearest(then, *shown.month_day)
+        elif self._half_days and self._started:
             ahead = (then - self.now) % HALF_DAY
             then = self.now + (ahead - HALF_DAY if ahead >= HALF_DAY - BACK else ahead)
-        elif then < self.now - HALF_DAY:
+        elif then < self.now - HALF_DAY and not self._says_days:
             then += timedelta(days=1)
         self.now, self._started = then, True
+
+
+def _nearest(then: datetime, month: int, day: int) -> datetime:
+    """The time on that day of the year that is nearest to the last line's: a log goes on over a new year."""
+    years = [then.year, then.year + 1, then.year - 1]
+    candidates = [then.replace(year=year, month=month, day=day) for year in years if day < 29 or _has(year, month, day)]
+    if not candidates:
+        raise ValueError("no day of a year")
+    return min(candidates, key=lambda candidate: abs(candidate - then))
+
+
+def _has(year: int, month: int, day: int) -> bool:
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from bot.script.places import place_of, room_of
@@ -21,12 +21,12 @@ from composer.workspace import private_thread
 
 def _utc(at: datetime) -> datetime:
     try:
-        return moment(at)
+        return moment(at if at.tzinfo else at.replace(tzinfo=UTC))
     except BadInput as error:
         raise ValueError(str(error).removesuffix(".")) from None
 
 
-Time = Annotated[AwareDatetime, AfterValidator(_utc)]
+Time = Annotated[datetime, AfterValidator(_utc)]  # without a zone: UTC
 
 
 def _storable(name: str) -> str:
@@ -35,7 +35,12 @@ def _storable(name: str) -> str:
     return name
 
 
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable)]
+def _text(name: object) -> object:
+    """The text of an id that another program wrote as a number."""
+    return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable), BeforeValidator(_text)]
 
 
 def _room(name: str) -> str:
@@ -220,15 +225,35 @@ def read_questions(path: Path) -> list[tuple[int, QuestionEntry]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, also where they stand in one list; in UTF-8, or UTF-16 with its mark."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open("rb") as raw:
+            encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        with path.open(encoding=encoding) as file:
+            first = next((line for line in file if line.strip()), "")
+            file.seek(0)
+            if first.lstrip().startswith("["):
+                yield from _elements(path, file.read())
+                return
             for number, text in enumerate(file, 1):
                 if text.strip():
                     yield number, text
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    except UnicodeError as error:
+        at = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise BadInput(f"{path} is not UTF-8 text{at}.") from error
+
+
+def _elements(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """The elements of a list, as lines."""
+    try:
+        elements = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise BadInput(f"{path}:{line}: {_sentence(error)}.") from None
+    for number, element in enumerate(elements or [[]], 1):
+        yield number, json.dumps(element)
 
 
 def check_event(fields: Mapping[str, Any], path: Path, number: int) -> Event:
@@ -264,8 +289,6 @@ def _first_error(detail: ErrorDetails) -> str:
         return f"`type` must be one of {', '.join(_EVENT_TYPES)}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return "a line must be a JSON object"
-    if detail["type"] == "timezone_aware":
-        message = "a time must say its zone, for example 2026-05-04T09:00:00Z"
     return f"`{'.'.join(path)}`: {message}" if path else message
 
 

@@ -168,22 +168,6 @@ def test_a_clock_that_goes_back_a_little_does_not_advance_the_date(tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "number", "sentence"),
-    [
-        ("[10:00] <a> x\nwhat is this\n", 2, "this is not a line of an IRC log; expected [hh:mm] <nick> text"),
-        ("\n\n10:00 <a> x\n", 3, "this is not a line of an IRC log"),
-        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "this is not a time of day; expected 00:00 to 23:59"),
-        ("[10:61] <a> y\n", 1, "this is not a time of day"),
-    ],
-)
-def test_an_invalid_irc_line_is_reported_with_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
-    path = irc(tmp_path, text)
-    with pytest.raises(BadInput) as refused:
-        read_history(path, "irc", None, None)
-    assert str(refused.value).startswith(f"{path}:{number}: {sentence}")
-
-
 def test_a_file_of_another_format_is_refused_with_the_option_that_takes_it(tmp_path: Path) -> None:
     export, folder, table = tmp_path / "export.zip", tmp_path / "export", tmp_path / "town.json"
     with zipfile.ZipFile(export, "w") as archive:

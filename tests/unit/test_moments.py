@@ -77,7 +77,15 @@ def test_the_days_of_commands_are_within_the_years() -> None:
             day_of(wrong)
 
 
-@pytest.mark.parametrize("at", [*ODD_TIMES, "2026-05-04T09:00:00", "soon"])
+def test_a_time_without_a_zone_is_utc_in_a_script_and_refused_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "plain.jsonl"
+    path.write_text(json.dumps({**MESSAGE, "at": "2026-05-04T09:00:00"}), encoding="utf-8")
+    assert read_script(path)[0].event.at == datetime(2026, 5, 4, 9, tzinfo=UTC)
+    with pytest.raises(BadInput):
+        audit_query("2026-05-04T09:00:00", None, None, None, 1)
+
+
+@pytest.mark.parametrize("at", [*ODD_TIMES, "soon"])
 def test_a_time_of_a_script_or_of_the_command_line_is_refused(tmp_path: Path, at: str) -> None:
     for type in ("message", "join"):
         fields = MESSAGE if type == "message" else {"type": type, "room": "general", "user": "alice"}

@@ -107,7 +107,6 @@ MALFORMED = [
     ("{}", "`type` must be one of message, command, edit, delete, join, leave, job, settle"),
     ('{"type":"shout"}', "`type` must be one of message, command"),
     ('{"type":"settle","x":1}', "`x`: extra inputs are not permitted"),
-    ({**MESSAGE, "at": "2026-05-04T09:00:00"}, "`at`: a time must say its zone"),
     ({**MESSAGE, "at": "yesterday"}, "`at`: "),
     ({**MESSAGE, "text": 5}, "`text`: input should be a valid string"),
     ({**MESSAGE, "user": ""}, "`user`: string should have at least 1 character"),
@@ -208,3 +207,17 @@ def test_names_are_compared_without_punctuation_and_case() -> None:
 def test_mentions_in_a_text_are_found() -> None:
     assert mentions("@Bob, ask @carol! and @bob again; mail me a@b.org") == ("bob", "carol")
     assert mentions("nobody here") == ()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("form", ["{0}\n{1}\n", "{0}\r\n\r\n{1}", "[{0},{1}]", "[\n  {0},\n  {1}\n]\n"])
+def test_lines_of_other_programs_are_read(tmp_path: Path, encoding: str, form: str) -> None:
+    lines = [json.dumps({**MESSAGE, "id": id, "text": "für alle\u2028x"}, ensure_ascii=False) for id in (17, "18")]
+    path = tmp_path / "s.jsonl"
+    mark = b"\xff\xfe" if encoding == "utf-16-le" else b""
+    path.write_bytes(mark + form.format(*lines).encode(encoding))
+    events = [line.event for line in read_script(path)]
+    assert [(event.id, event.text) for event in events if isinstance(event, MessageEvent)] == [
+        ("17", "für alle\u2028x"),
+        ("18", "für alle\u2028x"),
+    ]

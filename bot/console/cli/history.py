@@ -17,7 +17,7 @@ from bot.console.after_import import ask_in_chat, ask_on
 from bot.console.cli.failure import fail
 from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.cli.optional_values import ALL
-from bot.importers.export import DISCORD, SLACK, ImportOptions
+from bot.importers.export import DISCORD, MAX_LISTED_NAMES, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
 from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms
 from bot.script.events import Line, MessageEvent
@@ -138,8 +138,11 @@ class _Import:
 def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, *, private: bool) -> None:
     """Load files of events or IRC logs. `private`: rooms of which they say nothing are private."""
     room, public = options.room, options.public
+    odd: list[str] = []
     lines = read_or_fail(
-        lambda: [line for path in this.files for line in read_history(path, format, options.workspace, room)]
+        lambda: [
+            line for path in this.files for line in read_history(path, format, options.workspace, room, odd.append)
+        ]
     )
     for line in lines:
         if isinstance(line.event, MessageEvent) and line.event.at is not None:
@@ -165,11 +168,14 @@ def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, 
             await _index(app, app.directory.workspace(CONSOLE, name), this.embed)
         if this.json_lines:
             counts = {"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)}
-            print_json({"run": short_id(this.run.id), **counts})
+            print_json({"run": short_id(this.run.id), **counts} | ({"odd": odd[:MAX_LISTED_NAMES]} if odd else {}))
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
+            if odd:
+                more = f" And {len(odd) - MAX_LISTED_NAMES:,} more." if len(odd) > MAX_LISTED_NAMES else ""
+                render.warn(f"{counted(len(odd), 'line')} left out: {' '.join(odd[:MAX_LISTED_NAMES])}{more}")
             await _show_undo(app, this.run)
             render.next_step(await ask_in_chat(app, lines, into))
 
