@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.entries.search import FACT, LANDMARK, EntryReader, SearchResult
 from composer.model import Agent, Message, Usage, Visibility, derived_id, entries_namespace
-from composer.ports.models import MeteredModel, Tokenizer, Work, WorkKind
+from composer.ports.models import Chunk, MeteredModel, Tokenizer, Work, WorkKind
 from composer.prompt.budget import pack
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, Prompt, PromptInput
 from composer.text.cleaning import clean_text
@@ -25,15 +25,6 @@ class SourceMark:
 
     id: str
     mark: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
-    """A part of an answer as it is written; the parts with usage come last. `model` is empty where none was asked."""
-
-    text: str = ""
-    usage: Usage | None = None
-    model: str = ""
 
 
 class EntryAnswerer:
@@ -63,15 +54,15 @@ class EntryAnswerer:
         chars = len(question) + sum(len(hit.item.text) for hit in found.hits)
         return await off_loop(chars // COUNTED_PER_READ, partial(pack, prompt_input, self._tokenizer(agent)))
 
-    async def answer(self, agent: Agent, reader: EntryReader, prompt: Prompt) -> AsyncIterator[AnswerPart]:
-        """The answer, part by part, recorded under the reader's name. A prompt without a source is answered by a
+    async def answer(self, agent: Agent, reader: EntryReader, prompt: Prompt) -> AsyncIterator[Chunk]:
+        """The answer, in chunks, recorded under the reader's name. A prompt without a source is answered by a
         sentence, and no model is asked. Raises as `MeteredModel.stream`."""
         if not sources_of(prompt):
-            yield AnswerPart(NOTHING_FOUND, Usage())
+            yield Chunk(NOTHING_FOUND, Usage())
             return
         work = Work(reader.tenant_id, WorkKind.ANSWER, agent, user_id=reader.user)
         async for chunk in self._model.stream(work, prompt.role_messages):
-            yield AnswerPart(chunk.text, chunk.usage, chunk.model)
+            yield chunk
 
 
 def sources_of(prompt: Prompt) -> Sequence[SourceMark]:

@@ -7,12 +7,14 @@ Nexus has asked for it and the client has not.
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from composer.gateway.requests import Api, parse_count
+from composer.gateway.requests import Api
 from composer.model import Usage
+from composer.text.answer_text import visible_text
+from composer.text.completions import CompletionDecoder, read_completion, usage_of
 
 MAX_HEAD_BYTES: Final = 2 * 2**20  # of a copy; of a longer answer the middle is left out
 MAX_TAIL_BYTES: Final = 2**20
@@ -29,6 +31,11 @@ class UpstreamAnswer:
     text: str = ""
     usage: Usage | None = None
     is_whole: bool = False
+
+    @property
+    def said(self) -> str:
+        """Its text without reasoning, calls that are written as text, and end marks: what may be learnt from."""
+        return visible_text(self.text)
 
 
 class AnswerCopy:
@@ -58,8 +65,10 @@ class AnswerCopy:
         if events:
             found = _Reader(api)
             for part in (head, tail) if self._cut else (head + tail,):
-                for event in _events(part):
+                decoder = CompletionDecoder()
+                for event in (*decoder.feed(part), *decoder.end()):
                     found.add(event)
+                found.done = found.done or decoder.done
             return found.answer(cut=self._cut)
         try:
             value = json.loads(head + tail)
@@ -98,38 +107,25 @@ class UsageFilter:
         return b"" if not self._passing and _says_usage_alone(rest) else rest
 
 
-def usage_of(value: object) -> Usage | None:
-    """The usage that an answer names, in the format of either API; None without one."""
-    if not isinstance(value, Mapping):
-        return None
-    prompt = parse_count(value.get("prompt_tokens", value.get("input_tokens")))
-    completion = parse_count(value.get("completion_tokens", value.get("output_tokens")))
-    details = value.get("prompt_tokens_details", value.get("input_tokens_details"))
-    cached = parse_count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    if prompt is None and completion is None:
-        return None
-    return Usage(prompt or 0, completion or 0, cached or 0)
-
-
 class _Reader:
-    """Reads the events of an answer."""
+    """Reads the events of an answer. `done`: their end was said."""
 
     def __init__(self, api: Api) -> None:
+        self.done = False
         self._api = api
         self._text: list[str] = []
         self._usage: Usage | None = None
         self._finish = ""
+        self._calls = False
         self._whole: UpstreamAnswer | None = None
 
     def add(self, event: Mapping[str, Any]) -> None:
         if self._api is Api.CHAT:
-            self._usage = usage_of(event.get("usage")) or self._usage
-            choice = _first(event.get("choices"))
-            delta = choice.get("delta")
-            content = delta.get("content") if isinstance(delta, Mapping) else None
-            self._text.append(content if isinstance(content, str) else "")
-            finish = choice.get("finish_reason")
-            self._finish = finish if isinstance(finish, str) else self._finish
+            said = read_completion(event)
+            self._usage = said.usage or self._usage
+            self._text.append(said.text)
+            self._finish = "error" if said.error is not None else said.finish or self._finish
+            self._calls = self._calls or bool(said.calls)
         elif event.get("type") == "response.output_text.delta":
             delta = event.get("delta")
             self._text.append(delta if isinstance(delta, str) else "")
@@ -140,19 +136,17 @@ class _Reader:
     def answer(self, *, cut: bool) -> UpstreamAnswer:
         text = "".join(self._text)
         if self._api is Api.CHAT:
-            return UpstreamAnswer(text, self._usage, self._finish == "stop" and not cut)
+            ended = self._finish == "stop" or (self.done and not self._finish)
+            return UpstreamAnswer(text, self._usage, ended and not self._calls and not cut)
         whole = self._whole or UpstreamAnswer()
         return UpstreamAnswer(text or whole.text, whole.usage, whole.is_whole and not cut)
 
 
 def _of_json(api: Api, value: Mapping[str, Any]) -> UpstreamAnswer:
-    usage = usage_of(value.get("usage"))
     if api is Api.CHAT:
-        choice = _first(value.get("choices"))
-        message = choice.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        text = content if isinstance(content, str) else ""
-        return UpstreamAnswer(text, usage, choice.get("finish_reason") == "stop")
+        said = read_completion(value)
+        return UpstreamAnswer(said.text, said.usage, said.finish == "stop" and not said.calls)
+    usage = usage_of(value.get("usage"))
     output = value.get("output")
     items = [each for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
     calls = any(str(each.get("type", "")).endswith("_call") and "call_id" in each for each in items)
@@ -164,19 +158,6 @@ def _of_json(api: Api, value: Mapping[str, Any]) -> UpstreamAnswer:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _first(choices: object) -> Mapping[str, Any]:
-    """The first choice, whose answer counts."""
-    found = [each for each in _list(choices) if isinstance(each, Mapping) and each.get("index", 0) == 0]
-    return found[0] if found else {}
-
-
-def _events(data: bytes) -> Iterator[dict[str, Any]]:
-    for block in _END.split(data):
-        event = _event(block)
-        if event is not None:
-            yield event
 
 
 def _event(block: bytes) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Models: embedders, tokenizers and chat models."""
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
@@ -139,12 +139,22 @@ class ChatMessage:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a streamed answer. Those with usage come last: one for each request that was made for the answer.
-    `model` is the one that answers, where it is known. `calls` are functions that it calls before it goes on."""
+    `model` is the one that answers, where it is known. `calls` are functions that it calls before it goes on.
+    `restarts`: the texts of the earlier chunks were no part of the answer, which begins with this one."""
 
     text: str = ""
     usage: Usage | None = None
     model: str = ""
     calls: tuple[ToolCall, ...] = ()
+    restarts: bool = False
+
+
+def whole_text(chunks: Iterable[Chunk]) -> str:
+    """The text of a whole answer."""
+    text = ""
+    for chunk in chunks:
+        text = chunk.text if chunk.restarts else text + chunk.text
+    return text
 
 
 class ChatModel(Protocol):

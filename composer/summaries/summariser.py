@@ -22,6 +22,7 @@ from composer.ports.models import (
     Vectors,
     Work,
     WorkKind,
+    whole_text,
 )
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
@@ -131,7 +132,7 @@ class Summariser:
             ]
             async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=writer), request)]
-            texts.append("".join(chunk.text for chunk in chunks).strip())
+            texts.append(whole_text(chunks).strip())
             written_by = next((chunk.model for chunk in chunks if chunk.model), written_by)
         lines = [line for text in texts for line in text.splitlines() if line.strip()]
         return _fitting(lines, budget, tokenizer), written_by

@@ -55,9 +55,11 @@ class ModelAsker:
         offered = () if tools is None else tools.offered()
         messages = draft.composed.prompt.role_messages
         work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker, offered)
-        said, calls, used = "", list[ToolCall](), Usage()
+        before, said, calls, used = draft.text, "", list[ToolCall](), Usage()
         try:
             async for chunk in self._model.stream(work, messages):
+                if chunk.restarts:
+                    said, draft.text = "", before
                 if chunk.text:
                     if not said and draft.text:  # it said something before it called a tool
                         await delivery.on_chunk(turn, "\n\n")

@@ -15,7 +15,7 @@ from openai import AsyncOpenAI
 
 from composer.errors import EmptyAnswer, Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
-from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall
+from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall, whole_text
 from composer.settings import load_settings
 from composer.stores.models.configured import configured_chat_model
 from composer.stores.models.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
@@ -41,10 +41,18 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-async def chat(server: ModelServer) -> AsyncIterator[OpenAIChat]:
+async def new_chat(server: ModelServer) -> AsyncIterator[OpenAIChat]:
     opened = OpenAIChat(server.url, KEY, timeout=20)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def chat(server: ModelServer, new_chat: OpenAIChat) -> OpenAIChat:
+    """One whose model is known to begin its answers plainly."""
+    await chunks_of(new_chat)
+    server.requests.clear()
+    return new_chat
 
 
 async def chunks_of(chat: OpenAIChat, agent: Agent = AGENT, prompt: Sequence[ChatMessage] = PROMPT) -> list[Chunk]:
@@ -100,6 +108,75 @@ async def test_a_request_has_the_bytes_that_the_client_would_make_of_it(server: 
     assert b'"tool_call_id":"c1"' in mine
 
 
+TOOLS = (Tool("recall", "Look it up", (("query", "words"),)),)
+
+
+def streamed(*pieces: str, end: bool = True) -> Raw:
+    """A stream of pieces whose server never says why it ends."""
+    events = [json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in pieces]
+    return Raw("".join(f"data: {each}\n\n" for each in (*events, "[DONE]")[: len(events) + end]).encode())
+
+
+async def test_a_first_answer_shows_nothing_before_it_is_known_where_its_reasoning_ends(
+    server: ModelServer, new_chat: OpenAIChat
+) -> None:
+    server.default = Say(("SECRET plan.", "\n</thi", "nk>", "\n\nOn ", "Thursday."))
+    for _ in range(2):  # it is remembered of the model
+        assert [chunk.text for chunk in await chunks_of(new_chat)] == ["On ", "Thursday.", ""]
+    server.default = Say(("On ", "Thursday."))
+    assert [chunk.text for chunk in await chunks_of(new_chat)] == ["On Thursday.", ""]
+
+
+async def test_a_model_that_reasons_for_the_first_time_takes_back_what_it_showed(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.default = Say(("SECRET plan.", "\n</think>\n", "On Thursday."))
+    first, *later = await chunks_of(chat)
+    assert (first.text, whole_text([first, *later])) == ("SECRET plan.", "On Thursday.")
+    assert whole_text(await chunks_of(chat)) == "On Thursday."
+
+
+async def test_a_stream_that_is_said_to_be_over_is_whole_and_one_that_is_not_is_not(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.default = streamed("On ", "Thursday.")
+    assert text_of(await chunks_of(chat)) == "On Thursday."
+    server.default = streamed("On ", "Thurs", end=False)
+    assert "broke off in the middle" in str(await failure_of(chat))
+
+
+async def test_an_empty_answer_is_asked_for_once_more_without_a_stream(server: ModelServer, chat: OpenAIChat) -> None:
+    for empty in (Say(()), Say((" \n",)), streamed("<think>SECRET"), Raw(b""), Say((), error_event=True)):
+        server.script.append(empty)
+        server.default = Say(("On Thursday.",))
+        chunks = await chunks_of(chat)
+        assert text_of(chunks) == "On Thursday."
+        assert [each.body["stream"] for each in server.requests] == [True, False]
+        assert "stream_options" not in server.requests[-1].body
+        server.requests.clear()
+
+
+async def test_a_server_that_streams_nothing_but_json_is_read(server: ModelServer, chat: OpenAIChat) -> None:
+    message = {"role": "assistant", "content": "<think>SECRET</think>On Thursday."}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": "7.0"}}
+    server.default = Raw(json.dumps(whole).encode(), "application/json")
+    chunks = await chunks_of(chat)
+    assert (text_of(chunks), chunks[-1].usage) == ("On Thursday.", Usage(7, 0))
+    assert len(server.requests) == 1
+
+
+async def test_a_call_that_is_written_as_text_is_a_call_where_it_is_offered(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    written = '<tool_call>\n{"name": "recall", "arguments": {"query": "tea"}}\n</tool_call><|im_end|>'
+    server.default = Say(("Let me look.\n", written))
+    async with aclosing(chat.stream_with_tools(AGENT, PROMPT, TOOLS)) as chunks:
+        found = [chunk async for chunk in chunks]
+    assert text_of(found).strip() == "Let me look."
+    assert [(call.name, json.loads(call.arguments)) for call in found[-1].calls] == [("recall", {"query": "tea"})]
+    assert text_of(await chunks_of(chat)).strip() == "Let me look."
+
+
 async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
@@ -138,8 +215,8 @@ async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, m
         (Fail(429, headers={"Retry-After": "3600"}), Unavailable, "limiting the rate of model test-model (429)"),
         (Fail(500, headers={"Retry-After": "3600"}), Unavailable, "has trouble with model test-model (500)"),
         (Raw(b"<html>login</html>", "text/html"), EmptyAnswer, "empty answer"),
-        (Raw(b"data: {not json\n\n"), Unavailable, "not the OpenAI protocol"),
-        (Raw(b'data: "text"\n\n'), Unavailable, "not the OpenAI protocol"),
+        (Raw(b"data: {not json\n\n"), EmptyAnswer, "empty answer"),
+        (Raw(b'data: "text"\n\n'), EmptyAnswer, "empty answer"),
         (Say(()), EmptyAnswer, "empty answer"),
         (Say(("", " \n")), EmptyAnswer, "empty answer"),
         (Say((), finish="content_filter"), Unavailable, "content filter"),
@@ -160,7 +237,8 @@ async def test_every_failure_is_one_plain_sentence(
     assert "Set " not in told
     if not isinstance(failure, Misconfigured):
         assert words in told
-    assert len(server.requests) == 1
+    asked_again = isinstance(failure, EmptyAnswer) or (isinstance(reply, Say) and reply.error_event)
+    assert [each.body.get("stream") for each in server.requests] == [True, False][: 1 + asked_again]
 
 
 async def test_an_address_that_is_no_model_api_is_named(server: ModelServer, chat: OpenAIChat) -> None:
@@ -283,6 +361,36 @@ async def test_a_model_that_requires_alternating_roles_gets_them(server: ModelSe
     sent = server.requests[-1].body["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
     assert sent[0]["content"] == "You are Nexus.\n\nalice (2026-05-04 09:00): hello"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "After the (optional) system message(s), user and assistant roles should be alternating.",
+        "deepseek-reasoner does not support successive user or assistant messages",
+        "messages: roles must alternate between user and assistant, but found multiple user roles in a row",
+        "Invalid request: consecutive messages with the same role are not allowed",
+        "Unexpected role 'user' after role 'user'",
+    ],
+)
+async def test_that_roles_must_alternate_is_found_out_once(server: ModelServer, chat: OpenAIChat, refusal: str) -> None:
+    prompt = (*PROMPT[:2], ChatMessage("user", "bob: and?"))
+    server.script.append(Fail(400, refusal))
+    assert text_of(await chunks_of(chat, prompt=prompt)) == "Hello there."
+    await chunks_of(chat, prompt=prompt)
+    roles = [[each["role"] for each in request.body["messages"]] for request in server.requests]
+    assert roles == [["system", "user", "user"], ["system", "user"], ["system", "user"]]
+
+
+@pytest.mark.parametrize(
+    "model", ["google/gemma-3-27b-it", "mistralai/Mistral-7B-Instruct-v0.3", "mixtral-8x7b-instruct"]
+)
+async def test_what_is_known_of_a_model_needs_no_refusal(server: ModelServer, chat: OpenAIChat, model: str) -> None:
+    server.models = {"test-model", model}
+    await chunks_of(chat, replace(AGENT, model=model), (*PROMPT, ChatMessage("user", "and?")))
+    assert [each["role"] for each in server.requests[-1].body["messages"]] == ["user", "assistant", "user"]
+    assert len(server.requests) == 1
 
 
 async def test_an_agent_without_a_system_role_never_sends_one(server: ModelServer, chat: OpenAIChat) -> None:

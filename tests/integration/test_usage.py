@@ -334,9 +334,10 @@ async def test_a_model_that_keeps_failing_is_skipped_until_the_pause_is_over(set
 
 async def test_an_answer_that_has_begun_is_not_begun_again_by_another_model(settings: Settings) -> None:
     async with paid(settings, agent={"fallback_models": ("b",)}) as office:
+        assert not (await office.harness.ask("alice", "@nexus hi?", **ROOM)).failed
         office.server.script.append(Say(("Half an ans",), drop=True))
         assert (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
-        assert office.models_asked == ["m"]
+        assert office.models_asked == ["m", "m"]
 
 
 # --- prompts that are too long, and hidden reasoning ------------------------------------------------------------------

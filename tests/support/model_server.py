@@ -311,6 +311,8 @@ def _chunk(body: Mapping[str, Any], delta: Mapping[str, Any] | None, finish: str
 
 def _completion(body: Mapping[str, Any], reply: Say | Hang) -> dict[str, Any]:
     said = reply if isinstance(reply, Say) else Say(reply.pieces)
+    if said.error_event:
+        return {"error": {"message": "The server had an error", "type": "server_error"}}
     message: dict[str, Any] = {"role": "assistant", "content": "".join(said.pieces)}
     if said.calls:
         message["tool_calls"] = [

@@ -153,7 +153,7 @@ class Gateway:
         async def ended(call: GatewayCall) -> None:
             if reader is not None and turn is not None and call.answer.is_whole and await is_valid():
                 is_own = turn.has_only_user_messages and not call.injected  # else it may repeat memory or others' texts
-                await self._note(reader, turn, call.answer.text if is_own else "", asked_at)
+                await self._note(reader, turn, call.answer.said if is_own else "", asked_at)
 
         return ended
 

@@ -29,7 +29,7 @@ from bot.web.shapes.tokens import TokenUsage
 from bot.web.shapes.values import Count, Flag
 from bot.web.state import WebState
 from composer.entries.access import access_for_reading
-from composer.entries.answering import AnswerPart, SourceMark, sources_of
+from composer.entries.answering import SourceMark, sources_of
 from composer.entries.projects import named_project
 from composer.entries.search import (
     DEFAULT_FOUND_ENTRIES,
@@ -44,6 +44,7 @@ from composer.entries.search import (
 from composer.errors import Conflict, NexusError, Unavailable
 from composer.model import Agent, Usage
 from composer.people.credentials.principal import Principal
+from composer.ports.models import Chunk
 from composer.prompt.sections import Prompt
 from composer.repositories.operations import Operation
 from composer.text.marks import marks_in
@@ -165,14 +166,15 @@ async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: B
     is_valid = credential_check(request, nexus.app, principal)
     if wants_events(request, asked=body.stream):
         return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
-    text, usage = "", _Used()
+    usage = _Used()
     if asked.prompt is not None:
         try:
             async for part in _parts(nexus, asked, asked.prompt, is_valid):
-                text += usage.add(part)
+                if part is not None:
+                    usage.add(part)
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
-    return json_answer(_result(asked, text, usage))
+    return json_answer(_result(asked, usage.text, usage))
 
 
 @router.get(
@@ -243,17 +245,17 @@ async def _stream(
 ) -> AsyncGenerator[bytes, None]:
     """What was found, and the answer, as server-sent events."""
     yield event("start", to_json(_result(asked, None, _Used())))
-    text, usage = "", _Used()
+    usage = _Used()
     try:
         if asked.prompt is not None:
             async for part in _parts(nexus, asked, asked.prompt, is_valid):
                 if part is None:
                     yield HEARTBEAT
                     continue
-                text += usage.add(part)
+                usage.add(part)
                 if part.text:
                     yield event("chunk", to_json({"text": part.text}))
-        yield event("reply", to_json(_result(asked, text, usage)))
+        yield event("reply", to_json(_result(asked, usage.text, usage)))
     except CredentialEnded:
         yield event("failed", to_json({"text": REVOKED}))
     except NexusError as error:
@@ -263,7 +265,7 @@ async def _stream(
 
 async def _parts(
     nexus: WebState, asked: _AskedQuery, prompt: Prompt, is_valid: Callable[[], Awaitable[bool]]
-) -> AsyncGenerator[AnswerPart | None, None]:
+) -> AsyncGenerator[Chunk | None, None]:
     """The parts of an answer, as `watched` gives them. Raises Conflict as soon as something of what was found was
     changed, or may not be read any more."""
     app, is_taken = nexus.app, False
@@ -286,19 +288,17 @@ async def _parts(
 
 
 class _Used:
-    """What an answer has used so far."""
+    """An answer so far: its text, and what it has used."""
 
     def __init__(self) -> None:
-        self.model = ""
+        self.model = self.text = ""
         self.tokens = Usage()
 
-    def add(self, part: AnswerPart | None) -> str:
-        """Count a part of the answer; returns its text."""
-        if part is None:
-            return ""
+    def add(self, part: Chunk) -> None:
+        """Add a part of the answer."""
+        self.text = part.text if part.restarts else self.text + part.text
         self.model = part.model or self.model
         self.tokens += part.usage or Usage()
-        return part.text
 
 
 def _result(asked: _AskedQuery, answer: str | None, used: _Used) -> QueryResult:

@@ -11,7 +11,7 @@ from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.memory.index import Extraction
 from composer.ports.clock import Clock
 from composer.ports.extraction import MessageBatch
-from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind
+from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind, whole_text
 from composer.ports.observer import Observer
 from composer.settings import LOCAL_EMBEDDER, AgentSettings, McpSettings, Settings, configure_mem0
 from composer.settings.server_urls import OWNER_SETTING, ServerUrl
@@ -82,7 +82,7 @@ def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: M
             reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
         )
         work = Work(batch.tenant_id, WorkKind.EXTRACTION, agent, batch.conversation_id, batch.owner)
-        return "".join([chunk.text async for chunk in model.stream(work, messages)])
+        return whole_text([chunk async for chunk in model.stream(work, messages)])
 
     return Mem0Extractor(
         embedder, ask, tokenizer_for(name), partial(configure_mem0, settings.home), settings.model_timeout * 2

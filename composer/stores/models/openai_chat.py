@@ -5,7 +5,7 @@ import base64
 import json
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,16 +19,18 @@ from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall
 from composer.stores.models.openai_connection import (
     ApiSubject,
     OpenAIConnection,
-    names_system_role,
+    ServerReported,
     reason_of,
     to_nexus_error,
 )
+from composer.text.answer_text import AnswerText
 from composer.text.cleaning import clean_text, storable
+from composer.text.completions import CallPart, CompletionDecoder, read_completion
+from composer.text.model_roles import known_needs, names_alternation, names_system_role
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncStream
-    from openai.types.chat import ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+    from httpx2 import Response
+    from openai import APIStatusError
 
 MODEL = "NEXUS_MODEL"
 LENGTH_NOTE = " [\u2026 cut at the longest answer of this agent]"
@@ -71,10 +73,10 @@ class _Quirks:
             return replace(self, no_effort=True)
         if error.status_code not in (400, 422, 500):  # llama.cpp and vLLM answer 500 when a template refuses.
             return self
-        if any(message.role == "system" for message in sent) and names_system_role(error):
-            return replace(self, system_role=True)
-        if "alternate" in reason:
+        if names_alternation(reason) and not self.repeated_roles:
             return replace(self, repeated_roles=True)
+        if any(message.role == "system" for message in sent) and names_system_role(reason):
+            return replace(self, system_role=True)
         return self
 
     def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -94,11 +96,30 @@ class _Quirks:
         return merged
 
 
+class _KnownQuirks(dict[str, _Quirks]):
+    """By model; at first what is known by its name."""
+
+    def __missing__(self, model: str) -> _Quirks:
+        needs = known_needs(model)
+        return self.setdefault(model, _Quirks(system_role=needs.no_system, repeated_roles=needs.alternate))
+
+
 def _without_calls(message: ChatMessage) -> ChatMessage:
     """What was called before, and what it returned, as plain text."""
     if message.role == "tool":
         return ChatMessage("user", f"{RETURNED}\n{message.content}")
     return replace(message, calls=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request for one answer, of at most `limit` tokens. `stream`: as it is written, else at once."""
+
+    agent: Agent
+    messages: Sequence[ChatMessage]
+    tools: Sequence[Tool]
+    limit: int
+    stream: bool = True
 
 
 class OpenAIChat:
@@ -114,7 +135,9 @@ class OpenAIChat:
         """`timeout` is for the whole answer, in seconds. `setting_of` gives the setting that names a model, for errors.
         Raises Misconfigured for an impossible base URL or key."""
         self._connection, self._setting_of = OpenAIConnection(base_url, api_key, timeout), setting_of
-        self._quirks: defaultdict[str, _Quirks] = defaultdict(_Quirks)
+        self._quirks = _KnownQuirks()
+        self._begin_plainly: set[str] = set()  # models whose answers do not begin with reasoning that has no mark
+        self._close_only: set[str] = set()  # models of which one did
         self._took_tools: set[str] = set()  # models that have answered a request with tools
         self._refused_tools: defaultdict[str, frozenset[Tool]] = defaultdict(frozenset)  # of servers, by model
 
@@ -124,7 +147,8 @@ class OpenAIChat:
         Transient failures are retried until text has arrived, never after. Raises Unavailable or Misconfigured with one
         sentence, also for an answer that is empty or incomplete. An answer that is cut at `agent.reply_tokens` ends
         with a note. A model that spends them all on hidden reasoning is asked again, with more room, and is given that
-        room from then on.
+        room from then on. One that answers nothing, or an error within its stream, is asked once more, without a
+        stream: what breaks is often the server's own streaming.
         """
         async for chunk in self.stream_with_tools(agent, messages, ()):
             yield chunk
@@ -139,12 +163,21 @@ class OpenAIChat:
         """As `stream`; the last chunk may hold calls of `tools`. A server that refuses them gets the request without,
         and is not offered any again for this model."""
         subject = ApiSubject(self._connection.host, agent.model, self._setting_of(agent.model))
+        stream = True
         while True:
             limit = agent.reply_tokens + self._room(agent)
-            answer = _AnswerReader(offered=bool(tools))
-            async with aclosing(self._streamed(subject, agent, messages, tools, limit, answer)) as texts:
-                async for text in texts:
-                    yield Chunk(text=text)
+            answer = _AnswerReader(tools, hold=agent.model not in self._begin_plainly)
+            request = _Request(agent, messages, tools, limit, stream)
+            try:
+                async with aclosing(self._streamed(subject, request, answer)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+            except NexusError as failed:
+                if not (stream and answer.is_empty and isinstance(failed.__cause__, ServerReported)):
+                    raise
+                stream = False
+                continue
+            self._learn_beginning(agent.model, answer)
             if answer.reasoned or answer.ran_out:
                 self._learn_reasoning(agent.model, more=answer.ran_out)
             if answer.ran_out and agent.reply_tokens + self._room(agent) > limit:
@@ -152,41 +185,45 @@ class OpenAIChat:
                 continue
             if (error := answer.failure(subject, limit)) is not None:
                 yield Chunk(usage=answer.usage)
+                if stream and isinstance(error, EmptyAnswer):
+                    stream = False
+                    continue
                 raise error
             yield Chunk(text="" if answer.calls else answer.note, usage=answer.usage, calls=answer.calls)
             return
 
     async def _streamed(
-        self,
-        subject: ApiSubject,
-        agent: Agent,
-        messages: Sequence[ChatMessage],
-        tools: Sequence[Tool],
-        limit: int,
-        answer: "_AnswerReader",
-    ) -> AsyncGenerator[str, None]:
+        self, subject: ApiSubject, request: "_Request", answer: "_AnswerReader"
+    ) -> AsyncGenerator[Chunk, None]:
         """The texts of one request's answer, which `answer` reads."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        stream = await self._open_stream(subject, agent, messages, tools, limit)
+        response = await self._open_stream(subject, request)
         remaining = self._connection.timeout - (loop.time() - started)
         try:
-            chunks = aiter(stream)
-            while True:
+            pieces = response.aiter_bytes()
+            while answer.is_open:
                 started = loop.time()  # Only waiting for the model counts, not the caller's work on a chunk.
                 try:
                     async with asyncio.timeout(remaining):
-                        chunk = await anext(chunks)
-                    text = storable(answer.add(chunk))
-                except StopAsyncIteration:
-                    break
+                        piece = await anext(pieces, None)
+                    text = answer.end() if piece is None else answer.add(piece)
                 except Exception as error:
                     raise answer.interrupted(subject, error, self._connection.timeout) from error
                 remaining -= loop.time() - started
-                if text:
-                    yield text
+                if text or answer.restarts:
+                    yield Chunk(text=storable(text), restarts=answer.take_restart())
         finally:
-            await stream.close()
+            await response.aclose()
+
+    def _learn_beginning(self, model: str, answer: "_AnswerReader") -> None:
+        """Remember whether answers of a model begin with reasoning of which only the end is marked: what the beginning
+        is, is then known at that end. Until a first answer has shown that they do not, none is shown before its end."""
+        if answer.closed_only:
+            self._begin_plainly.discard(model)
+            self._close_only.add(model)
+        elif answer.any_text and model not in self._close_only:
+            self._begin_plainly.add(model)
 
     def _room(self, agent: Agent) -> int:
         """Tokens for hidden reasoning, besides those of the reply; at most half of the window."""
@@ -202,23 +239,23 @@ class OpenAIChat:
         """Close the connections."""
         await self._connection.close()
 
-    async def _open_stream(
-        self, subject: ApiSubject, agent: Agent, messages: Sequence[ChatMessage], tools: Sequence[Tool], limit: int
-    ) -> "AsyncStream[ChatCompletionChunk]":
-        """The stream after its headers. The request is repeated without what the server refuses."""
-        original = list(messages)
+    async def _open_stream(self, subject: ApiSubject, request: "_Request") -> "Response":
+        """The answer after its headers. The request is repeated without what the server refuses."""
+        agent, original = request.agent, list(request.messages)
         if not agent.system_role:
             original = _Quirks(system_role=True).applied(original)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connection.timeout
-        tools = [tool for tool in tools if tool not in self._refused_tools[agent.model]]
+        tools = [tool for tool in request.tools if tool not in self._refused_tools[agent.model]]
         left_out: Sequence[Tool] = ()
         while True:
             quirks = self._quirks[agent.model]
             sent = quirks.applied(original)
             try:
                 stream = await self._connection.call(
-                    subject, deadline - loop.time(), partial(self._request, agent, sent, tools, quirks, limit)
+                    subject,
+                    deadline - loop.time(),
+                    partial(self._send, replace(request, messages=sent, tools=tools), quirks),
                 )
             except NexusError as error:
                 cause = error.__cause__
@@ -232,7 +269,7 @@ class OpenAIChat:
                     raise
                 if learned.no_tools and not quirks.no_tools:
                     if agent.model in self._took_tools:  # it can call functions; what it refuses is this request
-                        tools = ()
+                        tools = []
                         continue
                     logger.warning("model.refuses_tools", model=agent.model)
                 self._quirks[agent.model] = learned
@@ -244,23 +281,27 @@ class OpenAIChat:
                     self._refused_tools[agent.model] = frozenset(left_out)
                 return stream
 
-    async def _request(
-        self, agent: Agent, messages: Sequence[ChatMessage], tools: Sequence[Tool], quirks: _Quirks, limit: int
-    ) -> "AsyncStream[ChatCompletionChunk]":
-        options: dict[str, Any] = {} if quirks.usage_option else {"stream_options": {"include_usage": True}}
-        options["max_tokens" if quirks.completion_limit else "max_completion_tokens"] = limit
+    async def _send(self, request: "_Request", quirks: _Quirks) -> "Response":
+        agent, tools = request.agent, request.tools
+        asks_usage = request.stream and not quirks.usage_option
+        options: dict[str, Any] = {"stream_options": {"include_usage": True}} if asks_usage else {}
+        options["max_tokens" if quirks.completion_limit else "max_completion_tokens"] = request.limit
         if agent.reasoning_effort and not quirks.no_effort:
             options["reasoning_effort"] = agent.reasoning_effort
         # The client compares each part of these with every type of message and tool that there is, and changes nothing:
         # 4 to 6 ms of the event loop for twelve messages and six tools. `extra_body` takes the place of the empty lists
         # as it is.
-        written: dict[str, Any] = {"messages": [_wire_message(message) for message in messages]}
+        written: dict[str, Any] = {"messages": [_wire_message(message) for message in request.messages]}
         if tools and not quirks.no_tools:
             written["tools"], options["tools"] = [_function(tool) for tool in tools], []
-        stream: AsyncStream[ChatCompletionChunk] = await self._connection.client.chat.completions.create(
+        # The body is read by us (composer/text/completions.py): the client breaks off at what it does not know.
+        if not request.stream:
+            written["stream"] = False
+        raw = await self._connection.client.chat.completions.with_raw_response.create(
             model=agent.model, messages=[], stream=True, extra_body=written, **options
         )
-        return stream
+        response: Response = raw.http_response
+        return response
 
 
 def _wire_message(message: ChatMessage) -> dict[str, Any]:
@@ -325,51 +366,84 @@ class _StreamedCall:
 
 
 class _AnswerReader:
-    """Collects the chunks of one answer, and decides whether it is complete. Calls count if tools were `offered`."""
+    """Reads the body of one answer, and decides whether it is complete. Calls count if they are of tools that were
+    offered."""
 
-    def __init__(self, *, offered: bool) -> None:
-        self._offered = offered
-        self._any_text = False
+    def __init__(self, tools: Sequence[Tool], *, hold: bool) -> None:
+        """`hold`: give no text until it is known that it is no reasoning."""
+        self._offered = bool(tools)
+        self._decoder = CompletionDecoder()
+        self._text = AnswerText({tool.name: [name for name, _ in tool.arguments] for tool in tools}, hold=hold)
         self._finish = ""
         self._calls: list[_StreamedCall] = []
+        self._error: str | None = None
+        self._begun = self._said_usage_last = self._restarted = False
+        self.any_text = self.reasoned = False  # the model has reasoned before it answered
+        self.is_open = True
         self.usage = Usage()
-        self.reasoned = False  # the model has reasoned before it answered
 
-    def add(self, chunk: "ChatCompletionChunk") -> str:
-        """Add a chunk and return its text. Many servers leave out fields that the SDK's type requires."""
-        if chunk.usage is not None:
-            details = chunk.usage.prompt_tokens_details
-            hidden = chunk.usage.completion_tokens_details
-            self.reasoned = self.reasoned or bool(hidden and hidden.reasoning_tokens)
-            self.usage = Usage(
-                prompt_tokens=chunk.usage.prompt_tokens or 0,
-                completion_tokens=chunk.usage.completion_tokens or 0,
-                cached_tokens=(details.cached_tokens or 0) if details else 0,
-            )
-        text = ""
-        for choice in (chunk.choices or [])[:1]:
-            text = (choice.delta.content or choice.delta.refusal or "") if choice.delta else ""
-            self._finish = choice.finish_reason or self._finish
-            for part in (choice.delta.tool_calls or []) if choice.delta else []:
-                self._add_call(part)
-        self._any_text = self._any_text or bool(text.strip())
+    def add(self, piece: bytes) -> str:
+        """Add a piece of the body and return the text that it completes. Raises ServerReported."""
+        return self._read(self._decoder.feed(piece))
+
+    def end(self) -> str:
+        """The text that the end of the body completes. Raises ServerReported."""
+        self.is_open = False
+        text = self._read(self._decoder.end()) + self._text.end()
+        self.any_text = self.any_text or bool(text.strip())
+        self.reasoned = self.reasoned or self._text.reasoned
         return text
 
-    def _add_call(self, part: "ChoiceDeltaToolCall") -> None:
+    def _read(self, events: Sequence[Mapping[str, Any]]) -> str:
+        text = ""
+        for event in events:
+            said = read_completion(event)
+            self.usage = said.usage or self.usage
+            if said.error is not None:
+                raise ServerReported(said.error)
+            self._begun = True
+            self._said_usage_last = said.is_usage_alone
+            self._finish = said.finish or self._finish
+            if said.reasoned:
+                self.reasoned = True
+                self._text.release()
+            for part in said.calls:
+                self._add_call(part)
+            text += self._text.feed(said.text)
+        self.any_text = self.any_text or bool(text.strip())
+        return text
+
+    def _add_call(self, part: CallPart) -> None:
         """Add a part of a call. It belongs to the last call of its index, unless it has an id of its own: some servers
         give all calls one index, or none."""
-        index, known = part.index or 0, reversed(self._calls)
-        call = next((each for each in known if each.index == index and part.id in (None, "", each.id)), None)
+        known = reversed(self._calls)
+        call = next((each for each in known if each.index == part.index and part.id in ("", each.id)), None)
         if call is None:
-            call = _StreamedCall(index, clean_text(part.id or ""))
+            call = _StreamedCall(part.index, clean_text(part.id))
             self._calls.append(call)
-        if part.function is not None:
-            call.name = call.name or clean_text(part.function.name or "")
-            call.arguments += part.function.arguments or ""
+        call.name = call.name or clean_text(part.name)
+        call.arguments += part.arguments
+
+    @property
+    def restarts(self) -> bool:
+        """Whether what was given before is no part of the answer, which nobody was told yet."""
+        return self._text.restarted and not self._restarted
+
+    def take_restart(self) -> bool:
+        """As `restarts`; whoever asks is told now."""
+        found, self._restarted = self.restarts, self._text.restarted
+        return found
+
+    @property
+    def closed_only(self) -> bool:
+        """Whether the answer began with reasoning of which only the end was marked."""
+        return self._text.closed_only
 
     def interrupted(self, subject: ApiSubject, error: Exception, timeout: float) -> NexusError:
-        """The error for a stream that failed before its end."""
-        if not self._any_text:
+        """The error for an answer that failed before its end."""
+        if isinstance(error, TimeoutError) and not self.any_text:
+            return to_nexus_error(error, subject, timeout)
+        if not self._begun:
             return to_nexus_error(error, subject, timeout)
         if isinstance(error, TimeoutError):
             return subject.error(
@@ -379,14 +453,22 @@ class _AnswerReader:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The functions that the model calls, when its stream has ended."""
-        found = self._calls if self._offered else ()
-        return tuple(ToolCall(call.id, call.name, clean_text(call.arguments)) for call in found if call.name)
+        """The functions that the model calls, when its answer has ended: of its own, else those that it wrote as
+        text."""
+        if not self._offered:
+            return ()
+        own = tuple(ToolCall(call.id, call.name, clean_text(call.arguments)) for call in self._calls if call.name)
+        return own or tuple(ToolCall("", name, clean_text(given)) for name, given in self._text.calls)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answer has neither text nor calls."""
+        return not self.any_text and not self.calls
 
     @property
     def ran_out(self) -> bool:
         """Whether all tokens of the answer were spent before any text."""
-        return not self._any_text and not self.calls and self._finish == "length"
+        return self.is_empty and self._finish == "length"
 
     @property
     def note(self) -> str:
@@ -394,7 +476,7 @@ class _AnswerReader:
         return {"length": LENGTH_NOTE, "content_filter": FILTER_NOTE}.get(self._finish, "")
 
     def failure(self, subject: ApiSubject, limit: int) -> NexusError | None:
-        """The error for an answer that is empty or incomplete, when its stream has ended."""
+        """The error for an answer that is empty or incomplete, when its body has ended."""
         if self.ran_out:
             return subject.error(
                 Unavailable,
@@ -403,13 +485,13 @@ class _AnswerReader:
                 "Give the agent more reply_tokens, or a lower reasoning_effort.",
                 told="The model thought for so long that nothing was left of its answer: ask for less, or ask again.",
             )
-        if not self._any_text and self._finish == "content_filter":
+        if not self.any_text and self._finish == "content_filter":
             return subject.error(
                 Unavailable, f"withheld the answer by its content filter (model {subject.model}). Ask in other words."
             )
-        if not self._any_text and not self.calls:
+        if self.is_empty:
             empty = f"gave an empty answer (model {subject.model})."
-            if self._finish:
+            if self._finish or self._decoder.done:
                 return subject.error(EmptyAnswer, f"{empty} Ask again.")
             return subject.error(  # not even an end: whatever answers there, it may be no model API
                 EmptyAnswer,
@@ -417,6 +499,6 @@ class _AnswerReader:
                 "Ask again; if it goes on, check NEXUS_OPENAI_BASE_URL, which mostly ends in /v1.",
                 told=f"The model API {empty} Ask again.",
             )
-        if not self._finish:
+        if not (self._finish or self._decoder.done or self._said_usage_last) or self._finish == "error":
             return subject.error(Unavailable, f"broke off in the middle of its answer (model {subject.model}).")
         return None

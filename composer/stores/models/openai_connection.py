@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable
+from composer.text.model_roles import names_alternation, names_system_role
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -33,6 +34,10 @@ NOT_SET_UP: Final = "The model that answers here is not set up as it should be: 
 PROMPT_TOO_LONG: Final = "This is too long for the model that answers here: write less, or tell whoever runs Nexus."
 MODEL_UNREACHABLE: Final = "The model that answers here can't be reached now: try again in a while."
 _FOR_ASKERS: Final = ((PromptTooLong, PROMPT_TOO_LONG), (Misconfigured, NOT_SET_UP))
+
+
+class ServerReported(Exception):
+    """A server has reported an error where its answer was to come. The text is the server's: it is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ def _is_transient(error: BaseException) -> bool:
     if isinstance(error, APIStatusError):
         if error.code == "insufficient_quota" or error.response.headers.get("x-should-retry") == "false":
             return False
-        return error.status_code in (408, 409, 429) or (error.status_code >= 500 and not names_system_role(error))
+        return error.status_code in (408, 409, 429) or (error.status_code >= 500 and not _names_roles(error))
     return isinstance(error, APIConnectionError)
 
 
@@ -138,10 +143,9 @@ def reason_of(error: Exception) -> str:
     return f"{getattr(error, 'code', None) or ''} {getattr(error, 'param', None) or ''} {error}".lower()
 
 
-def names_system_role(error: Exception) -> bool:
-    """Whether a server refuses the system role."""
+def _names_roles(error: Exception) -> bool:
     reason = reason_of(error)
-    return "system" in reason and ("role" in reason or "system message" in reason or "support" in reason)
+    return names_system_role(reason) or names_alternation(reason)
 
 
 def to_nexus_error(error: Exception, subject: ApiSubject, timeout: float) -> NexusError:
@@ -160,7 +164,7 @@ def to_nexus_error(error: Exception, subject: ApiSubject, timeout: float) -> Nex
             f"cannot be reached (model {subject.model}).",
             "Check NEXUS_OPENAI_BASE_URL and that it is running.",
         )
-    if isinstance(error, APIError):  # reported inside a stream
+    if isinstance(error, APIError | ServerReported):  # reported inside a stream
         return subject.error(Unavailable, f"reported an error instead of an answer (model {subject.model}).")
     return subject.error(Unavailable, f"gave an answer for model {subject.model} that is not the OpenAI protocol.")
 
