@@ -42,6 +42,9 @@ class ScriptDelivery:
         self._app = app
         self._emit = emit
 
+    def on_wait(self, turn: Turn) -> None:
+        """Do nothing."""
+
     def on_start(self, turn: Turn) -> None:
         """Do nothing: nobody watches a script."""
 

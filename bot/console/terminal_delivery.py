@@ -44,6 +44,9 @@ class TerminalDelivery:
         whose each one is."""
         self._conversation, self._names_agents = conversation, names_agents
 
+    def on_wait(self, turn: Turn) -> None:
+        """Do nothing: in a terminal one sees that one is heard."""
+
     def on_start(self, turn: Turn) -> None:
         """Do nothing: a terminal needs no sign that the answer has begun."""
 

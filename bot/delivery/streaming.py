@@ -8,6 +8,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -35,6 +36,9 @@ Links = Callable[[Destination, Mapping[str, MessageAddress]], Awaitable[Mapping[
 
 DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
 EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
+HEARD_SECONDS: Final = 1.0  # after which a question that still waits is shown to be heard
+TYPING_SECONDS: Final = 8.0  # after which that an answer is being written is shown again
+MAX_TYPING: Final = 75  # times
 MIN_FIRST_CHARS: Final = 24  # before the first part is posted, so that it does not open with half a word
 
 
@@ -85,7 +89,13 @@ class StreamingDelivery:
         self._written = written
         self._streams: dict[uuid.UUID, _Stream] = {}
         self._loading: dict[uuid.UUID, asyncio.Task[_Stream | None]] = {}
+        self._typing: dict[uuid.UUID, asyncio.Event] = {}
         self._tasks = BackgroundTasks()
+
+    def on_wait(self, turn: Turn) -> None:
+        """Show that the question is heard, unless an answer has begun by then."""
+        if turn.id not in self._typing:
+            self._begin_typing(turn, HEARD_SECONDS)
 
     def on_start(self, turn: Turn) -> None:
         """Show that an answer is being written, and look up where it goes, while the model is being asked. Hide what is
@@ -95,7 +105,8 @@ class StreamingDelivery:
             stream.text = ""
             stream.written_anew = True
             self._show_soon(turn, stream)
-        self._tasks.start(self._log_failure(partial(self._show_typing, turn)))
+        self._tasks.start(self._log_failure(partial(self._stream, turn)))
+        self._begin_typing(turn, 0.0)
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Show more of the answer as soon as the platform allows; never waits for it, so the model is not slowed."""
@@ -108,6 +119,7 @@ class StreamingDelivery:
     async def deliver(self, answer: OutgoingAnswer) -> None:
         """Post or edit the parts until they show the whole answer. Raises Unavailable when the platform does not
         answer: the turn stays answered and unsent, and is delivered later."""
+        self._end_typing(answer.turn)
         stream = await self._stream(answer.turn)
         if stream is None:
             return
@@ -133,6 +145,7 @@ class StreamingDelivery:
 
         Does not fail: what the platform does not take now is queued (bot/delivery/retraction.py).
         """
+        self._end_typing(turn)
         loading = self._loading.get(turn.id)
         if loading is not None:
             await asyncio.wait({loading})
@@ -205,10 +218,30 @@ class StreamingDelivery:
         stream.notices[DELAY_PART] = posted
         await self._store_part(turn, DELAY_PART, posted)
 
-    async def _show_typing(self, turn: Turn) -> None:
-        stream = await self._stream(turn)
-        if stream is not None and not stream.parts:
+    def _begin_typing(self, turn: Turn, wait: float) -> None:
+        self._end_typing(turn)
+        self._typing[turn.id] = ended = asyncio.Event()
+        self._tasks.start(self._log_failure(partial(self._show_typing, turn, wait, ended)))
+
+    def _end_typing(self, turn: Turn) -> None:
+        ended = self._typing.pop(turn.id, None)
+        if ended is not None:
+            ended.set()
+
+    async def _show_typing(self, turn: Turn, wait: float, ended: asyncio.Event) -> None:
+        """Show again and again that an answer is being written, until it has ended, or a part of it is posted by
+        whichever process. What is being shown is not cut off: an adapter may have to take it back."""
+        for _ in range(MAX_TYPING):
+            if await _is_set(ended, wait):
+                return
+            loading = self._loading.get(turn.id)
+            stream = await (asyncio.shield(loading) if loading is not None else self._read(turn))
+            if stream is None or stream.parts or not stream.to.message or ended.is_set():
+                break
             await self._outbox.show_typing(stream.to, part_key(turn, 0))
+            wait = TYPING_SECONDS
+        if self._typing.get(turn.id) is ended:
+            del self._typing[turn.id]
 
     async def _stream(self, turn: Turn) -> _Stream | None:
         """The state of an answer, loaded once however many callers ask; None when its question was erased."""
@@ -220,6 +253,15 @@ class StreamingDelivery:
         return self._streams[turn.id]
 
     async def _load(self, turn: Turn) -> _Stream | None:
+        stream = await self._read(turn)
+        if stream is not None:
+            self._streams[turn.id] = stream
+        return stream
+
+    async def _read(self, turn: Turn) -> _Stream | None:
+        """An answer that is being delivered here, or as it is stored."""
+        if (known := self._streams.get(turn.id)) is not None:
+            return known
         async with self._app.database.transaction(turn.tenant_id, "read") as tx:
             to = await tx.deliveries.destination(turn.id)
             stored = await tx.deliveries.parts(turn.id)
@@ -227,9 +269,7 @@ class StreamingDelivery:
             return None
         parts = {number: id for number, id in stored.items() if number >= 0}
         notices = {number: id for number, id in stored.items() if number < 0}
-        stream = _Stream(to, parts=parts, notices=notices)
-        self._streams[turn.id] = stream
-        return stream
+        return _Stream(to, parts=parts, notices=notices)
 
     def _show_soon(self, turn: Turn, stream: _Stream) -> None:
         if stream.task is None or stream.task.done():
@@ -319,3 +359,11 @@ async def _stop_progress(stream: _Stream) -> None:
     if stream.task is not None:
         stream.task.cancel()
         await asyncio.gather(stream.task, return_exceptions=True)
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    """Whether an event is set within so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

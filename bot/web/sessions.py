@@ -102,6 +102,9 @@ class SessionDelivery:
         self._listeners.add(listener)
         return listener
 
+    def on_wait(self, turn: Turn) -> None:
+        """Do nothing: whoever asks over the API is told that the question is stored."""
+
     def on_start(self, turn: Turn) -> None:
         """Drop what is left of an answer that could not be stored: another one is written in its place, perhaps since
         something was forgotten."""

@@ -28,11 +28,13 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A turn whose answer is not sent yet, with its state and the workspace of its conversation."""
+    """A turn whose answer is not sent yet, with its state, the workspace of its conversation, and who asks (None:
+    nobody)."""
 
     turn: Turn
     state: TurnState
     workspace: str
+    asker: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Turns:
         """The open turns of a conversation, in the order of their messages: in one round trip without a
         transaction."""
         rows = await self._sql.fetch("turns_open", conversation_id=conversation)
-        return [OpenTurn(self._turn(row), TurnState(row["state"]), row["workspace"]) for row in rows]
+        return [OpenTurn(self._turn(row), TurnState(row["state"]), row["workspace"], row["asker"]) for row in rows]
 
     async def unowned(self, served: Sequence[str]) -> list[uuid.UUID]:
         """The conversations with open turns that no process answers, where this one delivers (`TurnWorker.served`), the

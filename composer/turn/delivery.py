@@ -33,14 +33,19 @@ class OutgoingAnswer:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these, and the worker calls `on_delay`. For an answer that was stored earlier, and when no
-    prompt could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is called
-    instead.
+    The responder calls these, the worker calls `on_wait` and `on_delay`. For an answer that was stored earlier, and
+    when no prompt could be composed, `deliver` is called alone. When the question is erased before that, `abandon` is
+    called instead.
 
     When a person forgets the question or a source of the answer later, a notice replaces the text of the reply, in the
     log and on the platform (bot/delivery/retraction.py): the reply is *retracted*. An ephemeral question is erased
     because its answer was sent: that reply stays.
     """
+
+    def on_wait(self, turn: Turn) -> None:
+        """The question of the turn is stored, and its answer may not begin at once: show soon that it was heard. Must
+        return at once and must not fail."""
+        ...
 
     def on_start(self, turn: Turn) -> None:
         """The model is called next: show that a reply is being written. Must return at once and must not fail."""

@@ -1,7 +1,8 @@
-"""Answer queued turns: the turns of one conversation in order, several conversations concurrently.
+"""Answer queued turns: each person's in one conversation in order, other people's and conversations side by side.
 
 A conversation has one *owner* at a time: the process that holds the lock of it (composer.ports.process_locks), which
-reads the open turns from the database, answers them in the order of their messages, and lets go when there are none.
+reads the open turns from the database, answers them, and lets go when there are none. The questions of one person are
+answered in the order of their messages; a model that does not answer one of them holds up nobody else.
 Who receives a message becomes the owner before the message is stored, or tells every process of it where another one is
 the owner. A lock ends with its process: others look every few seconds for turns that nobody answers (`take_over`).
 """
@@ -23,6 +24,7 @@ from composer.model import Agent, Message, Turn
 from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
+from composer.repositories.turns import OpenTurn
 from composer.signals import InteractivePriority, end_tasks
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
@@ -31,6 +33,7 @@ logger = structlog.get_logger()
 
 TURN_RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
 MAX_TURN_RETRY_SECONDS: Final = 15.0
+MAX_SIDE_BY_SIDE: Final = 4  # people whose questions are answered at once in one conversation
 OWNER_WAIT_SECONDS: Final = 3.0  # between looks at whether a conversation is free, for what only this process answers
 TURN_FAILED: Final = (
     "Something went wrong with this answer. Ask again; if it fails again, give an admin this id for the program's log: "
@@ -62,9 +65,10 @@ class _FreshTurn:
 class _KnownConversation:
     """A conversation with open turns, as far as this process knows them.
 
-    `changed` is set when there may be others than were read. `own` are the turns that only this process answers, each
-    with a lock of its own. `left` is an open turn that others are to answer; with `waits`, own turns come after it.
-    `scope` ends what is being done as the owner.
+    `tasks` answer them, each one of another person at a time: `askers` are those whose turn is being answered or waits
+    for its next attempt. `changed` is set when there may be others than were read. `own` are the turns that only this
+    process answers, each with a lock of its own. `left` is an open turn that others are to answer; with `waits`, own
+    turns come after it. `scopes` end what is being done as the owner.
     """
 
     tenant: uuid.UUID
@@ -78,8 +82,10 @@ class _KnownConversation:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     left: Turn | None = None
     waits: bool = False
-    scope: asyncio.Timeout | None = None
-    task: asyncio.Task[None] | None = None
+    answered: bool = False  # a turn of it, since others were told that it is free
+    askers: set[uuid.UUID | None] = field(default_factory=set)
+    scopes: set[asyncio.Timeout] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
 class _NextTurn(Enum):
@@ -93,6 +99,15 @@ class _NextTurn(Enum):
 
 class _OwnershipLost(Exception):
     """The lock of a conversation was lost while its turns were being answered."""
+
+
+class _Postponed(Exception):
+    """`turn` is to be tried again later, if there is one. `reason`: what is unavailable. `begun`: it was being
+    answered, and its asker waits for the next attempt."""
+
+    def __init__(self, reason: Unavailable, turn: Turn | None, begun: OpenTurn | None = None) -> None:
+        super().__init__(str(reason))
+        self.reason, self.turn, self.begun = reason, turn, begun
 
 
 class TurnWorker:
@@ -196,8 +211,9 @@ class TurnWorker:
                 continue
             known = self._known(turn.tenant_id, turn.conversation_id)
             known.open[turn.id] = turn
+            self._adapters[turn.adapter].delivery.on_wait(turn)
             if (lock := leases.get(turn.conversation_id)) is not None:
-                at_once = known.task is None and len(known.open) == 1 and not self._slots.locked()
+                at_once = not known.tasks and len(known.open) == 1 and not self._slots.locked()
                 known.received[turn.id] = _FreshTurn(lock, questions.get(turn.message_id) if at_once else None)
         for turn in turns:
             if turn.conversation_id in self._conversations:
@@ -216,14 +232,14 @@ class TurnWorker:
         self._unposted.clear()
         for each in self._conversations.values():
             each.changed.set()
-            if each.scope is not None:
-                each.scope.reschedule(asyncio.get_running_loop().time())
+            for scope in each.scopes:
+                scope.reschedule(asyncio.get_running_loop().time())
 
     async def take_over(self, tenants: Iterable[uuid.UUID]) -> int:
         """Answer the open turns of these tenants that no process answers, where this one delivers. Returns in how many
         conversations they are. Raises Unavailable."""
         found = 0
-        for each in [each for each in self._conversations.values() if each.task is None]:
+        for each in [each for each in self._conversations.values() if not each.tasks]:
             self._look_at(each)  # what was announced and not stored
         if not (served := self.served):
             return 0
@@ -231,7 +247,7 @@ class TurnWorker:
             async with self._database.statement(tenant) as tx:
                 unowned = await tx.turns.unowned(served)
             known = [self._known(tenant, conversation) for conversation in unowned]
-            found += sum(each.task is None for each in known)
+            found += sum(not each.tasks for each in known)
             for conversation in known:
                 self._look_at(conversation)
         if found:
@@ -240,7 +256,7 @@ class TurnWorker:
 
     async def settle(self) -> None:
         """Wait until every turn that was started is answered, here or by the owner of its conversation."""
-        while tasks := [each.task for each in self._conversations.values() if each.task is not None]:
+        while tasks := [task for each in self._conversations.values() for task in each.tasks]:
             await asyncio.gather(*tasks)
 
     async def stop(self) -> None:
@@ -248,7 +264,7 @@ class TurnWorker:
         answers them, or the next one to start."""
         self._stopped = True
         known = list(self._conversations.values())
-        await end_tasks(each.task for each in known if each.task is not None)
+        await end_tasks(task for each in known for task in each.tasks)
         self._conversations.clear()
         with suppress(Unavailable):
             await self._locks.release([id for each in known for id in (each.id, *each.own)])
@@ -259,31 +275,41 @@ class TurnWorker:
     def _look_at(self, conversation: _KnownConversation) -> None:
         """Answer the turns of a conversation; where that is being done, look for further ones."""
         conversation.changed.set()
-        if conversation.task is None and not self._stopped:
-            conversation.task = asyncio.create_task(self._work(conversation))
+        everybody_answers = len(conversation.tasks) <= len(conversation.askers)
+        if everybody_answers and len(conversation.tasks) < MAX_SIDE_BY_SIDE and not self._stopped:
+            task = asyncio.create_task(self._work(conversation))
+            conversation.tasks.add(task)
 
     async def _work(self, conversation: _KnownConversation) -> None:
-        """Answer the turns of one conversation in order, for as long as there are any. A failure of one does not stop
-        the others."""
-        pause, answered = TURN_RETRY_SECONDS, False
+        """Answer turns of one conversation, one after the other, for as long as there are any whose asker is not being
+        answered. A failure of one does not stop the others. The last task lets go of the conversation."""
+        pause, task = TURN_RETRY_SECONDS, asyncio.current_task()
+        assert task is not None
         try:
             while True:
                 try:
                     outcome = await self._answer_next(conversation)
                 except _OwnershipLost:
                     continue
-                except Unavailable as error:
-                    await self._delay(conversation, error)
-                    await self._release([conversation.id])  # perhaps another process can do it
-                    await asyncio.sleep(pause)
+                except _Postponed as postponed:
+                    await self._delay(conversation, postponed.turn, postponed.reason)
+                    try:
+                        if not conversation.scopes:
+                            await self._release([conversation.id])  # perhaps another process can do it
+                        await asyncio.sleep(pause)
+                    finally:
+                        if postponed.begun is not None:
+                            conversation.askers.discard(postponed.begun.asker)
                     pause = min(pause * 2, MAX_TURN_RETRY_SECONDS)
                     continue
                 pause = TURN_RETRY_SECONDS
-                answered = answered or outcome is _NextTurn.ANSWERED
+                is_answered = outcome is _NextTurn.ANSWERED
+                conversation.answered = conversation.answered or is_answered
+                if len(conversation.tasks) > 1 and not (is_answered and conversation.changed.is_set()):
+                    return  # the others go on
                 if outcome is _NextTurn.WAITS:
                     await self._release([conversation.id])
-                    await self._tell(conversation, answered)
-                    answered = False
+                    await self._tell(conversation)
                 if outcome is _NextTurn.WAITS or (outcome is _NextTurn.NOT_OWNER and conversation.own):
                     with suppress(TimeoutError):
                         async with asyncio.timeout(OWNER_WAIT_SECONDS):
@@ -294,30 +320,59 @@ class TurnWorker:
                         break
         except Exception:
             logger.exception("turns.failed", conversation=str(conversation.id))
-            await self._release([conversation.id, *conversation.own])
+            if len(conversation.tasks) == 1:
+                await self._release([conversation.id, *conversation.own])
         finally:
-            conversation.task = None
-            self._conversations.pop(conversation.id, None)
-        await self._tell(conversation, answered)
+            conversation.tasks.discard(task)
+            if not conversation.tasks:
+                self._conversations.pop(conversation.id, None)
+        if not conversation.tasks:
+            await self._tell(conversation)
 
     async def _answer_next(self, conversation: _KnownConversation) -> _NextTurn:
-        """Become the owner of a conversation, and answer the next turn there. Raises _OwnershipLost and Unavailable."""
+        """Become the owner of a conversation, and answer the next turn there of somebody who is not being answered.
+        Raises _OwnershipLost and _Postponed."""
         async with self._slots:
             conversation.changed.clear()
             wanted = [conversation.id, *conversation.own]
-            locks = await self._locks.take(wanted)
+            try:
+                locks = await self._locks.take(wanted)
+            except Unavailable as error:
+                raise _Postponed(error, next(iter(conversation.open.values()), None)) from error
             conversation.own &= locks.keys()  # what was lost meanwhile, another process may answer
             if conversation.id not in locks:
                 conversation.open = {id: turn for id, turn in conversation.open.items() if id in conversation.own}
                 return _NextTurn.NOT_OWNER
             async with self._as_owner(conversation, locks[conversation.id]):
-                turns = await self._open_turns(conversation)
-                if not turns:
-                    return _NextTurn.WAITS if conversation.waits else _NextTurn.NOTHING
+                try:
+                    turns = await self._open_turns(conversation)
+                except Unavailable as error:
+                    raise _Postponed(error, next(iter(conversation.open.values()), None)) from error
+                # From here to the choice nothing is awaited: another task may have answered what was read.
+                turns = [each for each in turns if each.turn.id not in conversation.ended]
+                free = [each for each in turns if each.asker not in conversation.askers]
                 if len(turns) > 1 or conversation.waits:
                     conversation.changed.set()
-                await self._answer(conversation, turns[0])
+                if not free:
+                    return _NextTurn.WAITS if conversation.waits else _NextTurn.NOTHING
+                await self._answer_beside(conversation, free)
                 return _NextTurn.ANSWERED
+
+    async def _answer_beside(self, conversation: _KnownConversation, free: Sequence[OpenTurn]) -> None:
+        """Make one attempt to answer the first of these turns, while another task answers those of other people. Raises
+        _Postponed; then its asker's turns wait for the next attempt."""
+        begun, waits = free[0], False
+        conversation.askers.add(begun.asker)
+        if any(each.asker != begun.asker for each in free):
+            self._look_at(conversation)
+        try:
+            await self._answer(conversation, begun.turn)
+        except Unavailable as error:
+            waits = True
+            raise _Postponed(error, begun.turn, begun) from error
+        finally:
+            if not waits:
+                conversation.askers.discard(begun.asker)
 
     @asynccontextmanager
     async def _as_owner(self, conversation: _KnownConversation, lock: int) -> AsyncIterator[None]:
@@ -326,7 +381,7 @@ class TurnWorker:
             async with asyncio.timeout(None) as scope:
                 if self._locks.held(conversation.id) != lock:
                     raise _OwnershipLost
-                conversation.scope = scope
+                conversation.scopes.add(scope)
                 yield
         except TimeoutError as error:
             if not scope.expired():
@@ -334,15 +389,15 @@ class TurnWorker:
             logger.warning("turns.owner_lost", conversation=str(conversation.id))
             raise _OwnershipLost from error
         finally:
-            conversation.scope = None
+            conversation.scopes.discard(scope)
 
-    async def _open_turns(self, conversation: _KnownConversation) -> list[Turn]:
+    async def _open_turns(self, conversation: _KnownConversation) -> list[OpenTurn]:
         """The open turns of a conversation that this process answers now, in the order of their messages, and of
         several agents that answer one message in the order of the agents. What comes after a turn that only another
         process answers, which lives, waits for that."""
         async with self._database.statement(conversation.tenant) as tx:
             found = await tx.turns.open(conversation.id)
-        served, turns = set(self.served), []
+        served, turns = set(self.served), list[OpenTurn]()
         conversation.left, conversation.waits = None, False
         for position, each in enumerate(found):
             turn = each.turn
@@ -354,10 +409,10 @@ class TurnWorker:
                 conversation.waits = any(later.turn.id in conversation.own for later in found[position:])
                 break
             elif turn.id not in conversation.ended:
-                turns.append(turn)
-        messages, agents = [turn.message_id for turn in turns], list(self._agents(conversation.tenant))
-        turns.sort(key=lambda turn: (messages.index(turn.message_id), _place(agents, turn.agent_id)))
-        conversation.open = {turn.id: turn for turn in turns}
+                turns.append(each)
+        messages, agents = [each.turn.message_id for each in turns], list(self._agents(conversation.tenant))
+        turns.sort(key=lambda each: (messages.index(each.turn.message_id), _place(agents, each.turn.agent_id)))
+        conversation.open = {each.turn.id: each.turn for each in turns}
         return turns
 
     async def _is_left_to_another(self, conversation: _KnownConversation, turn: Turn) -> bool:
@@ -381,8 +436,7 @@ class TurnWorker:
         self._priority.begin(turn.id)
         try:
             report = await self._respond(turn, delivery, received.question if received and is_first else None)
-        except Unavailable as error:
-            await self._delay(conversation, error)
+        except Unavailable:
             raise
         except Exception:
             logger.exception("turn.abandoned", turn=str(turn.id))
@@ -413,9 +467,8 @@ class TurnWorker:
             logger.exception("turn.failure_not_shown", turn=str(turn.id))
         return TurnReport(turn, TurnOutcome.ABANDONED)
 
-    async def _delay(self, conversation: _KnownConversation, error: Unavailable) -> None:
-        """Say once of the turn that is next that its answer takes longer."""
-        turn = next(iter(conversation.open.values()), None)
+    async def _delay(self, conversation: _KnownConversation, turn: Turn | None, error: Unavailable) -> None:
+        """Say once of a turn that its answer takes longer."""
         if turn is None or turn.id in conversation.delayed:
             return
         conversation.delayed.add(turn.id)
@@ -429,10 +482,11 @@ class TurnWorker:
         with suppress(Unavailable):
             await self._locks.release(ids)
 
-    async def _tell(self, conversation: _KnownConversation, answered: bool) -> None:
+    async def _tell(self, conversation: _KnownConversation) -> None:
         """Tell other processes that a conversation is free, if one of them has a turn to answer there, and it was not
         free before: this one has answered some."""
-        turn = conversation.left
+        turn, answered = conversation.left, conversation.answered
+        conversation.answered = False
         if turn is None or not answered:
             return
         with suppress(Unavailable):

@@ -1,10 +1,11 @@
 -- name: turns_open
--- List the open turns of a conversation in the order of their messages, each with the conversation's workspace. It sets its
--- tenant itself, as api_key_find does.
+-- List the open turns of a conversation in the order of their messages, each with the conversation's workspace and who wrote
+-- the message (NULL: nobody, as of a reminder). It sets its tenant itself, as api_key_find does.
 SELECT found.*
 FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
 CROSS JOIN LATERAL (
-    SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, c.workspace
+    SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, c.workspace,
+           CASE WHEN m.agent_id IS NULL THEN m.user_id END AS asker
     FROM turns AS t
     JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
     LEFT JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id

@@ -60,6 +60,9 @@ class TimedDelivery:
     def __init__(self, times: Times) -> None:
         self._times = times
 
+    def on_wait(self, turn: Turn) -> None:
+        pass
+
     def on_start(self, turn: Turn) -> None:
         """Nothing is shown."""
 

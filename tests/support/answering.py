@@ -52,6 +52,9 @@ class Log:
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
+    def on_wait(self, turn: Turn) -> None:
+        pass
+
     def on_start(self, turn: Turn) -> None:
         """Nothing is shown before the answer."""
 

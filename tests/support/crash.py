@@ -76,6 +76,9 @@ class FileDelivery:
         self._shown = shown
         self._step = step
 
+    def on_wait(self, turn: Turn) -> None:
+        pass
+
     def on_start(self, turn: Turn) -> None:
         """Nothing is shown before the answer."""
 

@@ -54,6 +54,9 @@ class RecordedDelivery:
         self.chunks: list[str] = []
         self.delays: list[str] = []
 
+    def on_wait(self, turn: Turn) -> None:
+        pass
+
     def on_start(self, turn: Turn) -> None:
         self.started.append(turn.id)
 

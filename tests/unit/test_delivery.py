@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.delivery import streaming
 from bot.delivery.citations import link_marks
 from bot.delivery.streaming import EMPTY_PART, StreamingDelivery
 from bot.platform.retry import Backoff
@@ -345,3 +346,46 @@ async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted()
     await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None))
     assert outbox.shown == {"p0": RETRACTED}
     assert delivery._streams == {}
+
+
+class Typing(Outbox):
+    """Counts how often it was shown that an answer is being written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signs: list[str] = []
+        self.signed = asyncio.Event()
+
+    async def show_typing(self, to: Destination, key: str) -> None:
+        self.signs.append(key)
+        self.signed.set()
+
+
+async def test_who_waits_sees_that_they_are_heard_until_the_answer_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEARD_SECONDS", "TYPING_SECONDS"):
+        monkeypatch.setattr(streaming, name, 0.001)
+    store, outbox = Store(), Typing()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    delivery.on_wait(turn)
+    for _ in range(2):  # again and again
+        outbox.signed.clear()
+        await outbox.signed.wait()
+    delivery.on_start(turn)
+    outbox.signed.clear()
+    await outbox.signed.wait()
+    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None))
+    shown = len(outbox.signs)
+    await asyncio.sleep(0.02)
+    assert len(outbox.signs) == shown
+    assert outbox.shown == {"p0": TEXT}
+
+
+async def test_nobody_is_said_to_write_once_another_process_has_posted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "HEARD_SECONDS", 0.0)
+    store, outbox = Store(), Typing()
+    store.noted[0] = "p0"
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    delivery.on_wait(turn)
+    await delivery._tasks.join()
+    assert outbox.signs == []

@@ -52,6 +52,7 @@ class OpenTurns:
 
     def __init__(self, answered: Callable[[], Collection[uuid.UUID]]) -> None:
         self.stored: list[Turn] = []
+        self.askers: dict[uuid.UUID, uuid.UUID] = {}
         self._answered = answered
 
     @property
@@ -64,7 +65,7 @@ class OpenTurns:
 
     async def open(self, conversation: uuid.UUID) -> list[OpenTurn]:
         return [
-            OpenTurn(each, TurnState.QUEUED, "acme")
+            OpenTurn(each, TurnState.QUEUED, "acme", self.askers.get(each.id))
             for each in self.stored
             if each.conversation_id == conversation and each.id not in self._answered()
         ]
@@ -105,6 +106,9 @@ class SilentDelivery:
         self.delayed: list[uuid.UUID] = []
         self._changed = asyncio.Event()
 
+    def on_wait(self, turn: Turn) -> None:
+        pass
+
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         self.delayed.append(turn.id)
         self._changed.set()
@@ -125,7 +129,7 @@ def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
     return {AGENT.id: AGENT}
 
 
-def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]]) -> Stage:
+def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]], concurrent: int = CONCURRENT) -> Stage:
     """A worker that answers so many turns at once. `answered` gives the turns that are."""
     database = OpenTurns(answered)
     worker = TurnWorker(
@@ -136,7 +140,7 @@ def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]]) -
         lambda tenant: None,
         InteractivePriority(),
         NoObserver(),
-        concurrent=CONCURRENT,
+        concurrent=concurrent,
     )
     return Stage(worker, database)
 
@@ -256,6 +260,98 @@ async def test_a_turn_that_waits_for_others_is_read_when_it_begins() -> None:
     responder.go_on.set()
     await worker.settle()
     assert responder.asked == [None] * (CONCURRENT + 1)
+
+
+class HangingResponder(SlowResponder):
+    """Answers the turns of all but one asker at once; notes who is being answered beside whom."""
+
+    def __init__(self, hangs: Collection[int]) -> None:
+        super().__init__()
+        self.hangs = hangs
+        self.begun: list[int] = []
+
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
+        self.begun.append(turn.id.int)
+        if turn.id.int not in self.hangs:
+            self.answered.append(turn.id)
+            return TurnReport(turn, TurnOutcome.DELIVERED)
+        return await super().respond(turn, agent, delivery, asked)
+
+
+def of_one_room(stage: Stage, *askers: int) -> list[Turn]:
+    """Turns 1, 2, … of one conversation, of these askers."""
+    turns = [replace(turn(number, "chat"), conversation_id=uuid.UUID(int=1)) for number in range(1, len(askers) + 1)]
+    stage.database.askers |= {each.id: uuid.UUID(int=asker) for each, asker in zip(turns, askers, strict=True)}
+    return turns
+
+
+async def steps(count: int = 300) -> None:
+    """Let the event loop take so many steps."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_model_that_hangs_for_one_person_holds_up_their_own_questions_alone(together: bool) -> None:
+    responder = HangingResponder({1})
+    stage = stage_of(responder, lambda: responder.answered)
+    stage.worker.serve("chat", cast(Delivery, SilentDelivery()))
+    turns = of_one_room(stage, 100, 100, 200, 300, 200)
+    if together:
+        stage.start(*turns)
+    else:
+        for each in turns:
+            stage.start(each)
+            await steps()
+    await steps()
+    assert [each.int for each in responder.answered] == [3, 4, 5]
+    responder.go_on.set()
+    await stage.worker.settle()
+    assert [each.int for each in responder.answered] == [3, 4, 5, 1, 2]
+    assert sorted(responder.begun) == [1, 2, 3, 4, 5], "each was begun once"
+    assert stage.worker.open == 0
+
+
+async def test_so_many_people_are_answered_side_by_side_in_one_conversation() -> None:
+    responder = HangingResponder(range(1, 10))
+    stage = stage_of(responder, lambda: responder.answered, concurrent=50)
+    stage.worker.serve("chat", cast(Delivery, SilentDelivery()))
+    stage.start(*of_one_room(stage, *range(100, 109)))
+    await steps()
+    assert responder.begun == [1, 2, 3, 4][: worker_module.MAX_SIDE_BY_SIDE]
+    responder.go_on.set()
+    await stage.worker.settle()
+    assert sorted(responder.begun) == list(range(1, 10))
+
+
+async def test_one_persons_turns_stay_in_order_whatever_fails_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "TURN_RETRY_SECONDS", 0.0)
+    responder = Asked()  # the first attempt at each fails
+    stage = stage_of(responder, lambda: responder.answered)
+    delivery = SilentDelivery()
+    stage.worker.serve("chat", cast(Delivery, delivery))
+    turns = of_one_room(stage, 100, 200, 100, 200, 100)
+    stage.start(*turns)
+    await stage.worker.settle()
+    answered = [each.int for each in responder.answered]
+    assert [each for each in answered if each % 2] == [1, 3, 5]
+    assert [each for each in answered if not each % 2] == [2, 4]
+    assert sorted(each.int for each in delivery.delayed) == [1, 2, 3, 4, 5], "each delay is said of its own turn, once"
+
+
+async def test_a_room_whose_lock_is_lost_is_answered_again_by_all_its_people() -> None:
+    responder = HangingResponder({1, 2})
+    stage = stage_of(responder, lambda: responder.answered)
+    stage.worker.serve("chat", cast(Delivery, SilentDelivery()))
+    stage.start(*of_one_room(stage, 100, 200))
+    await steps()
+    assert responder.begun == [1, 2]
+    stage.worker.on_lost()
+    await steps()
+    assert sorted(responder.begun) == [1, 1, 2, 2]
+    responder.go_on.set()
+    await stage.worker.settle()
+    assert sorted(each.int for each in responder.answered) == [1, 2]
 
 
 def question_of(turn: Turn) -> Message:

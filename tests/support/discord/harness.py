@@ -104,7 +104,7 @@ class Discord:
 
     async def tried(self) -> None:
         """Wait until every turn is answered, or was given up by a process that dies."""
-        while tasks := [each.task for each in self.app.turns._conversations.values() if each.task is not None]:
+        while tasks := [task for each in self.app.turns._conversations.values() for task in each.tasks]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def log(self, *rooms: Channel) -> list[Any]:
