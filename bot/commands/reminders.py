@@ -27,14 +27,17 @@ from composer.text.notices import SHORT_ID_CHARS
 
 MAX_REMINDER_SHOWN_CHARS: Final = 80  # of a text in the list
 _FORMS: Final = (
-    "Write when, and then what: in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, on 4 May, "
-    "2026-05-04 09:00, every weekday at 9:30."
+    "Write when, and then what: in 20 minutes, at 14:00, tomorrow 3 p.m., on Friday at 14:00, on 4 May, "
+    "2026-05-04 09:00, every weekday at 9:30, every month on the 1st at 9:00."
 )
 _UNREAD: Final = {
     None: "I don't see when that is.",
     Unreadable.ABSENT: "There is no such day or hour.",
     Unreadable.OVER: "That has passed: name a time that is still to come.",
     Unreadable.FAR: "That is too far away: a reminder may be at most two years ahead.",
+    Unreadable.PART: "I understand only a part of when that is, and I would rather ask than guess.",
+    Unreadable.TWO_DAYS: "That may be two days: write the month as a word, or the day as 2026-02-01.",
+    Unreadable.REPEAT: "I can repeat it on each day, weekday, or named day of the week, and on a day of each month.",
 }
 _WHAT: Final = parameters.text(
     "reminder",
@@ -70,7 +73,8 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
         )
         reminder = await store_reminder(tx, access, new, call.now)
     cancel = f"To cancel: {PREFIX} remind cancel {reminder.id.hex[:SHORT_ID_CHARS]}"
-    return CommandAnswer(f"I will remind {where_phrase(access, in_dm=in_dm)} {_when(call, reminder)}. {cancel}")
+    said = f"I will remind {where_phrase(access, in_dm=in_dm)} {_when(call, reminder)}: {_shown(text)}"
+    return CommandAnswer(" ".join(filter(None, (said, when.note, cancel))))
 
 
 def _read(call: Call) -> tuple[When, str]:
@@ -86,6 +90,12 @@ def _read(call: Call) -> tuple[When, str]:
         raise call.command.usage_error(f"I don't see what to remind of. {_FORMS}")
     check_reminder(when, text, call.now, zone)
     return when, text
+
+
+def _shown(text: str) -> str:
+    """A reminder's text as the end of a sentence."""
+    shown = shorten(text, MAX_REMINDER_SHOWN_CHARS)
+    return shown if shown[-1:] in ".!?\u2026\u3002" else f"{shown}."
 
 
 def _agent(call: Call) -> Agent:

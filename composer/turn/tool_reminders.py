@@ -85,7 +85,8 @@ class ToolReminders:
             await tx.reminders.record_question(reminder.id, self._question.id)
         self.allowed = False
         where = f"I will remind {where_phrase(access, in_dm=in_dm)} {when_phrase(reminder, self._zone)}"
-        return f"{where}: {quote}. {_cancel(reminder)}", f"{where}. {_cancel(reminder)}"
+        last = " ".join(filter(None, (when.note, _cancel(reminder))))
+        return f"{where}: {quote}. {last}", f"{where}. {last}"
 
     def _when(self, words: str) -> When:
         """A time as of the message. Raises BadInput."""

@@ -416,12 +416,24 @@ async def test_the_list_names_no_private_room_that_somebody_has_left(harness: Ap
         ("in 500 years stretch", r"^That is too far away: a reminder may be at most two years ahead\. "),
         ("500 years", "^That is too far away: "),
         ("in 99999999 days stretch", "^That is too far away: "),
-        ("in 3 months stretch", "^I don't see when that is"),
+        ("tomorrow or Friday stretch", "^I understand only a part of when that is"),
+        ("01/02 9:00 stretch", "^That may be two days"),
+        ("every second week stretch", "^I can repeat it on each day"),
+        ("next week stretch", "^I don't see when that is"),
     ],
 )
 async def test_a_wrong_reminder_is_refused_with_what_is_right(harness: AppHarness, text: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
         await harness.command("alice", f"/nexus remind me {text}", dm="nexus")
+
+
+async def test_a_reminder_is_confirmed_with_its_time_zone_and_text_and_what_was_assumed(harness: AppHarness) -> None:
+    answer = await harness.command("alice", "/nexus remind me morgen um 9 Bob anrufen", dm="nexus")
+    assert answer.text.startswith("I will remind you, in our DM, on Tue 2026-05-05 at 09:00 (UTC): Bob anrufen. To")
+    answer = await harness.command("alice", "/nexus remind me tomorrow stretch", dm="nexus")
+    assert "at 09:00 (UTC): stretch. You named no hour: to change it, " in answer.text
+    answer = await harness.command("alice", "/nexus remind me pay the rent every month on the 1st at 10:00", dm="nexus")
+    assert "2026-06-01 at 10:00 (UTC), then on day 1 of every month at 10:00: pay the rent." in answer.text
 
 
 async def test_a_person_has_a_limited_number_of_reminders(harness: AppHarness) -> None:

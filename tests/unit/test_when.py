@@ -34,7 +34,6 @@ def local(text: str) -> tuple[str, str]:
         ("9pm tea", "Mon 2026-05-04 21:00", "tea"),
         ("tomorrow tea", "Tue 2026-05-05 09:00", "tea"),
         ("Tomorrow 9:00 call Bob at 10:00", "Tue 2026-05-05 09:00", "call Bob at 10:00"),
-        ("tomorrow 9 apples", "Tue 2026-05-05 09:00", "9 apples"),
         ("at 7:15 pm tomorrow tea", "Tue 2026-05-05 19:15", "tea"),
         ("tonight tea", "Mon 2026-05-04 20:00", "tea"),
         ("on Friday at 14:00 send the report", "Fri 2026-05-08 14:00", "send the report"),
@@ -57,7 +56,7 @@ def test_a_time_is_read_in_the_zone_of_its_reader(text: str, at: str, what: str)
 @pytest.mark.parametrize(
     "text",
     ["", "stretch", "today tea", "in minutes tea", "at 25:00 tea", "tomorrow at 13pm tea", "2026-02-30 tea",
-     "on 31 June tea", "every tea", "in 99999 minutes tea", "in 0 minutes tea", "fridays tea", "2026-05-045 tea"],
+     "on 31 June tea", "every tea", "in 99999 minutes tea", "in 0 minutes tea", "2026-05-045 tea"],
 )  # fmt: skip
 def test_what_is_no_time_or_does_not_exist_is_not_read(text: str) -> None:
     assert read_when(text, NOW, BERLIN) is None

@@ -7,6 +7,7 @@ import re
 from datetime import datetime, tzinfo
 from typing import Final
 
+from composer.text.dates.tongues import told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
@@ -65,6 +66,14 @@ def named_periods(question: str, now: datetime) -> list[Period]:
     June" is near it. A month without a year is the latest one that had begun by `now`. Dates that do not exist are
     left out.
     """
+    for told in told_in_english(question, ahead=False):
+        found = _periods(told.text, now)
+        if found:
+            return found
+    return []
+
+
+def _periods(question: str, now: datetime) -> list[Period]:
     found = [_named_day(*iso_day(match), now.tzinfo) for match in _ISO_DATE.finditer(question)]
     found += [_named_date(match, now) for match in _NAMED_DATE.finditer(question)]
     words = " ".join(question.casefold().split())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from composer.text.dates.tongues import told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
@@ -72,7 +73,14 @@ def asked_periods(question: str, now: datetime) -> list[Period]:
     June" are one span. In no order, without repeats, without what lies after `now`, and at most MAX_PERIODS. The end is
     not included.
     """
-    words = " ".join(question[:MAX_CHARS_WITH_PERIODS].casefold().replace("\u2019", "'").split())
+    for told in told_in_english(question[:MAX_CHARS_WITH_PERIODS], ahead=False):
+        found = _periods(" ".join(told.text.casefold().split()), now)
+        if found:
+            return found
+    return []
+
+
+def _periods(words: str, now: datetime) -> list[Period]:
     ahead = _PAST.search(words) is None and _AHEAD.search(_NO_TENSE.sub(" ", words)) is not None
     found: list[Period] = []
     left = words

@@ -1,10 +1,11 @@
-"""Read when something is to happen, as people write it before what it is: "in 20 minutes", "tomorrow 9:00",
-"on Friday at 14:00", "2026-05-04 09:00", "every weekday at 9:30". Pure.
+"""Read when something is to happen, as people write it before or after what it is: "in 20 minutes", "tomorrow 3 p.m.",
+"on Friday at 14:00", "2026-05-04 09:00", "every weekday at 9:30", in many languages (`tongues`). Pure.
 
-Written for reminders: a small grammar that refuses what it does not know is safer here than a library that guesses, and
-reads the beginning of a text up to where the time ends.
+A time that is understood in part is none: its reader asks. The beginning of a text is read up to where the time ends,
+else its end.
 """
 
+import calendar
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final
 
-from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, local_moment
+from composer.text.dates.clock import FLAGS, SKIP, Clock, clock_at
+from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, clock_note, local_moment
+from composer.text.dates.tongues import SLASHED, Told, told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
@@ -28,157 +31,291 @@ from composer.text.dates.vocabulary import (
 MAX_WHEN_CHARS: Final = 200  # of a text, in which its time is read
 DEFAULT_TIME: Final = time(9)  # of a day that is named alone
 TONIGHT: Final = time(20)
-_FLAGS: Final = re.IGNORECASE | re.ASCII
+END_OF_DAY: Final = time(17)
+_MAX_STARTS: Final = 40  # places at which a time that ends a text is looked for
+_NUMBER: Final = "|".join(NUMBERS)
+_SHORT_DAYS: Final = "mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"
 
-_TIME: Final = re.compile(
-    r"(?:at\s{1,8}(?P<at>\d{1,2})(?!\d)(?::(?P<at_minute>\d\d))?|(?P<hour>\d{1,2}):(?P<minute>\d\d)"
-    r"|(?P<bare>\d{1,2})(?=\s?[ap]m\b))(?:\s?(?P<half>[ap])m)?(?![\w:])",
-    _FLAGS,
-)
 _SPAN: Final = re.compile(
-    rf"(?P<count>\d{{1,4}}|an?|{'|'.join(NUMBERS)}|half\s{{1,8}}an)\s{{0,8}}"
-    r"(?P<unit>minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
-    _FLAGS,
+    rf"(?:(?P<half>half\s{{1,8}}an?\s{{1,8}}hour|a\s{{1,8}}half\s{{1,8}}hour|half\s{{1,8}}hour)|(?P<quarter>a\s{{1,8}}quarter\s{{1,8}}of\s{{1,8}}an\s{{1,8}}hour)"
+    rf"|(?P<count>\d{{1,4}}(?:[.,]5)?|an?|{_NUMBER})(?P<more>\s{{1,8}}and\s{{1,8}}a\s{{1,8}}half)?\s{{0,8}}"
+    r"(?P<unit>minutes?|mins?|months?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])(?P<after>\s{1,8}and\s{1,8}a\s{1,8}half\b)?)",
+    FLAGS,
 )
-_AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", _FLAGS)
-_IN: Final = re.compile(r"in\s{1,8}", _FLAGS)
-_EVERY: Final = re.compile(rf"every\s{{1,8}}(?P<day>day|weekday|{WEEKDAY})\b", _FLAGS)
+_AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", FLAGS)
+_IN: Final = re.compile(r"(?:in|after)\s{1,8}", FLAGS)
+_FROM_NOW: Final = re.compile(r"\s{1,8}(?:from\s{1,8}now|later)\b", FLAGS)
+_EVERY: Final = re.compile(
+    rf"(?:every\s{{1,8}}(?:week\s{{1,8}}on\s{{1,8}})?(?P<day>day|weekday|workday|{WEEKDAY})\b|(?P<daily>daily|weekdays|(?P<plural>{WEEKDAY})s)\b"
+    rf"|every\s{{1,8}}(?P<part>morning|afternoon|evening|night)\b"
+    rf"|(?:(?:on\s{{1,8}})?(?:the\s{{1,8}})?(?P<first>first|\d{{1,2}}(?:st|nd|rd|th)?)\s{{1,8}}(?:day\s{{1,8}})?of\s{{1,8}}(?:every|each|the)\s{{1,8}}month\b"
+    rf"|(?:every\s{{1,8}}month|monthly){SKIP}{{1,8}}(?:on\s{{1,8}})?(?:the\s{{1,8}})?(?P<nth>first|\d{{1,2}})(?:st|nd|rd|th|\.)?(?![\w:.]\d)(?:\u00b7(?=\s))?))",
+    FLAGS,
+)
+_OTHER_EVERY: Final = re.compile(r"(?:every|each|hourly|weekly|monthly|yearly)\b", FLAGS)
 _AND_DAY: Final = re.compile(
-    rf"(?:\s{{0,8}},\s{{0,8}}(?:and\s{{1,8}})?|\s{{1,8}}and\s{{1,8}})(?P<day>{WEEKDAY})\b", _FLAGS
+    rf"(?:\s{{0,8}},\s{{0,8}}(?:and\s{{1,8}})?|[\s~]{{1,8}}(?:and\s{{1,8}})?(?:on\s{{1,8}})?)(?P<day>{WEEKDAY})\b",
+    FLAGS,
 )
-_NEAR: Final = re.compile(r"(?P<day>today|tonight|tomorrow)\b", _FLAGS)
-_WEEKDAY: Final = re.compile(rf"(?:(?:on|this|next)\s{{1,8}})?(?P<day>{WEEKDAY})\b", _FLAGS)
-_ISO: Final = re.compile(rf"(?:on\s{{1,8}})?{ISO_DAY}(?:T(?=\d)|(?![\w-]))", _FLAGS)
+_NEAR: Final = re.compile(
+    r"(?P<day>today|tonight|tomorrow|(?:the\s{1,8})?day\s{1,8}after\s{1,8}tomorrow|this\s(?=(?:morning|afternoon|evening|night)\b))(?:\b|(?<=\s))",
+    FLAGS,
+)
+_WEEKDAY: Final = re.compile(
+    rf"(?:(?:on|this|next)\s{{1,8}})?(?:(?P<day>{WEEKDAY})\b|(?P<short>{_SHORT_DAYS})\b\.?(?=\s{{1,8}}(?:at\b|\d)))",
+    FLAGS,
+)
+_END: Final = re.compile(
+    r"(?:(?:at|by)\s{1,8})?(?:the\s{1,8})?(?:end\s{1,8}of\s{1,8}(?:the\s{1,8}|this\s{1,8})?(?P<of>day|week|month|year)|(?P<eod>eod))\b",
+    FLAGS,
+)
+_ISO: Final = re.compile(rf"(?:on\s{{1,8}})?{ISO_DAY}(?:T(?=\d)|(?![\w-]))", FLAGS)
 _NAMED: Final = re.compile(
     r"(?:on\s{1,8})?(?:the\s{1,8})?"
     rf"(?:{DAY_MONTH}|{MONTH_DAY})(?!\w)"
     r"(?:,?\s{1,8}(?P<year>\d{4})(?!\w))?",
-    _FLAGS,
+    FLAGS,
 )
 _PAST_DAY: Final = re.compile(
-    rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|{WEEKDAY})\b", _FLAGS
+    rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|(?:last\s{{1,8}})?{WEEKDAY}|(?:the\s{{1,8}})?day\s{{1,8}}before\s{{1,8}}yesterday)\b",
+    FLAGS,
 )
-_OVER_DAY: Final = re.compile(r"(?:yesterday|last\s{1,8}(?:night|week|month|year))\b", _FLAGS)
+_OVER_DAY: Final = re.compile(r"(?:yesterday|the\s{1,8}day\s{1,8}before|last\s{1,8}(?:night|week|month|year))\b", FLAGS)
 _LONG_SPAN: Final = re.compile(
-    r"(?:in\s{1,8})?(?P<count>\d{1,12})\s{0,8}(?P<unit>minute|hour|day|week|month|year)s?(?![a-z])", _FLAGS
+    r"(?:in\s{1,8})?(?P<count>\d{1,12})\s{0,8}(?P<unit>minute|hour|day|week|month|year)s?(?![a-z])", FLAGS
 )
 _LONG_UNITS: Final = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}  # in days
-_LAST: Final = re.compile(r"(?:(?:for\s{1,8})?the\s{1,8}last|for)\s{1,8}", _FLAGS)
-_SPAN_OVER: Final = re.compile(rf"(?:{_SPAN.pattern})\s{{1,8}}ago\b", _FLAGS)
-_AGO: Final = re.compile(r"(?:\s{1,8}ago)?\s{0,8}\Z", _FLAGS)
-_BETWEEN: Final = re.compile(r"\s{0,8},?\s{0,8}")
-_REST: Final = re.compile(r"\s{0,8}[:,–-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", _FLAGS)  # noqa: RUF001
+_LAST: Final = re.compile(r"(?:(?:for\s{1,8})?the\s{1,8}last|for)\s{1,8}", FLAGS)
+_SPAN_OVER: Final = re.compile(rf"(?:{_SPAN.pattern})\s{{1,8}}ago\b", FLAGS)
+_AGO: Final = re.compile(r"(?:\s{1,8}ago)?\s{0,8}\Z", FLAGS)
+_BETWEEN: Final = re.compile(rf"{SKIP}{{0,8}},?{SKIP}{{0,8}}")
+_BEFORE: Final = re.compile(rf"{SKIP}{{0,8}}")
+_REST: Final = re.compile(r"\s{0,8}[:,\u2013-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", FLAGS)
+_PARTICLE: Final = re.compile(r"(?:\u306b\u306f?|\uc5d0\ub294?)\s{0,4}")  # "at", after its hour
+_TO: Final = re.compile(r"(?:to|that)\s{1,8}", FLAGS)
+_DONE: Final = re.compile(
+    r"[\s~.!?,\u3002\uff01]{0,8}(?:pl(?:ea)?[sz]e?[\s~.!?\u3002\uff01]{0,8})?\Z",
+    FLAGS,
+)
+_START: Final = re.compile(r"(?<!\S)\S|(?<=\u00b7)[^\u00b7\s]")
+# A time in what is left over: at its beginning, and anywhere.
+_TIME_LEFT: Final = (
+    r"(?:\d{1,2}[:h]\d\d|\d{1,2}\s?[ap]\.?\s?m\b|noon\b|midday\b|midnight\b|(?:half|quarter)\s{1,4}(?:past|to)\b"
+    r"|o'?\s?clock\b|(?:in\s{1,4}the\s{1,4})(?:morning|afternoon|evening)\b|at\s{1,4}night\b|at\s{1,4}\d{1,2}\b)"
+)
+_DAY_LEFT: Final = (
+    rf"(?:today|tonight|tomorrow|{WEEKDAY}|"
+    rf"every\s{{1,4}}(?:day|week|month|{WEEKDAY})|in\s{{1,4}}\d{{1,3}}\s{{1,4}}(?:minute|hour|day|week|month))\b"
+)
+_LEFT_FIRST: Final = re.compile(
+    rf"[\s~,.;:\u2013-]{{0,8}}(?:(?:and|or|until|till|to|before|after|around|about|from|past|by|between|sometime|o)\s{{1,4}}|\u2013|-)?(?:the\s{{1,4}})?(?:{_TIME_LEFT}|{_DAY_LEFT})",
+    FLAGS,
+)
+_LEFT_LATER: Final = re.compile(rf"[\s~,]{{0,8}}\u00b7{{1,6}}[\s~]{{1,4}}(?:on\s)?(?:{_TIME_LEFT}|{_DAY_LEFT})", FLAGS)
+_LEFT_VAGUE: Final = re.compile(
+    r"[\s~,]{0,8}(?:sometime|around|about\s{1,4}\d|before\s|after\s|until\s|till\s|or\s)", FLAGS
+)
+_LEFT_ANYWHERE: Final = re.compile(rf"(?<![\w\d]){_TIME_LEFT}", FLAGS)
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A moment in UTC, which may be over, and how it repeats (None: once)."""
+    """A moment in UTC, which may be over, and how it repeats (None: once). `note`: what its reader assumed."""
 
     at: datetime
     repeat: Repeat | None = None
-
-
-def read_when(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
-    """The time with which a text begins, and the rest of the text; None if it begins with none, or with a day or an
-    hour that does not exist. Days and hours are those of `zone`; a weekday and an hour are the next ones after `now`.
-    """
-    text = text.strip()
-    head = text[:MAX_WHEN_CHARS]
-    for read in (_repeated, _after, _dated):
-        try:
-            found = read(head, now.astimezone(zone), zone)
-        except (ValueError, OverflowError):  # the calendar or the clock has no such day or hour
-            return None
-        if found is not None:
-            when, end = found
-            rest = _REST.match(text, end)
-            return when, text[rest.end() if rest else end :].strip()
-    return None
+    note: str = ""
 
 
 class Unreadable(StrEnum):
-    """Why a text that begins as a time does can't be read as one to come."""
+    """Why a text that has a time can't be read as one to come."""
 
     ABSENT = "the calendar or the clock has no such day or hour"
     OVER = "it has passed"
     FAR = "it is too far away"
+    PART = "only a part of it is understood"
+    TWO_DAYS = "it may be two days"
+    REPEAT = "it repeats in a way that is not kept"
+
+
+class _UnreadError(Exception):
+    """`why` a time is not read."""
+
+    def __init__(self, why: Unreadable) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+def read_when(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
+    """The time with which a text begins, else with which it ends, and the rest of the text; None if it has none there,
+    or only one that `why_unread` explains. Days and hours are those of `zone`; a weekday and an hour are the next ones
+    after `now`."""
+    try:
+        return _read(text, now, zone)
+    except _UnreadError:
+        return None
 
 
 def why_unread(text: str, now: datetime, zone: tzinfo, ahead: timedelta) -> Unreadable | None:
-    """Why `read_when` reads no time at the beginning of a text; None when none seems meant. `ahead`: how far one may
-    be."""
+    """Why `read_when` reads no time of a text; None when none seems meant. `ahead`: how far one may be."""
     head = text.strip()[:MAX_WHEN_CHARS]
     span = _LONG_SPAN.match(head)
     if span is not None and int(span["count"]) * _LONG_UNITS[span["unit"].lower()] > ahead / timedelta(days=1):
         return Unreadable.FAR
-    if _OVER_DAY.match(head) or _SPAN_OVER.match(head):
+    try:
+        found = _read(text, now, zone)
+    except _UnreadError as error:
+        return error.why
+    if found is None and any(
+        _OVER_DAY.match(t.text.lstrip()) or _SPAN_OVER.match(t.text.lstrip()) for t in told_in_english(head, ahead=True)
+    ):
         return Unreadable.OVER
-    for read in (_repeated, _after, _dated):
-        try:
-            read(head, now.astimezone(zone), zone)
-        except OverflowError:
-            return Unreadable.FAR
-        except ValueError:
-            return Unreadable.ABSENT
     return None
 
 
-_Found = tuple[When, int]  # with where it ends
+def _read(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
+    """Raises _UnreadError for a time that can't be kept as it stands."""
+    text = text.strip()
+    guesses = list(told_in_english(text[:MAX_WHEN_CHARS], ahead=True))
+    for told in guesses:
+        start = _BEFORE.match(told.text)
+        found = _found(told.text, start.end() if start else 0, now, zone)
+        if found is not None:
+            return _with_rest(text, told, found)
+    for told in guesses if len(text) <= MAX_WHEN_CHARS else ():
+        for place in list(_START.finditer(told.text))[1:_MAX_STARTS]:
+            found = _found(told.text, place.start(), now, zone)
+            if found is not None and _DONE.match(told.text, found[1]):
+                what = text[: told.origin(place.start())].rstrip(" ,:;\u2013-")
+                return found[0], _TO.sub("", what, count=1) if _TO.match(what) else what
+    return None
 
 
-def _repeated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
-    match = _EVERY.match(text)
+def _found(text: str, start: int, now: datetime, zone: tzinfo) -> "_Found | None":
+    for read in (_repeated, _after, _dated):
+        try:
+            found = read(text, start, now.astimezone(zone), zone)
+        except OverflowError:
+            raise _UnreadError(Unreadable.FAR) from None
+        except ValueError:  # the calendar or the clock has no such day or hour
+            raise _UnreadError(Unreadable.ABSENT) from None
+        if found is not None:
+            return found
+    return None
+
+
+def _with_rest(text: str, told: Told, found: "_Found") -> tuple[When, str]:
+    """What was read with the rest of the text, unless a time is left over there."""
+    when, end, guessed = found
+    left = told.text[end:]
+    if _LEFT_FIRST.match(left) or (
+        guessed and (_LEFT_LATER.match(left) or _LEFT_ANYWHERE.search(left) or _LEFT_VAGUE.match(left))
+    ):
+        raise _UnreadError(Unreadable.PART)
+    rest = _REST.match(told.text, end)
+    what = text[told.origin(rest.end() if rest else end) :].strip()
+    particle = _PARTICLE.match(what)
+    return when, what[particle.end() :] if particle and told.foreign else what
+
+
+_Found = tuple[When, int, bool]  # with where it ends, and whether its hour was assumed
+
+
+def _repeated(text: str, start: int, now: datetime, zone: tzinfo) -> _Found | None:
+    before = clock_at(text, start, after_day=False)
+    between = _BETWEEN.match(text, before.end) if before and not before.guessed else None
+    match = _EVERY.match(text, between.end() if between else start)
     if match is None:
+        if _OTHER_EVERY.match(text, between.end() if between else start):
+            raise _UnreadError(Unreadable.REPEAT)
         return None
-    days = {"day": EVERY_DAY, "weekday": WORKDAYS}.get(match["day"].lower()) or {weekday_number(match["day"])}
-    end = match.end()
-    while (more := _AND_DAY.match(text, end)) is not None:
-        days, end = {*days, weekday_number(more["day"])}, more.end()
-    at, end = _time_after(text, end)
-    repeat = Repeat(frozenset(days), at or DEFAULT_TIME)
-    return When(repeat.after(now, zone), repeat), end
+    nth = match["first"] or match["nth"]
+    end, days = match.end(), frozenset[int]()
+    if not nth:
+        word = (match["day"] or match["plural"] or match["daily"] or "day").lower()
+        days = {
+            "day": EVERY_DAY,
+            "daily": EVERY_DAY,
+            "weekday": WORKDAYS,
+            "workday": WORKDAYS,
+            "weekdays": WORKDAYS,
+        }.get(word) or frozenset({weekday_number(word)})
+        while (more := _AND_DAY.match(text, end)) is not None:
+            days, end = days | {weekday_number(more["day"])}, more.end()
+    clock = before if before and between else None
+    if clock is None and match["part"]:
+        end = match.start("part")
+    if clock is None:
+        clock, end = _time_after(text, end)
+    month_day = 0 if not nth else 1 if nth.lower() == "first" else int(nth.rstrip("stndrh"))
+    repeat = Repeat(days, clock.at if clock else DEFAULT_TIME, month_day)
+    return When(repeat.after(now, zone), repeat, _note(clock)), end, clock is None or clock.guessed
 
 
-def _after(text: str, now: datetime, zone: tzinfo) -> _Found | None:
-    """ "in 2 days at 9:00": hours and minutes are exact, days and weeks keep the time of the day."""
-    match = _IN.match(text)
-    if match is None:
-        return None
-    exact, days, end = timedelta(), timedelta(), match.end()
+def _after(text: str, start: int, now: datetime, zone: tzinfo) -> _Found | None:
+    """ "in 2 days at 9:00": hours and minutes are exact, days, weeks and months keep the time of the day."""
+    match = _IN.match(text, start)
+    exact, days, months, end = timedelta(), timedelta(), 0, match.end() if match else start
     span = _SPAN.match(text, end)
     while span is not None:
-        length, unit = _length(span), span["unit"][0].lower()
-        exact, days = (exact, days + length) if unit in "dw" else (exact + length, days)
+        length, unit = _length(span), (span["unit"] or "h").lower()
+        if unit.startswith("mo"):
+            months += int(span["count"]) if span["count"].isdecimal() else round(_count(span["count"]))
+        elif unit[0] in "dw":
+            days += length
+        else:
+            exact += length
         end = span.end()
         joined = _AND.match(text, end)
         span = _SPAN.match(text, joined.end() if joined else end)
-    if not exact and not days:
+    later = None if match else _FROM_NOW.match(text, end)
+    if (match is None and later is None) or not (exact or days or months):
         return None
-    at, end = _time_after(text, end) if days and not exact else (None, end)
-    if days:
-        moved = now.date() + days
-        return When(local_moment(moved, at or now.time(), zone) + exact), end
-    return When(now.astimezone(UTC) + exact), end
+    end = later.end() if later else end
+    clock, end = _time_after(text, end, bare=False) if (days or months) and not exact else (None, end)
+    if days or months:
+        moved = _months_later(now.date(), months) + days
+        at = clock.at if clock else now.time()
+        return When(local_moment(moved, at, zone) + exact, note=_note(clock, moved, zone) if clock else ""), end, False
+    return When(now.astimezone(UTC) + exact), end, False
 
 
-def _dated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
+def _months_later(day: date, months: int) -> date:
+    count = day.year * 12 + day.month - 1 + months
+    year, month = count // 12, count % 12 + 1
+    return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
+
+
+def _dated(text: str, start: int, now: datetime, zone: tzinfo) -> _Found | None:
     """A day, with or without a time before or after it; or a time alone."""
-    at, start = _time_at(text, 0)
-    between = _BETWEEN.match(text, start)
-    day = _day(text, between.end() if between and at else start)
+    before = clock_at(text, start, after_day=False)
+    clock = None if before is None or before.guessed else before
+    between = _BETWEEN.match(text, clock.end) if clock else None
+    day = _day(text, between.end() if between else start)
     if day is None:
-        if at is None:
+        if before is None or (text[start : before.end].isdecimal()):
             return None
-        moment = local_moment(now.date(), at, zone)
-        return When(moment if moment > now else local_moment(now.date() + timedelta(days=1), at, zone)), start
+        moment = local_moment(now.date(), before.at, zone)
+        chosen = now.date() if moment > now else now.date() + timedelta(days=1)
+        return When(local_moment(chosen, before.at, zone), note=_note(before, chosen, zone)), before.end, before.guessed
     days, default, end = day
-    if at is None:
-        at, end = _time_after(text, end)
-    at = at or default
+    if clock is None:
+        clock, end = _time_after(text, end)
+    at = clock.at if clock else default
     if at is None:
         return None  # "today" alone says no time
-    return When(days(now, at, zone)), end
+    moment = days(now, at, zone)
+    note = _note(clock, moment.astimezone(zone).date(), zone, at)
+    return When(moment, note=note), end, clock is None or clock.guessed
+
+
+def _note(clock: Clock | None, day: date | None = None, zone: tzinfo | None = None, at: time | None = None) -> str:
+    """What is to be said of a time: that its hour was assumed, and what the clocks do on that day."""
+    if clock is None or clock.guessed:
+        return "You named no hour: to change it, cancel this and say the hour."
+    changed = "" if day is None or zone is None else clock_note(day, at or clock.at, zone)
+    return " ".join(filter(None, (clock.note, changed)))
 
 
 _Resolve = Callable[[datetime, time, tzinfo], datetime]
@@ -187,58 +324,74 @@ _Resolve = Callable[[datetime, time, tzinfo], datetime]
 def _day(text: str, start: int) -> tuple[_Resolve, time | None, int] | None:
     """The day that stands at a place: what makes a moment of it, the time that it has by default, and where it ends."""
     if (match := _NEAR.match(text, start)) is not None:
-        word = match["day"].lower()
-        default = {"tonight": TONIGHT, "tomorrow": DEFAULT_TIME}.get(word)
-        later = timedelta(days=word == "tomorrow")
-        return (lambda now, at, zone: local_moment(now.date() + later, at, zone)), default, match.end()
+        word = " ".join(match["day"].lower().split())
+        default = None if word in ("today", "this") else TONIGHT if word == "tonight" else DEFAULT_TIME
+        later = timedelta(days=2 if "after" in word else word == "tomorrow")
+        return (lambda now, at, zone: local_moment(now.date() + later, _tonight(word, at), zone)), default, match.end()
     if (match := _WEEKDAY.match(text, start)) is not None:
-        weekday = frozenset({weekday_number(match["day"])})
+        name = match["day"] or next(day for day in WEEKDAYS if day.startswith(match["short"].lower()[:3]))
+        weekday = frozenset({weekday_number(name)})
         return (lambda now, at, zone: Repeat(weekday, at).after(now, zone)), DEFAULT_TIME, match.end()
+    if (match := _END.match(text, start)) is not None:
+        of = (match["of"] or "day").lower()
+        return (lambda now, at, zone: local_moment(_last_day(now.date(), of), at, zone)), END_OF_DAY, match.end()
     if (match := _ISO.match(text, start)) is not None:
         day = date(*iso_day(match))
         return (lambda now, at, zone: local_moment(day, at, zone)), DEFAULT_TIME, match.end()
     if (match := _NAMED.match(text, start)) is not None:
         (month, number), year = month_and_day(match), match["year"]
         return (lambda now, at, zone: _in_year(year, month, number, now, at, zone)), DEFAULT_TIME, match.end()
+    if (slashed := SLASHED.match(text, start)) is not None and max(int(slashed[1]), int(slashed[2])) <= 12:
+        raise _UnreadError(Unreadable.TWO_DAYS)
     return None
 
 
+def _tonight(word: str, at: time) -> time:
+    """ "tonight at 8" is in the evening."""
+    return at.replace(hour=at.hour + 12) if word == "tonight" and 5 <= at.hour < 12 else at
+
+
+def _last_day(today: date, of: str) -> date:
+    """The last day of this week (its Friday), month or year, or today."""
+    if of == "week":
+        return today + timedelta(days=(4 - today.weekday()) % 7)
+    if of == "month":
+        return today.replace(day=calendar.monthrange(today.year, today.month)[1])
+    return date(today.year, 12, 31) if of == "year" else today
+
+
 def _in_year(year: str | None, month: int, day: int, now: datetime, at: time, zone: tzinfo) -> datetime:
-    """A day of a month, of the year that is named, else the next one."""
-    found = local_moment(date(int(year) if year else now.year, month, day), at, zone)
-    return found if year or found > now else local_moment(date(now.year + 1, month, day), at, zone)
+    """A day of a month, of the year that is named, else the next one that has it."""
+    if year:
+        return local_moment(date(int(year), month, day), at, zone)
+    years = [now.year + later for later in range(9) if day <= calendar.monthrange(now.year + later, month)[1]]
+    moments = (local_moment(date(each, month, day), at, zone) for each in years)
+    found = next((moment for moment in moments if moment > now), None)
+    if found is None:
+        raise ValueError("no year has that day")
+    return found
 
 
-def _time_after(text: str, end: int) -> tuple[time | None, int]:
-    """The time that follows, and where it ends; without one, None and the same place."""
+def _time_after(text: str, end: int, *, bare: bool = True) -> tuple[Clock | None, int]:
+    """The time that follows, and where it ends; without one, None and the same place. `bare`: a number alone is one."""
     between = _BETWEEN.match(text, end)
-    at, after = _time_at(text, between.end() if between else end)
-    return (None, end) if at is None else (at, after)
+    clock = clock_at(text, between.end() if between else end, after_day=bare)
+    return (None, end) if clock is None else (clock, clock.end)
 
 
-def _time_at(text: str, start: int) -> tuple[time | None, int]:
-    """Raises ValueError for an hour that does not exist."""
-    match = _TIME.match(text, start)
-    if match is None:
-        return None, start
-    hour, minute = int(match["at"] or match["hour"] or match["bare"]), int(match["at_minute"] or match["minute"] or 0)
-    if match["half"]:
-        if not 1 <= hour <= 12:
-            raise ValueError("an hour of the forenoon or the afternoon is from 1 to 12")
-        hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)
-    return time(hour, minute), match.end()
+def _count(words: str) -> float:
+    words = words.lower()
+    if words in NUMBERS:
+        return NUMBERS.index(words) + 1.0
+    return 1.0 if words in ("a", "an") else float(words.replace(",", "."))
 
 
 def _length(span: re.Match[str]) -> timedelta:
     """How long a match of _SPAN is."""
-    count = span["count"].lower()
-    if count.startswith("half"):
-        number = 0.5
-    elif count in ("a", "an"):
-        number = 1.0
-    else:
-        number = float(NUMBERS.index(count) + 1 if count in NUMBERS else count)
-    return number * _UNITS[span["unit"][0].lower()]
+    if span["half"] or span["quarter"]:
+        return timedelta(minutes=30 if span["half"] else 15)
+    number = _count(span["count"]) + (0.5 if span["more"] or span["after"] else 0)
+    return timedelta() if span["unit"].lower().startswith("mo") else number * _UNITS[span["unit"][0].lower()]
 
 
 def read_since(text: str, now: datetime, zone: tzinfo) -> datetime | None:
@@ -262,7 +415,8 @@ def _span_ago(text: str, now: datetime) -> datetime | None:
 
 
 def _past_moment(text: str, now: datetime, zone: tzinfo) -> datetime | None:
-    at, start = _time_at(text, 0)
+    clock = clock_at(text, 0, after_day=False)
+    at, start = (None, 0) if clock is None or clock.guessed else (clock.at, clock.end)
     between = _BETWEEN.match(text, start)
     day = _past_day(text, between.end() if between and at else start, now)
     if day is None:
@@ -272,7 +426,8 @@ def _past_moment(text: str, now: datetime, zone: tzinfo) -> datetime | None:
         return moment if moment <= now else local_moment(now.date() - timedelta(days=1), at, zone)
     date_, end = day
     if at is None:
-        at, end = _time_after(text, end)
+        later, end = _time_after(text, end)
+        at = later.at if later else None
     return None if text[end:].strip() else local_moment(date_, at or time(0), zone)
 
 
@@ -280,11 +435,21 @@ def _past_day(text: str, start: int, now: datetime) -> tuple[date, int] | None:
     """The day that stands at a place, the latest one that has begun, and where it ends."""
     today = now.date()
     if (match := _PAST_DAY.match(text, start)) is not None:
-        word = " ".join(match["day"].lower().split())
+        word = (
+            " ".join(match["day"].lower().split()).removeprefix("last ")
+            if "week" not in match["day"].lower()
+            else " ".join(match["day"].lower().split())
+        )
         if word in WEEKDAYS:
             return today - timedelta(days=(today.weekday() - weekday_number(word)) % len(WEEKDAYS)), match.end()
         weeks = {"this week": 0, "last week": 1}.get(word)
-        back = int(word == "yesterday") if weeks is None else today.weekday() + len(WEEKDAYS) * weeks
+        back = (
+            2
+            if "before" in word
+            else int(word == "yesterday")
+            if weeks is None
+            else today.weekday() + len(WEEKDAYS) * weeks
+        )
         return today - timedelta(days=back), match.end()
     if (match := _ISO.match(text, start)) is not None:
         return date(*iso_day(match)), match.end()
