@@ -138,7 +138,7 @@ class _LogReading:
         if stamp is None:
             return "" if _MARKED.match(line) else "this is not a line of an IRC log; expected [hh:mm] <nick> text."
         try:
-            self._clock.advance(_Shown.of(stamp))
+            self._clock.advance(_ShownTime.of(stamp))
         except ValueError:
             return "this is not a time of day; expected 00:00 to 23:59."
         return self._body(number, stamp)
@@ -203,7 +203,7 @@ def _has_half_days(lines: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ShownTime:
     """What the clock of a line shows: a time of day, and the day where the line has it."""
 
     hour: int
@@ -214,7 +214,7 @@ class _Shown:
     offset: timedelta = timedelta()
 
     @classmethod
-    def of(cls, stamp: re.Match[str]) -> "_Shown":
+    def of(cls, stamp: re.Match[str]) -> "_ShownTime":
         """The time of a line. Raises ValueError for one that no clock shows."""
         hour, minute, second = (int(stamp[name] or 0) for name in ("hour", "minute", "second"))
         if hour > 23 or minute > 59 or second > 59:
@@ -261,7 +261,7 @@ class _LogClock:
         self._says_days = True
         self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
 
-    def advance(self, shown: _Shown) -> None:
+    def advance(self, shown: _ShownTime) -> None:
         """Set `now` to the time of the next line. Raises ValueError for a day that no calendar has."""
         then = self.now.replace(hour=shown.hour, minute=shown.minute, second=shown.second)
         if shown.on is not None:

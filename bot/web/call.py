@@ -49,7 +49,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """A request to the API. `whole` is its method, address and body; `key` its idempotency key, if it named one;
     `metered` says what it counts as, if it counts."""
 
@@ -233,16 +233,16 @@ async def _call(
             json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_IDEMPOTENCY_CHARS}}}$"},
         ),
     ] = None,
-) -> Call:
+) -> ApiCall:
     if idempotency_key is not None:
         plain = idempotency_key.isascii() and idempotency_key.isprintable()
         if not plain or not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_CHARS:
             raise RequestRefused(400, f"An idempotency key has 1 to {MAX_IDEMPOTENCY_CHARS} visible ASCII characters.")
     whole = b"" if idempotency_key is None else await whole_request(request)
-    return Call(nexus.app, principal, whole, idempotency_key, metered_of(request))
+    return ApiCall(nexus.app, principal, whole, idempotency_key, metered_of(request))
 
 
-Calling = Annotated[Call, Depends(_call)]
+Calling = Annotated[ApiCall, Depends(_call)]
 InProject = Annotated[
     str | None,
     Query(

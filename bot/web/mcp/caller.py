@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from bot.web.call import Call
+from bot.web.call import ApiCall
 from bot.web.metering import Metered, count_now
 from composer.app import App
 from composer.people.credentials.principal import Principal
@@ -22,14 +22,14 @@ class ToolCaller:
         self._principal_of = principal_of
 
     @asynccontextmanager
-    async def call(self, context: Any, operation: Operation) -> AsyncIterator[Call]:
+    async def call(self, context: Any, operation: Operation) -> AsyncIterator[ApiCall]:
         """The request that a call of a tool is, counted as an operation where it does not fail. Raises QuotaUsedUp
         where the plan has nothing left of it; a write finds that out in its own transaction."""
         principal, meter = await self._principal_of(context), self.app.operations
         if operation is not Operation.WRITES:
             await meter.admit(principal.tenant_id, operation)
         metered = Metered(meter, principal, operation)
-        yield Call(self.app, principal, b"", None, metered)
+        yield ApiCall(self.app, principal, b"", None, metered)
         if not metered.is_counted:
             count_now(metered, None)
 

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 from pydantic_core import from_json
 
-from bot.web.call import Call
+from bot.web.call import ApiCall
 from bot.web.entry_pages import names_for
 from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_of, url_of, whole_values
 from bot.web.mcp.caller import ToolCaller
@@ -281,7 +281,7 @@ class EntryTools:
 
     async def _listed(
         self,
-        call: Call,
+        call: ApiCall,
         wanted: EntryFilter,
         project: str | None,
         limit: int,
@@ -300,13 +300,13 @@ class EntryTools:
         return text_of({**answer, **({} if found.cursor is None else {"next": found.cursor})})
 
 
-def _note_tokens(call: Call, tokens: int, *, has_found: bool = False) -> None:
+def _note_tokens(call: ApiCall, tokens: int, *, has_found: bool = False) -> None:
     """Note how many tokens a call hands out, and whether it is a search that found something, for the figures."""
     if call.metered is not None:
         call.metered.tokens, call.metered.has_found = tokens, has_found
 
 
-async def _reader(call: Call, project: str | None) -> EntryReader:
+async def _reader(call: ApiCall, project: str | None) -> EntryReader:
     """Who searches, about which project. Raises NotFound for one that may not be read."""
     who, found = call.principal, None
     if project is not None:

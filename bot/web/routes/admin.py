@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import BaseModel
 
-from bot.web.call import Call, Calling
+from bot.web.call import ApiCall, Calling
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -139,10 +139,10 @@ async def admin_figures(_: Admin, call: Calling) -> WorkspaceFigures:
     return WorkspaceFigures(**counts, entries=entries, operations=operations, quotas=quotas)
 
 
-async def _quotas(call: Call, tx: Transaction) -> list[QuotaUsage]:
+async def _quotas(call: ApiCall, tx: Transaction) -> list[QuotaUsage]:
     found = await call.app.operations.quotas(tx, call.principal.tenant_id)
     return [QuotaUsage(quota=each.quota, used=each.used, most=each.most) for each in found]
 
 
-def _month(call: Call) -> date:
+def _month(call: ApiCall) -> date:
     return call.app.operations.month(call.principal.tenant_id)

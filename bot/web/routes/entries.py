@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
 
-from bot.web.call import ONCE, REPLAYED, Call, Calling, Event, InProject
+from bot.web.call import ONCE, REPLAYED, ApiCall, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
 from bot.web.json_answer import json_answer
@@ -156,7 +156,7 @@ async def unshare_entry(call: Calling, id: uuid.UUID, version: IfMatch) -> Respo
     return await _changed(call, id, version, unshare)
 
 
-async def write(call: Call, sent: NewEntry, project: str | None) -> Response:
+async def write(call: ApiCall, sent: NewEntry, project: str | None) -> Response:
     """Write an entry for the person, or for their tool, and answer with it."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
@@ -202,7 +202,7 @@ def _location(access: EntryAccess, entry: Entry) -> str:
 
 
 async def _changed(
-    call: Call,
+    call: ApiCall,
     id: uuid.UUID,
     version: int | None,
     change: Callable[[Transaction, EntryAccess], Awaitable[Entry]],
@@ -224,7 +224,7 @@ async def _changed(
     return response
 
 
-async def writer_of(call: Call, tx: Transaction, access: EntryAccess) -> Writer:
+async def writer_of(call: ApiCall, tx: Transaction, access: EntryAccess) -> Writer:
     """Who writes by a request."""
     trust = await tx.people.trust(access.user)
     directory = call.app.directory

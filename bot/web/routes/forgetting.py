@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import Response
 from pydantic import BaseModel, Field
 
-from bot.web.call import IS_REPLAYED, ONCE, Call, Calling, InProject
+from bot.web.call import IS_REPLAYED, ONCE, ApiCall, Calling, InProject
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as
 from bot.web.problems import documented
@@ -215,7 +215,7 @@ def _tuple(text: str | None) -> tuple[str, ...]:
 
 
 async def _forget_many(
-    call: Call, wanted: EntriesToErase, confirmed: int | None, project: str | None = None
+    call: ApiCall, wanted: EntriesToErase, confirmed: int | None, project: str | None = None
 ) -> Response:
     home = call.app.settings.home
 
@@ -225,7 +225,7 @@ async def _forget_many(
     return receipt_answer(*await call.erase(erase, project))
 
 
-async def _forget(call: Call, id: uuid.UUID, project: str | None = None) -> Response:
+async def _forget(call: ApiCall, id: uuid.UUID, project: str | None = None) -> Response:
     home = call.app.settings.home
 
     async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:

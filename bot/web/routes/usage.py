@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Query
 from pydantic import BaseModel
 
-from bot.web.call import Call, Calling
+from bot.web.call import ApiCall, Calling
 from bot.web.problems import documented
 from bot.web.router import Router
 from composer.people.credentials.principal import KeyPermission
@@ -64,7 +64,7 @@ async def show_usage(call: Calling, months: Months = 1) -> UsageReport:
     return UsageReport(**usage_values(call, since, totals, models))
 
 
-def months_since(call: Call, months: int) -> date:
+def months_since(call: ApiCall, months: int) -> date:
     """The first day of the first of the last `months` months."""
     this = call.app.operations.month(call.principal.tenant_id)
     before = this.year * 12 + this.month - months
@@ -72,7 +72,7 @@ def months_since(call: Call, months: int) -> date:
 
 
 def usage_values(
-    call: Call, since: date, totals: Sequence[Total], models: Sequence[MonthOfModels]
+    call: ApiCall, since: date, totals: Sequence[Total], models: Sequence[MonthOfModels]
 ) -> dict[str, object]:
     """The fields of Usage."""
     app = call.app
