@@ -2,8 +2,8 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
 
 from bot.console.conversations import resolve_position
 from bot.script.events import Line, MessageEvent
@@ -17,6 +17,8 @@ SOURCES: Final = "/why there shows the sources of an answer."
 EMPTY_IMPORT: Final = (
     "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
 )
+if TYPE_CHECKING:
+    from bot.importers.platform_exports import SurveyedExport
 _NAMES: Final = {"discord": "Discord", "slack": "Slack"}
 
 
@@ -44,8 +46,27 @@ async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> st
     if not said:
         return f"nexus chat, then ask about it; {SOURCES}"
     rooms = [place for place in said if place[1] == "--room"]
-    workspace, option, name = max(rooms or list(said), key=lambda place: said[place])
-    writer = writers[workspace, option, name]
+    place = max(rooms or list(said), key=lambda place: said[place])
+    return await _in_terminal(app, place, writers[place])
+
+
+async def ask_about(app: App, exports: Sequence["SurveyedExport"]) -> str:
+    """What to do after an import of exports: on their platform, or in the terminal in a room, a public one if
+    there is any, with most people."""
+    platforms = {each.export.platform for each in exports} - {CONSOLE}
+    if platforms:
+        names = " and ".join(_NAMES.get(each, each) for each in sorted(platforms))
+        return f"nexus run serves {names}: ask about it there; /nexus why shows the sources of an answer."
+    open_rooms = {room for each in exports for room, known in each.export.rooms.items() if known.private is False}
+    authors = {place: people for each in exports for place, people in each.survey.authors.items()}
+    if not authors:
+        return f"nexus chat, then ask about it; {SOURCES}"
+    workspace, room = max(authors, key=lambda place: (place[1] in open_rooms, len(authors[place]), place))
+    return await _in_terminal(app, (workspace, "--room", room), min(authors[workspace, room]))
+
+
+async def _in_terminal(app: App, place: tuple[str, str, str], writer: str) -> str:
+    workspace, option, name = place
     words = ["nexus", "chat", *([] if workspace == DEFAULT_WORKSPACE else ["-w", workspace])]
     if option != "--room" or not await _may_enter(app, workspace, name, DEFAULT_USER):
         words += ["--as", writer]
@@ -53,12 +74,6 @@ async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> st
     agent = app.directory.agents(app.directory.workspace(CONSOLE, workspace).tenant_id)[0].slug
     ask = f"@{agent} …" if option == "--room" else "ask about it"
     return f"{shlex.join(words)}, then {ask}; {SOURCES}"
-
-
-def ask_on(platforms: Collection[str]) -> str:
-    """What to do after an import of exports of these platforms."""
-    names = " and ".join(_NAMES.get(each, each) for each in sorted(platforms))
-    return f"nexus run serves {names}: ask about it there; /nexus why shows the sources of an answer."
 
 
 async def _may_enter(app: App, workspace: str, room: str, user: str) -> bool:

@@ -24,8 +24,15 @@ ODD: Final = "that can't be read"
 FAILURES: Final = frozenset({ODD, UNKNOWN_PLACE})  # a room of which nothing else is known was not imported
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 
+JSONL: Final = "jsonl"
+IRC: Final = "irc"
 SLACK: Final = "slack-export"
 DISCORD: Final = "discord-export"
+MATTERMOST: Final = "mattermost"
+ZULIP: Final = "zulip"
+TELEGRAM: Final = "telegram"
+MATRIX: Final = "matrix"
+TEAMS: Final = "teams"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Survey:
 
     def lost(self) -> str:
         """The sentence about rooms that have messages of which none could be imported; "" if there are none."""
-        names = sorted(self.failed - self.fine)
+        names = sorted(self.failed - self.fine - {""})
         if not names:
             return ""
         listed = short_list([f"#{name}" for name in names])

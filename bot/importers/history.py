@@ -60,7 +60,10 @@ def _check_format(path: Path, format: str) -> None:
     """Raise BadInput for a file that is plainly of another format, and name that."""
     if path.is_dir() or zipfile.is_zipfile(path):
         what = "a folder" if path.is_dir() else "a zip file"
-        raise BadInput(f"{path} is {what}: for an export give --format slack-export or --format discord-export.")
+        raise BadInput(
+            f"{path} is {what}: for an export leave out --format, or name it: --format slack-export, "
+            "--format discord-export or another (nexus import --help)."
+        )
     if format == "irc" or not path.is_file():
         return
     with path.open("rb") as file:

@@ -2,21 +2,45 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from bot.importers.archive import Archive
+from bot.importers.chat_export import ChatExport, Contents
 from bot.importers.discord_export import DiscordExport
-from bot.importers.export import SLACK, ImportOptions, PlatformExport
+from bot.importers.export import (
+    MATRIX,
+    MATTERMOST,
+    SLACK,
+    TEAMS,
+    TELEGRAM,
+    ZULIP,
+    ImportOptions,
+    PlatformExport,
+)
 from bot.importers.export_loading import ImportResult, Survey, load_export, survey
+from bot.importers.matrix import read_matrix
+from bot.importers.mattermost import read_mattermost
 from bot.importers.slack_export import SlackExport, slack_folders
+from bot.importers.teams import read_teams
+from bot.importers.telegram import read_telegram
+from bot.importers.zulip import read_zulip
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import DISCORD, Incoming
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
+
+CHATS: Final[Mapping[str, Callable[[list[Archive]], Contents]]] = {  # systems that Nexus does not connect to
+    MATTERMOST: read_mattermost,
+    ZULIP: read_zulip,
+    TELEGRAM: read_telegram,
+    MATRIX: read_matrix,
+    TEAMS: read_teams,
+}
 
 
 def _ignore(_: object) -> None:
@@ -62,6 +86,14 @@ def open_exports(
             for archive in archives
             for folder in slack_folders(archive)
         ]
+    elif format in CHATS:
+        if options.bot is not None:
+            raise BadInput("Leave out --bot: Nexus is on Discord and Slack alone, so the agent is in no such export.")
+        export = ChatExport(
+            CHATS[format](archives), workspace=options.workspace, room=options.room, public=options.public
+        )
+        opened.callback(export.close)
+        exports.append(export)
     else:
         bot = options.bot or discord_bot(settings)
         exports.append(

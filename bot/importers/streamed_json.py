@@ -1,4 +1,4 @@
-"""Reads a JSON object of any length in chunks: its fields, and the elements of one long list in it.
+"""Reads JSON of any length in chunks: the fields of an object, and the elements of long lists in it.
 
 Written here instead of with ijson, whose errors (3.6) name no line, quote the text of messages, and which refuses a
 byte order mark; nor does it limit the length of one value.
@@ -6,7 +6,7 @@ byte order mark; nor does it limit the length of one value.
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import IO, Any, Final
 
 from bot.importers.archive import NotJson
@@ -15,6 +15,7 @@ JSON_CHUNK_BYTES: Final = 2**18
 MAX_VALUE_CHARS: Final = 2**24
 _SPACE: Final = " \t\r\n"
 _DECODER: Final = json.JSONDecoder()
+BEGIN: Final = object()  # an object is opened of which the parts follow
 
 
 class StreamedObject:
@@ -29,37 +30,45 @@ class StreamedObject:
         self._line = 1
         self._ended = False
 
-    def fields(self, long: str) -> Iterator[tuple[str, Any]]:
-        """Yield (key, value) for each field; for the list in the field `long`, (long, element) for each element.
+    def fields(self, *long: str) -> Iterator[tuple[str, Any]]:
+        """Yield (key, value) for each field; for a list in a field of `long`, (key, element) for each element.
 
         Raises NotJson, with file and line.
         """
-        self._expect("{")
-        while self._next() != "}":
-            key = self._value()
-            if not isinstance(key, str):
-                raise self._error("the name of a field was expected")
-            self._expect(":")
-            if key == long and self._next() == "[":
-                yield from ((key, element) for element in self._elements())
-            else:
-                yield key, self._value()
-            if self._next() == ",":
-                self._at += 1
-            elif self._next() != "}":
-                raise self._error("a comma or the end of the object was expected")
-        self._at += 1
+        self._expect("{", consume=False)
+        for path, value in self.walk({(), *((key,) for key in long)}):
+            if value is not BEGIN:
+                yield path[0], value
+
+    def walk(self, into: Container[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """Yield each value with its path, such as ("messages", "*", "text"), in their order. Objects and lists whose
+        path is in `into` are yielded in parts, an object after BEGIN, all others whole. Raises NotJson, with file and
+        line."""
+        yield from self._parts((), into)
         if self._next():
             raise self._error("there is more after the end of the object")
 
-    def _elements(self) -> Iterator[Any]:
-        self._expect("[")
-        while self._next() != "]":
-            yield self._value()
+    def _parts(self, path: tuple[str, ...], into: Container[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        opened = self._next()
+        if path not in into or opened not in ("{", "["):
+            yield path, self._value()
+            return
+        self._at += 1
+        closing = "}" if opened == "{" else "]"
+        if opened == "{":
+            yield path, BEGIN
+        while self._next() != closing:
+            key = "*"
+            if opened == "{":
+                key = self._value()
+                if not isinstance(key, str):
+                    raise self._error("the name of a field was expected")
+                self._expect(":")
+            yield from self._parts((*path, key), into)
             if self._next() == ",":
                 self._at += 1
-            elif self._next() != "]":
-                raise self._error("a comma or the end of the list was expected")
+            elif self._next() != closing:
+                raise self._error(f"a comma or the end of the {'object' if opened == '{' else 'list'} was expected")
         self._at += 1
 
     def _value(self) -> Any:
@@ -81,10 +90,10 @@ class StreamedObject:
             except RecursionError:
                 raise self._error("it is nested too deeply") from None
 
-    def _expect(self, character: str) -> None:
+    def _expect(self, character: str, *, consume: bool = True) -> None:
         if self._next() != character:
             raise self._error(f"'{character}' was expected")
-        self._at += 1
+        self._at += consume
 
     def _next(self) -> str:
         """The next character that is not white space, without consuming it; "" at the end."""

@@ -282,14 +282,14 @@ def _sentence(error: ValueError | RecursionError) -> str:
 
 
 def _first_error(detail: ErrorDetails) -> str:
-    path = [str(part) for part in detail["loc"] if part not in _EVENT_TYPES]
+    path = [str(part) for part in detail["loc"] if part not in EVENT_TYPES]
     message = detail["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if detail["type"].startswith("union_tag"):
-        return f"`type` must be one of {', '.join(_EVENT_TYPES)}"
+        return f"`type` must be one of {', '.join(EVENT_TYPES)}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return "a line must be a JSON object"
     return f"`{'.'.join(path)}`: {message}" if path else message
 
 
-_EVENT_TYPES: Final = ("message", "command", "edit", "delete", "join", "leave", "job", "settle")
+EVENT_TYPES: Final = ("message", "command", "edit", "delete", "join", "leave", "job", "settle")

@@ -13,11 +13,24 @@ from typing import Annotated
 import typer
 
 from bot.console import imports, render
-from bot.console.after_import import ask_in_chat, ask_on
+from bot.console.after_import import ask_about, ask_in_chat
 from bot.console.cli.failure import fail
 from bot.console.cli.invocation import Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.cli.optional_values import ALL
-from bot.importers.export import DISCORD, MAX_LISTED_NAMES, SLACK, ImportOptions
+from bot.importers.detection import format_of
+from bot.importers.export import (
+    DISCORD,
+    IRC,
+    JSONL,
+    MATRIX,
+    MATTERMOST,
+    MAX_LISTED_NAMES,
+    SLACK,
+    TEAMS,
+    TELEGRAM,
+    ZULIP,
+    ImportOptions,
+)
 from bot.importers.history import import_history, read_history
 from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms
 from bot.script.events import Line, MessageEvent
@@ -67,16 +80,29 @@ class _Cost:
 class HistoryFormat(StrEnum):
     """The file formats of `nexus import`."""
 
-    JSONL = "jsonl"
-    IRC = "irc"
+    JSONL = JSONL
+    IRC = IRC
     SLACK = SLACK
     DISCORD = DISCORD
+    MATTERMOST = MATTERMOST
+    ZULIP = ZULIP
+    TELEGRAM = TELEGRAM
+    MATRIX = MATRIX
+    TEAMS = TEAMS
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it is the export of a chat system, which says itself who may read most of it."""
+        return self not in (HistoryFormat.JSONL, HistoryFormat.IRC)
 
 
 @cli.command("import")
 def import_command(
     files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="The files to load.")] = None,
-    format: Annotated[HistoryFormat, typer.Option("--format", help="The format of the files.")] = HistoryFormat.JSONL,
+    format: Annotated[
+        HistoryFormat | None,
+        typer.Option("--format", help="The format of the files.", show_default="what the files look like"),
+    ] = None,
     room: Annotated[str | None, typer.Option("--room", help="Load all into this room.")] = None,
     workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load all into this workspace.")] = None,
     embed: Annotated[bool, typer.Option(help="Embed now; with --no-embed the next nexus run does it.")] = True,
@@ -110,17 +136,27 @@ def import_command(
         fail(BadInput("Name the files to load, or use --list or --undo RUN; for example: nexus import history.jsonl"))
     if private and ALL in (public or ()):
         fail(BadInput("Say --public or --private, not both for the same rooms: --public ROOM names the public ones."))
-    if private and format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
+    format = format or _detected(files)
+    if private and format.is_export:
         fail(BadInput("Leave out --private: rooms of these exports of which nothing is known are private anyway."))
     run = ImportRun(uuid.uuid4(), ", ".join(path.name for path in files))
     this = _Import(settings, files, run, _Cost(settings, yes, json_lines), embed, json_lines)
     options = ImportOptions(workspace, room, bot, tuple(public or ()))
-    if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
+    if format.is_export:
         _import_exports(this, format, options)
     elif bot is not None:
         fail(BadInput("Use --bot only with --format slack-export or discord-export."))
     else:
         _import_lines(this, format, options, private=private)
+
+
+def _detected(files: Sequence[Path]) -> HistoryFormat:
+    """The format of files that nobody has named."""
+    found = {HistoryFormat(read_or_fail(partial(format_of, path))): path for path in files}
+    if len(found) > 1:
+        kinds = ", ".join(f"{path.name} ({format.value})" for format, path in found.items())
+        fail(BadInput(f"These files are of several formats: {kinds}. Import them one by one."))
+    return next(iter(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +303,7 @@ def _import_exports(this: _Import, format: HistoryFormat, options: ImportOptions
                     render.warn(done.warning(short_id(this.run.id)))
             if not this.json_lines:
                 await _show_undo(app, this.run)
-                render.next_step(ask_on({surveyed.export.platform for surveyed in exports}))
+                render.next_step(await ask_about(app, exports))
             lost = [sentence for surveyed in exports if (sentence := surveyed.survey.lost())]
             if lost:
                 fail(BadInput(" ".join(lost)))

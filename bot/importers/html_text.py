@@ -1,0 +1,59 @@
+"""The text of a message in HTML, as people read it."""
+
+from html.parser import HTMLParser
+from typing import Final
+
+_LINES: Final = frozenset({"p", "br", "div", "li", "tr", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre"})
+_SILENT: Final = frozenset({"script", "style"})
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.images: list[str] = []
+        self._silent = 0
+        self._link = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag in _SILENT:
+            self._silent += 1
+        elif tag in _LINES:
+            self.parts.append("\n- " if tag == "li" else "\n")
+        elif tag in ("td", "th"):
+            self.parts.append("\t")
+        elif tag == "emoji":
+            self.parts.append(values.get("alt", ""))
+        elif tag == "img" and values.get("itemscope") is None and "emoji" not in values.get("itemtype", "").lower():
+            self.images.append(values.get("alt") or "image")
+        elif tag == "img":
+            self.parts.append(values.get("alt", ""))
+        elif tag == "at":
+            self.parts.append("@")
+        elif tag == "a":
+            self._link = values.get("href", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in _LINES and tag != "li":
+            self.parts.append("\n")
+        elif tag == "a":
+            shown = self.parts[-1].strip() if self.parts else ""
+            if self._link.startswith(("http://", "https://")) and shown and shown not in self._link:
+                self.parts.append(f" ({self._link})")
+            self._link = ""
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.parts.append(data.replace("\xa0", " ").replace("\r", "").replace("\n", " "))
+
+
+def text_of_html(html: str) -> tuple[str, list[str]]:
+    """The text, line by line, and the names of the images in it."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    return "\n".join(line for line in lines if line and line != "-"), reader.images
