@@ -79,9 +79,9 @@ async def replay(
     """Compose the prompt of a turn again and compare. Raises NotFound for a turn that is unknown, or unanswered."""
     async with database.transaction(tenant, "read") as tx:
         stored = await tx.turns.get(turn)
-        question = None if stored is None else await tx.messages.get(stored.turn.message_id)
         if stored is None or stored.answered_at is None:
             raise NotFound(f"There is no answered turn {turn}; /nexus why shows the id of an answer's turn.")
+        question = stored.question
         if stored.prompt is None or question is None or question.user_id is None:
             return Replay(turn, SOURCE_NOT_STORED, note=await _why_not_stored(tx, turn))
     agent = agents.get(stored.turn.agent_id)

@@ -16,14 +16,28 @@ from composer.visibility import Readable
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn with its stored answer. `prompt` is the JSON text of the prompt; None once cleared."""
+    """A turn with its question and its answer, as far as it has one. The question is None once erased; there is no
+    reply before the turn is answered, of a failure, or once that is erased. `prompt` is the JSON text of the prompt;
+    None once cleared. `room_opened`: its room was private when the question was asked, and is read by others since."""
 
     turn: Turn
     state: TurnState
-    reply_id: uuid.UUID | None
-    failure: str | None
-    prompt: str | None
+    question: Message | None
+    reply: Message | None = None
+    reply_id: uuid.UUID | None = None
+    failure: str | None = None
+    prompt: str | None = None
     answered_at: datetime | None = None
+    room_opened: bool = False
+
+    @property
+    def question_unless_withdrawn(self) -> Message | None:
+        """The question; None where nobody is to see an answer any more. Either the question or the reply was erased, or
+        an agent posts this on its own initiative, such as a reminder, for a room that was opened since."""
+        reply_erased = self.reply_id is not None and self.reply is None
+        if self.question is None or reply_erased or (self.room_opened and self.question.by_agent):
+            return None
+        return self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +49,6 @@ class OpenTurn:
     state: TurnState
     workspace: str
     asker: uuid.UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnWithMessages:
-    """A turn with its question and its reply. The question is None once erased; there is no reply before the turn is
-    answered, of a failure, or once that is erased. `room_opened`: its room was private when the question was
-    asked, and is read by others since."""
-
-    stored: StoredTurn
-    question: Message | None
-    reply: Message | None
-    room_opened: bool = False
-
-    @property
-    def question_unless_withdrawn(self) -> Message | None:
-        """The question; None where nobody is to see an answer any more. Either the question or the reply was erased, or
-        an agent posts this on its own initiative, such as a reminder, for a room that was opened since."""
-        reply_erased = self.stored.reply_id is not None and self.reply is None
-        if self.question is None or reply_erased or (self.room_opened and self.question.by_agent):
-            return None
-        return self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +128,8 @@ class Turns:
         )
 
     async def get(self, id: uuid.UUID) -> StoredTurn | None:
-        """One turn."""
-        row = await self._sql.fetch_one("turn_get", id=id)
-        if row is None:
-            return None
-        state = TurnState(row["state"])
-        return StoredTurn(self._turn(row), state, row["reply_id"], row["failure"], row["prompt"], row["answered_at"])
-
-    async def get_with_messages(self, id: uuid.UUID) -> TurnWithMessages | None:
-        """One turn with its question and its reply, in one round trip."""
-        rows = await self._sql.fetch("turn_with_messages", id=id)
+        """One turn, in one round trip, also without a transaction."""
+        rows = await self._sql.fetch("turn_get", id=id)
         if not rows:
             return None
         row = rows[0]
@@ -156,13 +141,19 @@ class Turns:
             row["turn_agent_id"],
             row["adapter"],
         )
-        state = TurnState(row["state"])
-        stored = StoredTurn(turn, state, row["reply_id"], row["failure"], row["prompt"], row["answered_at"])
         messages = {each["id"]: whole_message_from_row(each) for each in rows if each["id"] is not None}
-        reply = None if stored.reply_id is None else messages.get(stored.reply_id)
         question = messages.get(turn.message_id)
-        room_opened = question is not None and question.namespace != row["present_namespace"]
-        return TurnWithMessages(stored, question, reply, room_opened)
+        return StoredTurn(
+            turn,
+            TurnState(row["state"]),
+            question,
+            reply=None if row["reply_id"] is None else messages.get(row["reply_id"]),
+            reply_id=row["reply_id"],
+            failure=row["failure"],
+            prompt=row["prompt"],
+            answered_at=row["answered_at"],
+            room_opened=question is not None and question.namespace != row["present_namespace"],
+        )
 
     async def lock_for_answer(
         self,
@@ -278,8 +269,3 @@ class Turns:
             row["agent_id"],
             row["adapter"],
         )
-
-
-def just_queued(turn: Turn, question: Message) -> TurnWithMessages:
-    """A turn as it is when it was stored with its question."""
-    return TurnWithMessages(StoredTurn(turn, TurnState.QUEUED, None, None, None), question, None)

@@ -50,7 +50,7 @@ from composer.ports.clock import Clock
 from composer.ports.memberships import NOWHERE
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
-from composer.repositories.turns import StoredTurn, TurnWithMessages, just_queued
+from composer.repositories.turns import StoredTurn
 from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
 from composer.turn.delivery import Delivery, OutgoingAnswer
@@ -81,13 +81,13 @@ class Responder:
         If drafting fails, the answer is a failure. Raises Unavailable when the answer cannot be stored or delivered
         because the database or the platform does not answer: the worker then tries again.
         """
-        found = await self._read(turn) if asked is None else just_queued(turn, asked)
-        if found is not None and found.stored.state is TurnState.SENT:
+        found = await self._read(turn) if asked is None else StoredTurn(turn, TurnState.QUEUED, asked)
+        if found is not None and found.state is TurnState.SENT:
             return TurnReport(turn, TurnOutcome.ANSWERED_ELSEWHERE)  # or by an earlier attempt of this process
         if found is None or (question := found.question_unless_withdrawn) is None:
             return await self._end_withdrawn(turn, delivery)
         draft = DraftAnswer()
-        if found.stored.state is TurnState.QUEUED:
+        if found.state is TurnState.QUEUED:
             # If the room was opened, no draft is needed: `AnswerStore.store` sees that too, and stores ROOM_OPENED.
             if not found.room_opened:
                 draft = await self._drafter.draft(turn, agent, question, delivery)
@@ -96,16 +96,16 @@ class Responder:
                 return await self._end_unstored(turn, draft, delivery)
             answer = new_answer
         else:
-            answer = _stored_answer(found.stored, question, found.reply)
+            answer = _stored_answer(found, question)
             if found.room_opened:
                 answer = replace(answer, text=ROOM_OPENED, prompt=None, failed=True)
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(answer, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _read(self, turn: Turn) -> TurnWithMessages | None:
+    async def _read(self, turn: Turn) -> StoredTurn | None:
         async with self._database.statement(turn.tenant_id) as tx:
-            return await tx.turns.get_with_messages(turn.id)
+            return await tx.turns.get(turn.id)
 
     async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> OutgoingAnswer | None:
         """Store a draft, and return the answer as it will be delivered. None when the turn was erased meanwhile, or
@@ -190,11 +190,11 @@ class Responder:
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
 
-def _stored_answer(stored: StoredTurn, question: Message, reply: Message | None) -> OutgoingAnswer:
-    """The answer of a turn that is ANSWERED. `reply` is None for a failure, whose text is stored with the turn."""
+def _stored_answer(stored: StoredTurn, question: Message) -> OutgoingAnswer:
+    """The answer of a turn that is ANSWERED. A failure has no reply: its text is stored with the turn."""
     return OutgoingAnswer(
         turn=stored.turn,
-        text=reply.text if reply is not None else stored.failure or "",
+        text=stored.reply.text if stored.reply is not None else stored.failure or "",
         in_reply_to="" if question.by_agent else question.external_id,  # what an agent posts answers nobody
         prompt=stored.prompt,
         failed=stored.failure is not None,

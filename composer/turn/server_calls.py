@@ -59,7 +59,8 @@ class ServerCalls:
     ) -> None:
         question = self._question
         assert question.user_id is not None
-        if await tx.turns.get(self._turn.id) is None or await tx.messages.get(question.id) is None:
+        stored = await tx.turns.get(self._turn.id)
+        if stored is None or stored.question is None:
             raise Refused(NOT_SENT_ERASED)
         policy, opted_out = await tx.messages.recording_of(question.id)
         if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:

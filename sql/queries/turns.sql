@@ -37,13 +37,6 @@ FROM unnest(:conversation_ids::uuid[], :adapters::text[]) AS q (conversation_id,
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = q.conversation_id
 
 -- name: turn_get
--- Get one turn.
-SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, t.reply_id, t.failure, t.prompt,
-       t.timings_ms,
-       t.model, t.prompt_tokens, t.completion_tokens, t.queued_at, t.answered_at
-FROM turns AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
-
--- name: turn_with_messages
 -- Get one turn with its question and its reply: a row for each of the two that is stored, else one with neither.
 -- `present_namespace` is that of its conversation now. It sets its tenant itself, as api_key_find does.
 SELECT found.*

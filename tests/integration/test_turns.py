@@ -13,10 +13,10 @@ import pytest
 from bot.script.changes import change_message
 from bot.script.places import incoming, place_of
 from composer.memory.index import embed_next, index_next
-from composer.model import CONSOLE, Attachment, Message, Trust, Turn, Usage, Visibility, derived_id
+from composer.model import CONSOLE, Attachment, Message, Trust, Turn, TurnState, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
-from composer.repositories.turns import Answer, Delivered, Turns, just_queued
+from composer.repositories.turns import Answer, Delivered, StoredTurn, Turns
 from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.process_locks import PostgresProcessLocks
@@ -88,14 +88,14 @@ async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiv
 async def test_a_turn_is_read_by_one_statement_that_leaves_no_tenant_behind(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
     async with receiver.database.statement(TENANT) as tx:
-        assert await tx.turns.get(turn.id) is None, "a statement that sets no tenant sees none"
-        found = await tx.turns.get_with_messages(turn.id)
+        assert await tx.messages.get(turn.message_id) is None, "a statement that sets no tenant sees none"
+        found = await tx.turns.get(turn.id)
         assert found is not None
         assert found.question is not None
-        assert (found.stored.turn, found.question.id, found.reply) == (turn, turn.message_id, None)
-        assert await tx.turns.get(turn.id) is None, "nor does the next one on its connection"
+        assert (found.turn, found.question.id, found.reply) == (turn, turn.message_id, None)
+        assert await tx.messages.get(turn.message_id) is None, "nor does the next one on its connection"
     async with receiver.database.statement(tenant_id("another")) as tx:
-        assert await tx.turns.get_with_messages(turn.id) is None
+        assert await tx.turns.get(turn.id) is None
 
 
 async def test_a_turn_that_was_queued_just_now_is_known_as_it_is_read(receiver: Receiver) -> None:
@@ -114,7 +114,8 @@ async def test_a_turn_that_was_queued_just_now_is_known_as_it_is_read(receiver: 
     assert len(received.turns) == 5
     for turn in received.turns:
         async with receiver.database.statement(TENANT) as tx:
-            assert just_queued(turn, received.questions[turn.message_id]) == await tx.turns.get_with_messages(turn.id)
+            queued_now = StoredTurn(turn, TurnState.QUEUED, received.questions[turn.message_id])
+            assert queued_now == await tx.turns.get(turn.id)
 
 
 async def test_a_delivered_answer_is_recorded_by_one_statement_unless_its_text_was_replaced(
