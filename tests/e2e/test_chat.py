@@ -117,3 +117,15 @@ def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
     shown = program.run("compose", "-w", "sample", "--as", "alice", "--room", "general", "what of the wombat?")
     assert "we ship the wombat on Tuesday" in shown.out
     assert "never said" not in shown.out
+
+
+def test_the_sample_company_shares_nothing_with_yours(program: Program) -> None:
+    assert program.run("chat", "--sample", "--as", "carol", input="/remember we like the yak\n").status == 0
+    assert program.run("chat", "--as", "carol", input="/remember we like the emu\n").status == 0
+    ours = program.run("chat", "--as", "carol", input="/recall yak emu launch\n")
+    assert "emu" in ours.out
+    assert "we like the yak" not in ours.out
+    assert "3 December" not in ours.out
+    theirs = program.run("chat", "--sample", "--as", "carol", input="/recall yak emu\n")
+    assert "we like the yak" in theirs.out
+    assert "we like the emu" not in theirs.out

@@ -165,6 +165,8 @@ async def test_without_an_answer_nothing_private_is_read_and_that_is_said(
         del harness.app.memberships._sources["slack"]
         harness.app.memberships.serve("discord", Platform())
     assert not await sees(harness)
+    in_the_room = await order(harness, "alice", f"recall {QUESTION}", dm=False)
+    assert "zqvault" in in_the_room, "as always"
     said = await order(harness, "alice", "rooms")
     assert UNSAID in said
     assert "vault" not in said
