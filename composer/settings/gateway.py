@@ -47,7 +47,7 @@ class Upstream:
     url: ServerUrl
     key: str
     models: frozenset[str] | None
-    memory_role: MemoryRole
+    memory_role: MemoryRole | None
     memory_roles: tuple[tuple[str, MemoryRole], ...]
     timeout: float
 
@@ -55,8 +55,8 @@ class Upstream:
         """Whether a model may be asked for."""
         return self.models is None or model in self.models
 
-    def role_for(self, model: str) -> MemoryRole:
-        """How memory is put into a request to a model."""
+    def role_for(self, model: str) -> MemoryRole | None:
+        """How memory is put into a request to a model; None where that is not set."""
         return dict(self.memory_roles).get(model, self.memory_role)
 
 
@@ -91,5 +91,5 @@ def upstream_of(common: CommonUpstream | None, gateway: GatewaySettings, own: Te
     models = None if listed is None or ANY_MODEL in listed else frozenset(listed)
     roles: dict[str, MemoryRole] = {} if common is None else dict.fromkeys(common.without_system, "user")
     roles |= gateway.memory_roles | own.memory_roles
-    role = own.memory_role or gateway.memory_role or "system"
+    role = own.memory_role or gateway.memory_role
     return Upstream(url, text, models, role, tuple(sorted(roles.items())), gateway.timeout)

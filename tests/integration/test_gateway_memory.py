@@ -13,7 +13,7 @@ from composer.entries import teams
 from composer.settings import Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
-from tests.support.model_server import Say
+from tests.support.model_server import Fail, Say
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -217,6 +217,42 @@ async def test_poisoned_entries_stay_data(stage: GatewayStage) -> None:
     assert "\x1b" not in told
     assert body["tools"] == TOOLS
     assert [each["role"] for each in body["messages"]] == ["system", "user", "user"]
+
+
+REFUSALS: Final = (
+    (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    (400, "System role not supported"),
+    (500, "After the optional system message, conversation roles must alternate user and assistant roles"),
+    (422, "consecutive messages of one role are not allowed"),
+    (400, "Unexpected role 'user' after role 'user'"),
+)
+
+
+@pytest.mark.parametrize(("status", "sentence"), REFUSALS)
+async def test_a_model_that_refuses_the_roles_of_memory_gets_it_in_the_users_own_message_from_then_on(
+    stage: GatewayStage, status: int, sentence: str
+) -> None:
+    await stage.hub.write("alice", "the vault is behind the zqorchid")
+    client = await stage.client()
+    stage.upstream.script.append(Fail(status, sentence))
+    for requests in (2, 3):
+        told, said = await asked(stage, client, VAULT)
+        assert [each["role"] for each in stage.upstream.bodies[-1]["messages"]] == ["user"]
+        assert words(told) == ["zqorchid"]
+        assert said.startswith("1 entry")
+        assert len(stage.upstream.bodies) == requests
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_what_passes_without_memory_does_not_fail_with_it(stage: GatewayStage, status: int) -> None:
+    await stage.hub.write("alice", "the vault is behind the zqorchid")
+    client = await stage.client()
+    stage.upstream.script.append(Fail(status, "this is too long for me"))
+    told, said = await asked(stage, client, VAULT)
+    assert stage.upstream.bodies[-1]["messages"] == VAULT
+    assert (words(told), said) == ([], "0 entries, 0 tokens")
+    told, _ = await asked(stage, client, VAULT)
+    assert words(told) == ["zqorchid"], "the next one has it"
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user"])

@@ -1,7 +1,7 @@
 """The gateway: takes requests of tools, and passes them on to the model server of their tenant."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,13 +22,14 @@ from bot.web.problems import RequestRefused
 from composer.app import App
 from composer.entries.search import EntryReader
 from composer.errors import BadInput, NexusError, QuotaUsedUp, for_operator
-from composer.gateway.json_text import Edit, apply_edits
+from composer.gateway.forms import RequestForms, usual_role
 from composer.gateway.memory import TurnMemory
 from composer.gateway.metering import GatewayCall
-from composer.gateway.requests import Api, GatewayRequest, parse_request, usage_edits
-from composer.gateway.turns import GatewayTurn, find_turn, memory_edits
+from composer.gateway.requests import Api, GatewayRequest, parse_request
+from composer.gateway.turns import GatewayTurn, find_turn
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.operations import Operation
+from composer.settings import MemoryRole
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -40,11 +41,10 @@ MEMORY: Final = b"x-nexus-memory"
 
 @dataclass(frozen=True, slots=True)
 class _Injection:
-    """The memory that goes into a request, by `edits`. `memory` None: nobody's, or not wanted. Once the request was
-    answered, the `turn` is learnt from, for the `reader`."""
+    """The memory that goes into a request. `memory` None: nobody's, or not wanted. Once the request was answered, the
+    `turn` is learnt from, for the `reader`."""
 
     memory: TurnMemory | None = None
-    edits: Sequence[Edit] = ()
     reader: EntryReader | None = None
     turn: GatewayTurn | None = None
 
@@ -66,6 +66,7 @@ class Gateway:
         self._app = app
         self.upstreams = Upstreams()
         self.models = ModelLists(self.upstreams)
+        self._found_roles: dict[tuple[str, str], MemoryRole] = {}  # by server and model, where another was refused
 
     async def close(self) -> None:
         """Close the connections to the upstreams."""
@@ -115,20 +116,29 @@ class Gateway:
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)
-        role = admitted.caller.upstream.role_for(asked.model)
-        work = partial(memory_edits, asked, turn, memory.standing, memory.recalled, role)
-        return _Injection(memory, await off_loop(len(asked.text) // COUNTED_PER_READ, work), reader, turn)
+        return _Injection(memory, reader, turn)
 
     async def _relay(self, admitted: _Admitted, injection: _Injection) -> Relay:
         asked, caller, request = admitted.asked, admitted.caller, admitted.request
-        memory = injection.memory
-        bodies = await off_loop(len(asked.text) // COUNTED_PER_READ, lambda: _bodies(asked, injection.edits))
+        place = (str.__str__(caller.upstream.url), asked.model)
+        role = self._found_roles.get(place) or caller.upstream.role_for(asked.model) or usual_role(asked.model)
+        work = partial(RequestForms, asked, injection.turn, injection.memory, role)
+        forms = await off_loop(len(asked.text) // COUNTED_PER_READ, work)
         hidden = texts_of(request, self._app)
-        outgoing = Outgoing(asked.api, request.headers.raw, caller.credential, *bodies, hidden)
+        outgoing = Outgoing(asked.api, request.headers.raw, caller.credential, forms, hidden)
         user = None if caller.principal is None else caller.principal.user
         account, call = UsageAccount(caller.tenant_id, WorkKind.GATEWAY, user_id=user), GatewayCall(asked)
+        memory = injection.memory
         call.injected = "" if memory is None else f"{memory.standing}{memory.recalled}"
-        header = OFF if memory is None else memory.header
+
+        def headers() -> list[tuple[bytes, bytes]]:
+            """Said once the request was taken, so that it is known in which form."""
+            memory = forms.injected
+            call.injected = "" if memory is None else f"{memory.standing}{memory.recalled}"
+            if forms.role == "user" != role:
+                self._found_roles[place] = "user"
+            return [(MEMORY, (OFF if memory is None else memory.header).encode())]
+
         is_valid = _credential_check(self._app, request, caller)
         return Relay(
             self.upstreams,
@@ -139,7 +149,7 @@ class Gateway:
             is_valid=is_valid,
             count=_counting(request),
             ended=self._ended(admitted, injection, is_valid),
-            extra=[(MEMORY, header.encode())],
+            extra=headers,
         )
 
     def _ended(
@@ -162,14 +172,6 @@ class Gateway:
             await self._app.gateway_source.note(reader, turn.digest, turn.text, answer, asked_at)
         except NexusError as error:
             logger.warning("gateway.not_noted", error=for_operator(error))
-
-
-def _bodies(asked: GatewayRequest, edits: Sequence[Edit]) -> tuple[bytes, bytes | None]:
-    """The body of a request with memory in it; and the same body without the question for the usage of a stream, where
-    we have added that question."""
-    usage = usage_edits(asked)
-    without = apply_edits(asked.text, edits).encode() if usage else None
-    return apply_edits(asked.text, [*usage, *edits]).encode(), without
 
 
 def _counting(request: Request) -> Callable[[], None]:

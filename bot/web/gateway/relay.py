@@ -25,6 +25,7 @@ from bot.web.gateway.upstreams import (
 from bot.web.problems import RequestRefused
 from bot.web.sessions import REVOKED
 from composer.gateway.answers import UsageFilter
+from composer.gateway.forms import RequestForms
 from composer.gateway.metering import GatewayCall
 from composer.settings import Upstream
 from composer.signals import end_tasks
@@ -40,15 +41,13 @@ class CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request as it is sent to the upstream. `without_usage` is its body without what asks for the use of a stream;
-    None where its sender asked for that, or it is no stream. `credential` is the id of what it was let in by, and
-    `hidden` are texts that go nowhere: those of its credentials."""
+    """A request as it is sent to the upstream. `forms` are its bodies. `credential` is the id of what it was let in by,
+    and `hidden` are texts that go nowhere: those of its credentials."""
 
     path: str
     headers: Sequence[tuple[bytes, bytes]]
     credential: uuid.UUID
-    body: bytes
-    without_usage: bytes | None = None
+    forms: RequestForms
     hidden: Sequence[str] = ()
 
 
@@ -67,11 +66,11 @@ class Relay(Response):
         is_valid: Callable[[], Awaitable[bool]],
         count: Callable[[], None],
         ended: Callable[[GatewayCall], Awaitable[None]],
-        extra: Sequence[tuple[bytes, bytes]] = (),
+        extra: Callable[[], Sequence[tuple[bytes, bytes]]] = tuple,
     ) -> None:
         """`metered` surrounds the request; `is_valid` says whether the credential is still valid; `count` counts a
         request that was answered, also one whose client left in the middle of the answer; `ended` is called once the
-        answer has been passed back whole; `extra` are headers of the answer."""
+        answer has been passed back whole; `extra` gives headers of the answer."""
         super().__init__()
         self._upstreams, self._upstream, self._outgoing, self._call = upstreams, upstream, outgoing, call
         self._metered, self._is_valid, self._extra = metered, is_valid, extra
@@ -113,17 +112,18 @@ class Relay(Response):
 
     async def _ask(self) -> httpx2.Response:
         """The upstream's answer, of which the head has come. Raises RequestRefused."""
-        sent = self._outgoing
+        forms = self._outgoing.forms
         with refused_when_away(self._upstream):
-            answer = await self._post(sent.body)
-            if answer.status_code in (400, 422) and sent.without_usage is not None:
+            answer = await self._post(forms.body)
+            while forms.has_others and answer.status_code in (400, 413, 422, 500):
                 try:
                     self._refusal = await _whole(answer)
                 finally:
                     await answer.aclose()
-                if b"stream_options" in self._refusal or b"include_usage" in self._refusal:
-                    self._refusal = None  # so we can't know what it uses
-                    answer = await self._post(sent.without_usage)
+                if not forms.try_another(answer.status_code, self._refusal):
+                    break
+                self._refusal = None
+                answer = await self._post(forms.body)
         if answer.status_code in (401, 403):
             logger.warning("gateway.refused_key", upstream=str(self._upstream.url), status=answer.status_code)
         return answer
@@ -146,7 +146,7 @@ class Relay(Response):
         body = None
         if is_error:
             body = masked(await _whole(answer) if self._refusal is None else self._refusal, self._upstream.key)
-        headers = [*relayed_headers(answer.headers.raw, self._upstream.key), *self._extra]
+        headers = [*relayed_headers(answer.headers.raw, self._upstream.key), *self._extra()]
         self._begun = True
         await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
         if body is not None:
@@ -156,7 +156,7 @@ class Relay(Response):
         self._call.failed = False
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         self._call.is_stream = kind == EVENT_STREAM
-        dropped = UsageFilter() if self._call.is_stream and self._outgoing.without_usage is not None else None
+        dropped = UsageFilter() if self._call.is_stream and self._outgoing.forms.asks_usage else None
         try:
             async for piece in answer.aiter_bytes():
                 self._call.copy.add(piece)
