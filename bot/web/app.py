@@ -1,6 +1,6 @@
 """The app of the web port: its routes, the layers that every request passes, and the document of its API."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pkgutil import iter_modules
@@ -9,6 +9,7 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 
 from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
 from bot.web import routes
@@ -23,7 +24,7 @@ from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metering import operation_of
 from bot.web.metrics import Metrics
 from bot.web.oauth.documents import ClientDocuments
-from bot.web.oauth.metadata import CONSENT, REGISTER, REVOKE, TOKEN
+from bot.web.oauth.metadata import CONSENT, PROTECTED_RESOURCE, REGISTER, RESOURCE_PATH, REVOKE, TOKEN
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.problems import add_problems, documented
@@ -37,6 +38,8 @@ TITLE: Final = "Nexus"
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
 FREE_PATHS: Final = frozenset({*health.HEALTH_PATHS, SLACK_EVENTS_PATH})
+SLASHED_PATHS: Final = (RESOURCE_PATH, f"{PROTECTED_RESOURCE}{RESOURCE_PATH}")
+SHOWN_TO_PAGES: Final = ("ETag", "Location", "Retry-After", "WWW-Authenticate", "X-Nexus-Memory", "X-Nexus-Quota")
 BODY_BYTES: Final[Mapping[str, int]] = {
     SLACK_EVENTS_PATH: MAX_REQUEST_BYTES,
     login.LOGIN_PATH: login.MAX_LOGIN_FORM_BYTES,
@@ -88,7 +91,8 @@ def web_app(
         lifespan=open_until_closed,
         responses=documented(),
         middleware=[
-            Middleware(Edge, public_url=app.settings.public_url, anywhere=FREE_PATHS),
+            Middleware(Edge, public_url=app.settings.public_url, anywhere=FREE_PATHS, slashed=SLASHED_PATHS),
+            *_for_pages_of_others(app.settings.allowed_origins),
             Middleware(BodyLimits, limits=BODY_BYTES),
         ],
     )
@@ -97,6 +101,20 @@ def web_app(
     add_problems(api)
     api.openapi = lambda: document(api)  # type: ignore[method-assign]
     return api
+
+
+def _for_pages_of_others(origins: Sequence[str]) -> list[Middleware]:
+    """What lets pages of these origins ask, with a key that they hold: a browser sends them no cookie along."""
+    if not origins:
+        return []
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=SHOWN_TO_PAGES,
+    )
+    return [cors]
 
 
 def _state(

@@ -36,11 +36,14 @@ class Edge:
     """The outermost layer of the web port.
 
     `public_url` is the address by which people reach it; `anywhere` are paths that any name may be used for, since
-    they are asked by machines inside (health) or check who sends (Slack).
+    they are asked by machines inside (health) or check who sends (Slack). `slashed` are paths that clients may also ask
+    for with a slash at their end.
     """
 
-    def __init__(self, app: ASGIApp, public_url: str | None, anywhere: Iterable[str]) -> None:
-        self._app = app
+    def __init__(
+        self, app: ASGIApp, public_url: str | None, anywhere: Iterable[str], slashed: Iterable[str] = ()
+    ) -> None:
+        self._app, self._slashed = app, frozenset(slashed)
         self._names = LOCAL_HOSTS | ({urlsplit(public_url).hostname} if public_url else set())
         self._addresses = public_url is None
         self._anywhere = frozenset(anywhere)
@@ -53,6 +56,8 @@ class Edge:
             return await self._app(scope, receive, send)
         started, status, whole = time.perf_counter(), 0, False
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        if (bare := scope["path"].rstrip("/")) in self._slashed:
+            inner = {**inner, "path": bare, "raw_path": bare.encode()}
         inner["state"] = dict(scope.get("state", {}))
 
         async def answer(message: Message) -> None:

@@ -29,6 +29,7 @@ from composer.settings.values import (
     DatabaseUrl,
     Effort,
     HttpUrl,
+    Origins,
     Proxies,
     PublicUrl,
     RedisUrl,
@@ -58,7 +59,8 @@ class Settings(Table):
     that of the chat model; `gateway_keys`, by name, pass through it for `gateway_tenant` and open nobody's memory.
     `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
     `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
-    those that may say who asks; `requests_per_minute` is how much each key, or each address without one, may ask of it.
+    those that may say who asks; pages of `web_origins` may ask it from a browser; `requests_per_minute` is how much
+    each key, or each address without one, may ask of it.
     `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
     `warnings` are sentences to show.
     """
@@ -106,6 +108,7 @@ class Settings(Table):
     web_port: int = Field(default=8080, ge=0, le=65_535)
     public_url: PublicUrl | None = None
     web_proxies: Proxies | None = None
+    web_origins: Origins | None = None
     requests_per_minute: int = Field(default=100, ge=1, le=1_000_000)
     admin_requests_per_minute: int = Field(default=10, ge=1, le=1_000_000)
     timezone: Zone = "UTC"
@@ -130,6 +133,11 @@ class Settings(Table):
     def trusted_proxies(self) -> list[str]:
         """The addresses and networks whose word is taken for who asks: those of this machine unless set."""
         return ["127.0.0.1", "::1"] if self.web_proxies is None else self.web_proxies.split(",")
+
+    @property
+    def allowed_origins(self) -> list[str]:
+        """The origins whose pages may ask the web port from a browser, with a key."""
+        return [] if self.web_origins is None else self.web_origins.split(",")
 
     @property
     def web_address(self) -> str:

@@ -3,6 +3,7 @@
 import re
 from ipaddress import ip_network
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
@@ -76,12 +77,25 @@ def _check_proxies(text: str) -> str:
         raise ValueError("it lists addresses or networks with commas between, like 172.18.0.0/16,10.0.0.7") from error
 
 
+def _check_origins(text: str) -> str:
+    origins = [each.strip().rstrip("/") for each in text.split(",")]
+    for each in origins:
+        parts = urlsplit(each)
+        is_origin = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and each == f"{parts.scheme}://{parts.netloc}"
+        )
+        if each != "*" and not (is_origin and "@" not in each):
+            raise ValueError("it lists origins with commas between, like https://app.example.com, or is * for any page")
+    return ",".join(origins)
+
+
 Slug = Annotated[str, AfterValidator(_check_slug)]
 ServerName = Annotated[str, AfterValidator(_check_server_name)]
 HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 HeaderValue = Annotated[SecretStr, AfterValidator(_check_header_value)]
 RoomName = Annotated[str, AfterValidator(_check_room)]
 HttpUrl = Annotated[ServerUrl, AfterValidator(check_http_url)]
+Origins = Annotated[str, AfterValidator(_check_origins)]
 Proxies = Annotated[str, AfterValidator(_check_proxies)]
 PublicUrl = Annotated[str, AfterValidator(check_public_url)]
 Zone = Annotated[str, AfterValidator(_check_zone)]

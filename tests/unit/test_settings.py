@@ -79,7 +79,7 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_SUMMARY_MODEL NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY NEXUS_TRANSCRIPTION_MODEL
         NEXUS_OWNER NEXUS_OWNER_KEY NEXUS_TOOL_KEYS NEXUS_KEY NEXUS_OIDC_ISSUER NEXUS_OIDC_CLIENT_ID
         NEXUS_OIDC_CLIENT_SECRET NEXUS_OIDC_TENANT NEXUS_OIDC_NAME_CLAIM NEXUS_OIDC_EMAIL_DOMAINS
-        NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
+        NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_WEB_ORIGINS NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
         NEXUS_GATEWAY_BASE_URL NEXUS_GATEWAY_API_KEY NEXUS_GATEWAY_KEYS NEXUS_GATEWAY_TENANT
         NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
@@ -347,6 +347,26 @@ def test_only_proxies_of_this_machine_are_believed_unless_others_are_named(
     folder: Path, written: str, trusted: list[str]
 ) -> None:
     assert load_settings({"NEXUS_WEB_PROXIES": written}, folder).trusted_proxies == trusted
+
+
+@pytest.mark.parametrize(
+    ("written", "allowed"),
+    [
+        ("", []),
+        ("*", ["*"]),
+        ("https://a.example, http://localhost:6274/", ["https://a.example", "http://localhost:6274"]),
+    ],
+)
+def test_no_page_of_others_may_ask_unless_it_is_named(folder: Path, written: str, allowed: list[str]) -> None:
+    assert load_settings({"NEXUS_WEB_ORIGINS": written}, folder).allowed_origins == allowed
+
+
+@pytest.mark.parametrize(
+    "written", ["a.example", "https://a.example/page", "ftp://a.example", "https://", "https://a@b"]
+)
+def test_origins_are_named_as_browsers_do(folder: Path, written: str) -> None:
+    with pytest.raises(Misconfigured, match=r"^NEXUS_WEB_ORIGINS is wrong: "):
+        load_settings({"NEXUS_WEB_ORIGINS": written}, folder)
 
 
 @pytest.mark.parametrize("written", ["*", "proxy", "10.0.0.7,", "10.0.0.0/33", "10.0.0.7 10.0.0.8"])

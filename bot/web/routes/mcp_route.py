@@ -1,6 +1,7 @@
 """`/mcp`: the memory over the Model Context Protocol, for people's AI tools."""
 
 from fastapi import APIRouter, Depends, Request, Response
+from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from bot.web.dependencies import Nexus
@@ -42,7 +43,10 @@ class _Handed(Response):
             body, self._unread = self._unread, None
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._nexus.mcp.serve(scope, receive_again, send)
+        # The SDK refuses whoever does not name both forms, though each answer is JSON, which all of them read.
+        headers = MutableHeaders(raw=[*scope["headers"]])
+        headers["accept"] = "application/json, text/event-stream"
+        await self._nexus.mcp.serve({**scope, "headers": headers.raw}, receive_again, send)
 
 
 @router.post(RESOURCE_PATH, include_in_schema=False)
