@@ -1,15 +1,12 @@
-"""Whether a message asks in words to have something stored, or to be reminded. Pure.
+"""Whether a message asks in words to have something stored. Pure.
 
 A model may write only what its message asks to store: other people's words, which it reads as well, can ask for it too.
-The words of a request are English, German, French and Spanish, of what is to be stored also the commonest ones of a few
-other languages; to others the commands are open. To be reminded, German, French and Spanish are read by
-composer/text/reminding_elsewhere.py.
+The words of a request are English, and of some twenty other languages the commonest ones; to others the commands are
+open. Wishes to be reminded are read by composer/text/wishes.py.
 """
 
 import re
 from typing import Final
-
-from composer.text import reminding_elsewhere
 
 MAX_REQUEST_CHARS: Final = 20_000  # of a message in which a request is looked for
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
@@ -35,7 +32,20 @@ _ELSEWHERE: Final = re.compile(
     r"|souviens|rappelle|retiens|retenez|enregistre\w{0,2}|n['\u2019]oubliez?\s{1,8}pas"
     r"|recuerd[ae]|acu\u00e9rdate|an[o\u00f3]ta\w{0,2}|apunta\w{0,2}|guarda\w{0,2}|no\s{1,8}olvides"
     r"|lembr[ae]|guarde|n\u00e3o\s{1,8}esque\u00e7a|ricord[ai]\w{0,2}|annota\w{0,2}|non\s{1,8}dimenticare"
-    r"|onthoud|noteer|bewaar|vergeet\s{1,8}niet)\b",
+    r"|onthoud|noteer|bewaar|vergeet\s{1,8}niet"
+    r"|zapami\u0119taj\w{0,4}|zanotuj\w{0,4}|zapisz\w{0,4}|nie\s{1,8}zapomnij"
+    r"|\u0437\u0430\u043f\u043e\u043c\u043d\u0438\w{0,2}|\u0437\u0430\u043f\u0438\u0448\u0438\w{0,2}|\u043d\u0435\s{1,8}\u0437\u0430\u0431\u0443\u0434\u044c\w{0,2}"
+    r"|\u0437\u0430\u043f\u0430\u043c['\u2019]?\u044f\u0442\u0430\u0439\w{0,2}|\u043d\u043e\u0442\u0443\u0439\w{0,2}"
+    r"|unutma|akl\u0131nda\s{1,8}tut|not\s{1,8}al|kaydet"
+    r"|kom\s{1,8}ih\u00e5g|notera|husk|not\u00e9r|zapamatuj|poznamenej|nezapome\u0148|muista|\u021bine\s{1,8}minte|noteaz\u0103"
+    r"|ingat(?:lah)?|catat(?:lah)?|ghi\s{1,8}nh\u1edb|h\u00e3y\s{1,8}nh\u1edb"
+    r"|\u062a\u0630\u0643\u0651?\u0631\u064a?|\u0627\u062d\u0641\u0638\u064a?|\u0633\u062c\u0651?\u0644\u064a?|\u0644\u0627\s{1,8}\u062a\u0646\u0633\u064e?\u064a?"
+    r"|\u05ea\u05d6\u05db\u05d5\u05e8|\u05d6\u05db\u05d5\u05e8|\u05ea\u05e8\u05e9\u05d5\u05dd)\b"
+    # Scripts without a bound between words.
+    r"|\u092f\u093e\u0926\s{1,8}\u0930\u0916|\u0928\u094b\u091f\s{1,8}\u0915\u0930"
+    r"|\u8bb0\u4f4f|\u8a18\u4f4f|\u8bb0\u4e0b|\u8a18\u4e0b|\u522b\u5fd8|\u5225\u5fd8"
+    r"|\u899a\u3048\u3066|\u30e1\u30e2\u3057\u3066|\u8a18\u61b6\u3057\u3066|\u5fd8\u308c\u306a\u3044\u3067"
+    r"|\uae30\uc5b5\ud574|\uba54\ubaa8\ud574|\uc78a\uc9c0\s?\ub9c8",
     re.IGNORECASE,
 )
 _NO: Final = re.compile(
@@ -45,33 +55,6 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[.!?;\n]")
-_REMIND: Final = re.compile(
-    _CLAUSE + r"remind\s{1,8}(?P<whom>me|us|everyone|everybody|all|here|the\s{1,8}(?:room|channel|team|group))\b"
-    r"(?!\s{1,8}(?:what|when|where|who|whom|whose|which|why|how|if|whether)\b)",
-    re.IGNORECASE,
-)
-_SET_REMINDER: Final = re.compile(
-    r"\b(?:set|make|create|add|schedule|need|want)\s{1,8}(?:me\s{1,8}|us\s{1,8})?(?:a|another)\s{1,8}reminder\b",
-    re.IGNORECASE,
-)
-
-
-def asks_for_reminder(text: str) -> bool:
-    """Whether a message asks to be reminded of something; not one that asks what was said ("remind me what …")."""
-    return _reminded(text) is not None or _SET_REMINDER.search(text[:MAX_REQUEST_CHARS]) is not None
-
-
-def reminds_all(text: str) -> bool:
-    """Whether it is everyone in the conversation who is to be reminded: "remind us"."""
-    return _reminded(text) not in (None, "me")
-
-
-def _reminded(text: str) -> str | None:
-    """Who is to be reminded, as the message says ("me" in any language); None if it asks for nothing of that."""
-    found = _REMIND.search(text[:MAX_REQUEST_CHARS])
-    if found is not None:
-        return found["whom"].casefold()
-    return reminding_elsewhere.reminded(text[:MAX_REQUEST_CHARS])
 
 
 def asks_to_store(text: str) -> bool:

@@ -34,8 +34,7 @@ _FORGET = re.compile(
     r"|(?:please )?forget (?:that|this|it|what|everything|all|about)) ?.*"
 )
 _REMIND = re.compile(
-    r"(?:please )?(?:(?:can|could|will|would) you (?:please )?|how (?:do|can) (?:i|we) (?:make|get|have|tell|ask) you "
-    r"(?:to )?)?remind (?:me|us|everyone)(?! (?:what|when|where|who|whom|which|why|how|whether)\b)(?: .*)?"
+    r"how (?:do|can) (?:i|we) (?:make|get|have|tell|ask) you (?:to )?remind (?:me|us|everyone)(?: .*)?"
 )
 _REMEMBER = re.compile(
     r"(?:please )?(?:(?:(?:can|could|will|would) you (?:please )?)?(?:remember|note|keep in mind) that"

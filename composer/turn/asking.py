@@ -28,12 +28,19 @@ class ModelAsker:
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)
         self._priority.end(turn.id)
+        # Set first, so that a model that says "I will remind you" is right.
+        if tools is None:
+            told, wordless = await self._tools.fulfil_wish(request, draft.composed)
+            draft.notices, draft.notices_without_quotes = (
+                told or draft.notices,
+                wordless or draft.notices_without_quotes,
+            )
         try:
             with timed(draft.timings_ms, "model"):
                 while await self._ask_once(request, turn, draft, delivery, tools):
                     pass
         except EmptyAnswer:
-            if not draft.text.strip() and (tools is None or not tools.notices):
+            if not draft.text.strip() and not (draft.notices if tools is None else tools.notices):
                 raise  # else it said all that it had to say before it called a tool, or the notices say it
         finally:
             if tools is not None:

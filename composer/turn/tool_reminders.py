@@ -10,7 +10,7 @@ from datetime import tzinfo
 from typing import Final
 
 from composer import visibility
-from composer.errors import BadInput, Refused
+from composer.errors import BadInput, NotFound, Refused
 from composer.memory.reminding import (
     NewReminder,
     check_reminder,
@@ -26,7 +26,7 @@ from composer.rights.table import Act
 from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS
-from composer.text.requests import asks_for_reminder, reminds_all
+from composer.text.wishes import asks_for_reminder, reminder_wish, reminds_all
 from composer.turn.tool_writes import judged_access, quote_of
 
 _UNREAD: Final = (
@@ -74,8 +74,24 @@ class ToolReminders:
         and BadInput with the sentence for the model, and NotFound."""
         if not self.allowed:
             raise Refused(_NOT_ASKED if not asks_for_reminder(self._question.text) else _ONE)
-        now, quote = self._clock.now(), clean_line(quote_of(self._question.text, text), 2_000)
-        when = self._when(words)
+        return await self._set(self._when(words), clean_line(quote_of(self._question.text, text), 2_000))
+
+    async def fulfil(self) -> tuple[list[str], list[str]]:
+        """Set the reminder that the message asks for, if its time is understood whole: for answers whose model can
+        call nothing. Returns what the asker is told, and the same without its text; nothing where the message asks for
+        none that is understood."""
+        question = self._question
+        wish = reminder_wish(question.text, question.at, self._zone) if self.allowed else None
+        if wish is None:
+            return [], []
+        try:
+            notice, wordless = await self._set(wish.when, clean_line(wish.text, 2_000))
+        except (BadInput, Refused, NotFound) as error:
+            notice = wordless = str(error)
+        return [notice], [wordless]
+
+    async def _set(self, when: When, quote: str) -> tuple[str, str]:
+        now = self._clock.now()
         check_reminder(when, quote, now, self._zone)
         in_dm = self._conversation.kind is ConversationKind.DM or not reminds_all(self._question.text)
         new = NewReminder(self._id, when, quote, self._question.author, self._agent, in_dm)
@@ -86,7 +102,7 @@ class ToolReminders:
         self.allowed = False
         where = f"I will remind {where_phrase(access, in_dm=in_dm)} {when_phrase(reminder, self._zone)}"
         last = " ".join(filter(None, (when.note, _cancel(reminder))))
-        return f"{where}: {quote}. {last}", f"{where}. {last}"
+        return f"{where}: {quote.rstrip('.')}. {last}", f"{where}. {last}"
 
     def _when(self, words: str) -> When:
         """A time as of the message. Raises BadInput."""

@@ -135,13 +135,23 @@ class MemoryTools:
         outside = await self._servers.open(agent, request.message, composed.access)
         tokens = min(agent.tool_tokens, _made_to_fit(outside, room, tokenizer.count))
         writer = ToolWriter(self._database, self._clock, turn, request.message, composed.conversation)
-        place = composed.conversation
-        reminders = ToolReminders(self._database, self._clock, agent, request.message, place, self._zone)
+        reminders = self._reminders(request, composed)
         notices = [*await writer.begin(), *await reminders.begin()]
         judged = ServerCalls(self._database, self._memberships, request, turn)
         session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, judged, tokens)
         session.tell(notices, notices)
         return session
+
+    async def fulfil_wish(self, request: PromptRequest, composed: ComposedPrompt) -> tuple[list[str], list[str]]:
+        """Set the reminder that a message asks for, where its model can call nothing and its time is understood.
+        Returns what the asker is told, and the same without its words. Raises Unavailable."""
+        reminders = self._reminders(request, composed)
+        before = await reminders.begin()
+        return (before, before) if before else await reminders.fulfil()
+
+    def _reminders(self, request: PromptRequest, composed: ComposedPrompt) -> ToolReminders:
+        place = composed.conversation
+        return ToolReminders(self._database, self._clock, request.agent, request.message, place, self._zone)
 
 
 class ToolSession:

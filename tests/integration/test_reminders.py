@@ -436,6 +436,36 @@ async def test_a_reminder_is_confirmed_with_its_time_zone_and_text_and_what_was_
     assert "2026-06-01 at 10:00 (UTC), then on day 1 of every month at 10:00: pay the rent." in answer.text
 
 
+@pytest.mark.parametrize(
+    ("wish", "what"),
+    [
+        ("remind me in 2 hours to call Tom", "call Tom"),
+        ("Erinnere mich heute um 11 an die Miete", "an die Miete"),
+        ("今日11時にボブに電話するようリマインドして", "ボブに電話するよう"),
+    ],
+)
+async def test_a_wish_that_is_understood_is_done_without_a_model(harness: AppHarness, wish: str, what: str) -> None:
+    await harness.say("alice", wish, dm="nexus")
+    said = harness.delivery.replies[-1].text
+    assert said.count("I will remind you, in our DM, on Mon 2026-05-04 at 11:0") == 1
+    assert f"(UTC): {what}. To cancel: /nexus remind cancel " in said
+    (reminder,) = await posted(harness, 3 * HOUR)
+    assert reminder.startswith(f'Reminder: "{what}"')
+
+
+async def test_a_wish_that_is_not_understood_is_asked_without_a_model(harness: AppHarness) -> None:
+    for wish in ("remind me sometime to call Tom", "remind me tomorrow or Friday to call Tom"):
+        await harness.say("alice", wish, dm="nexus")
+        assert "I don't see when to remind you of what, so I set nothing." in harness.delivery.replies[-1].text
+    assert (await listed(harness)).startswith("You have no reminders")
+
+
+async def test_a_wish_of_somebody_who_opted_out_is_not_done(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus opt-out --yes", dm="nexus")
+    await harness.say("alice", "remind me in 2 hours to call Tom", dm="nexus")
+    assert "I will remind" not in harness.delivery.replies[-1].text
+
+
 async def test_a_person_has_a_limited_number_of_reminders(harness: AppHarness) -> None:
     for number in range(MAX_OPEN):
         await harness.command("alice", f"/nexus remind me tomorrow 9:00 number {number}", dm="nexus")

@@ -13,10 +13,12 @@ from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.stores.models.offline_model import (
     HELLO,
+    NO_TIME,
     NOTHING_REMEMBERED,
     OPEN_MORE_ROOMS,
     OPEN_ROOMS,
     QUOTING,
+    WISH,
     OfflineModel,
 )
 from composer.text.offline import OFFLINE
@@ -147,7 +149,9 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
         *((text, FINE) for text in ("how are you?", "hey, how's it going?")),
         *((text, ALL_RIGHT) for text in ("ok", "Okay, great", "\U0001f44d", "\U0001f44d\U0001f3fd @nexus")),
         *((text, FORGET) for text in ("how do I make you forget something?", "please forget what I said")),
-        *((text, REMIND) for text in ("remind me tomorrow to call bob", "can you remind us at 9?")),
+        *((text, REMIND) for text in ("how do I make you remind me?", "how can we have you remind us at 9?")),
+        *((text, WISH) for text in ("remind me tomorrow to call bob", "can you remind us at 9 to eat?")),
+        *((text, NO_TIME) for text in ("remind me some time to call bob", "can you remind us at 9?")),
         *(
             (text, REMEMBER_HINT)
             for text in (

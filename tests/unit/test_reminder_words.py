@@ -2,7 +2,7 @@
 
 import pytest
 
-from composer.text.requests import asks_for_reminder, reminds_all
+from composer.text.wishes import asks_for_reminder, reminds_all
 
 
 @pytest.mark.parametrize(

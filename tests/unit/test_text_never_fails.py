@@ -32,6 +32,7 @@ from composer.text import (
     repetition,
     requests,
     terms,
+    wishes,
 )
 from composer.text.dates import deadlines, named_days, periods, vocabulary, when
 
@@ -54,6 +55,7 @@ MODULES = (
     requests,
     terms,
     when,
+    wishes,
     patterns,
     decisions,
     wording,
@@ -118,8 +120,9 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "notices.undo_sentence": lambda _: notices.undo_sentence(ID),
     "quoting.find_quote": lambda text: quoting.find_quote(f"{text} {text}", text),
     "forgetting.asked_to_forget": forgetting.asked_to_forget,
-    "requests.asks_for_reminder": requests.asks_for_reminder,
-    "requests.reminds_all": requests.reminds_all,
+    "wishes.asks_for_reminder": wishes.asks_for_reminder,
+    "wishes.reminds_all": wishes.reminds_all,
+    "wishes.reminder_wish": lambda text: [wishes.reminder_wish(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "requests.asks_to_store": requests.asks_to_store,
     "requests.denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "cleaning.clean_line": cleaning.clean_line,

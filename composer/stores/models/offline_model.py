@@ -16,13 +16,14 @@ from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
-from composer.stores.models.offline_times import SUMMARY_HEADER, is_within, named_periods, zone_of
+from composer.stores.models.offline_times import SUMMARY_HEADER, is_within, named_periods, names_a_wish, zone_of
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
+from composer.text.wishes import asks_for_reminder
 from composer.text.work import CLEANED_PER_READ, off_loop
 
 SECTION_HEAD = "[{name}]"
@@ -39,6 +40,12 @@ OPEN_MORE_ROOMS = (
 HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it)"
 _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
 GREETINGS = frozenset(_GREETINGS.split())
+
+WISH = "About your reminder:"  # what became of it is said below
+NO_TIME = (
+    "I don't see when to remind you of what, so I set nothing. Write for example: remind me tomorrow at 9 to call Tom. "
+    "/nexus remind me does the same."
+)
 
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
@@ -241,6 +248,8 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
     if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
         return [HELLO.format(name=agent.name)]
+    if asks_for_reminder(question.text):
+        return [WISH if names_a_wish(question.text, question.at, zone_of(messages)) else NO_TIME]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
         return [said]
     of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))

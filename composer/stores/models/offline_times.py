@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from composer.ports.models import ChatMessage
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
+from composer.text.wishes import reminder_wish
 
 SUMMARY_HEADER: Final = re.compile(r"(?P<kind>week|day|session|thread), (?P<at>\d{4}-\d\d-\d\d[\d: to-]{0,30}): ")
 _TODAY: Final = re.compile(r"^Today is \w+, \d{4}-\d\d-\d\d in (?P<zone>[\w/+-]{1,60}); times are UTC\b", re.MULTILINE)
@@ -27,11 +28,21 @@ def zone_of(messages: Sequence[ChatMessage]) -> tzinfo:
 
 def named_periods(question: str, asked_at: str, zone: tzinfo) -> list[Period]:
     """The periods that a question names; `asked_at` is its time in the prompt, "2026-05-04 09:00" in UTC."""
+    now = _asked_at(asked_at)
+    return [] if now is None else asked_periods(question, now.astimezone(zone))
+
+
+def names_a_wish(question: str, asked_at: str, zone: tzinfo) -> bool:
+    """Whether a message asks to be reminded, with a time that is understood; `asked_at` as `named_periods` takes it."""
+    now = _asked_at(asked_at)
+    return now is not None and reminder_wish(question, now, zone) is not None
+
+
+def _asked_at(text: str) -> datetime | None:
     try:
-        now = datetime.strptime(asked_at, _MINUTE).replace(tzinfo=UTC)
+        return datetime.strptime(text, _MINUTE).replace(tzinfo=UTC)
     except ValueError:
-        return []
-    return asked_periods(question, now.astimezone(zone))
+        return None
 
 
 def is_within(at: str, periods: Sequence[Period], zone: tzinfo) -> bool:

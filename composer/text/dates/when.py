@@ -187,6 +187,8 @@ def _read(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
         for place in list(_START.finditer(told.text))[1:_MAX_STARTS]:
             found = _found(told.text, place.start(), now, zone)
             if found is not None and _DONE.match(told.text, found[1]):
+                if _OVER_DAY.fullmatch(told.text[: place.start()].strip(" ~")):
+                    raise _UnreadError(Unreadable.OVER)
                 what = text[: told.origin(place.start())].rstrip(" ,:;\u2013-")
                 return found[0], _TO.sub("", what, count=1) if _TO.match(what) else what
     return None

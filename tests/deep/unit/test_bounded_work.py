@@ -47,6 +47,7 @@ from composer.text import (
     repetition,
     requests,
     terms,
+    wishes,
 )
 from composer.text.dates import deadlines, named_days, periods, when
 from composer.text.room_names import rooms_named
@@ -124,7 +125,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "clean_line": cleaning.clean_line,
     "find_quote": lambda text: quoting.find_quote(text, text[:1_000]),
     "asked_to_forget": forgetting.asked_to_forget,
-    "asks_for_reminder": requests.asks_for_reminder,
+    "asks_for_reminder": wishes.asks_for_reminder,
     "asks_to_store": requests.asks_to_store,
     "denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "without_notices": lambda text: notices.without_notices(f"{text} To undo it: /nexus forget item "),
