@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from bot.importers.file_names import is_junk, legacy_name, plain_name
@@ -23,7 +23,7 @@ MAX_WHOLE_BYTES: Final = 256 * 2**20  # of a file that is read at once
 MAX_STREAMED_BYTES: Final = 64 * 2**30  # of a file that is read in chunks
 MAX_RATIO: Final = 200  # chat compresses 5 to 20 times; a zip that grows by more than this is an attack
 HARMLESS_BYTES: Final = 16 * 2**20  # up to this size a file may grow by any ratio
-_OUTSIDE = re.compile(r"^(/|[A-Za-z]:|~)|(^|/)\.\.(/|$)|\\|\x00")
+_OUTSIDE = re.compile(r"^(/|[A-Za-z]:|~)|(^|/)\.\.(/|$)|\x00")
 UTF8_NAME: Final = 0x800  # the flag of a zip's entry whose name is UTF-8
 _TARS: Final = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 
@@ -219,11 +219,18 @@ def _has_surrogates(name: str) -> bool:
 
 def _in_zip(path: Path, file: zipfile.ZipFile) -> Iterator[tuple[str, str, int]]:
     """The files of a zip with their sizes. No more than its declared size is ever read of a file."""
-    entries = [entry for entry in file.infolist() if not entry.is_dir()]
+    infos = file.infolist()
+    # Some programs of Windows write backslashes between folders. Names in other code pages may have one in a letter.
+    is_windows = any("\\" in info.filename for info in infos) and not any("/" in info.filename for info in infos)
+
+    def slashed(name: str) -> str:
+        return name.replace("\\", "/") if is_windows or "\\..\\" in name else name
+
+    entries = [info for info in infos if not slashed(info.filename).endswith("/")]
     if len(entries) > MAX_FILES:
         raise BadInput(f"{path} contains {len(entries):,} files; the limit is {MAX_FILES:,}.")
     for entry in entries:
-        if _OUTSIDE.search(entry.filename) or PurePosixPath(entry.filename).is_absolute():
+        if _OUTSIDE.search(slashed(entry.filename)):
             raise BadInput(f"{path}: the zip names a file outside itself ({entry.filename!r}): it is not read.")
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise BadInput(f"{path}: {entry.filename} is a link to another file: give a zip without links.")
@@ -237,4 +244,4 @@ def _in_zip(path: Path, file: zipfile.ZipFile) -> Iterator[tuple[str, str, int]]
     for entry in entries:
         is_utf8 = entry.flag_bits & UTF8_NAME or entry.filename.isascii()
         shown = entry.filename if is_utf8 else legacy_name(entry.filename.encode("cp437"))
-        yield shown, entry.filename, entry.file_size
+        yield slashed(shown), entry.filename, entry.file_size

@@ -62,10 +62,12 @@ def _formats_of_heads(archive: Archive) -> list[str]:
 def format_of_head(head: bytes) -> str | None:
     """The format of a file that begins so; None for an unknown one."""
     text = decode_log(head).lstrip("\ufeff \t\r\n")
-    if text[:1] in ("{", "["):
-        return _format_of_lines(text) or next((format for format, all in _HEADS if _all_found(all, text)), None)
     lines = [line for line in text.split("\n") if line.strip()][:MAX_TRIED]
-    return IRC if any(is_irc_line(line.rstrip("\r")) for line in lines) else None
+    if any(is_irc_line(line.rstrip("\r")) for line in lines):
+        return IRC
+    if text[:1] not in ("{", "["):
+        return None
+    return _format_of_lines(text) or next((format for format, all in _HEADS if _all_found(all, text)), None)
 
 
 def _all_found(expressions: tuple[str, ...], text: str) -> bool:

@@ -20,13 +20,15 @@ _TIME: Final = r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:[.,]
 _DAY: Final = r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ]|(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) +)"
 _ZONE: Final = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
 _STAMP: Final = re.compile(rf"\s*[\[(]?{_DAY}?{_TIME}{_ZONE}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
+_SECONDS: Final = re.compile(r"(\d{9,10})[ \t]+(?=[<*-])")  # ii
 _LONG_DAY: Final = re.compile(r"\s*\[(?:\w+ )?(\w+ \d{1,2} \d{4})\] (?=\[)")  # Konversation, before each time
 _SAID: Final = re.compile(r"<(?P<nick>[^>]+)>[ \t]?(?P<text>.*)")
-_ACTION: Final = re.compile(r"(?:\*|•)[ \t]+(?P<nick>\S+)(?: (?P<text>.*))?")
+_ACTION: Final = re.compile(r"(?:\*|•|Action:)[ \t]+(?P<nick>\S+)(?: (?P<text>.*))?")
 _COLUMN: Final = re.compile(r"(?P<nick>[^\s\t]+)\t(?P<text>.*)")  # WeeChat
 _COLUMN_ACTION: Final = re.compile(r" ?\*\t(?P<nick>\S+)(?: (?P<text>.*))?")
 _NOTICE: Final = re.compile(
-    r"(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b))"
+    r"(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b)|"
+    r"(?=\S+ \([^)]*\) (?:joined|left) |Topic changed on |Nick change: |\S+: mode change |\S+ kicked from ))"  # Eggdrop
     r"[ \t]*(?P<rest>.*)"
 )
 _MOVED: Final = re.compile(
@@ -42,8 +44,12 @@ _EVENT: Final = re.compile(  # what HexChat and mIRC write behind the star of an
 _OPENED: Final = re.compile(  # a line of the program about its log: opened, closed, or a new day
     r"\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):)\s*(?P<rest>.*)", re.IGNORECASE
 )
-_MARKED: Final = re.compile(r"\s*(?:Session |#)")  # another
+_MARKED: Final = re.compile(r"\s*(?:Session |#|\*\*\* )")  # another, without a time
 _WRITTEN_DAY: Final = re.compile(r"(?P<month>[A-Z][a-z]{2})\w* +(?P<day>\d{1,2}) +(?:[\d:]+ +)?(?P<year>\d{4})")
+MAX_DAY_CHARS: Final = 60
+_DAY_ALONE: Final = re.compile(  # Eggdrop, ERC
+    r"(?:\[[\d:]+\] )?\W*(?:\w+,? )?(?P<day>\w{3,9} +\d{1,2},? \d{4})\W*"
+)
 _FILE_DAY: Final = re.compile(r"(?<!\d)(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
@@ -52,7 +58,7 @@ _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
 def is_irc_line(line: str) -> bool:
     """Whether a line is one of an IRC log."""
     line = without_colours(line)
-    stamp = _STAMP.match(_LONG_DAY.sub("", line))
+    stamp = _STAMP.match(_LONG_DAY.sub("", _SECONDS.sub("00:00 ", line)))
     if stamp is None:
         return bool(_OPENED.match(line)) or line.startswith("===")
     rest = stamp["rest"]
@@ -130,6 +136,14 @@ class _LogReading:
             return ""
         if line.startswith("==="):
             return self._move(number, line.lstrip("= "))
+        alone = _DAY_ALONE.fullmatch(line) if len(line) <= MAX_DAY_CHARS else None
+        if alone:
+            self._clock.open(alone["day"], next_day=False)
+            return ""
+        seconds = _SECONDS.match(line)
+        if seconds:
+            at = datetime.fromtimestamp(int(seconds[1]), UTC)
+            line = f"{at:%Y-%m-%d %H:%M:%S} {line[seconds.end() :]}"
         day = _LONG_DAY.match(line)
         if day:
             self._clock.open(day[1], next_day=False)

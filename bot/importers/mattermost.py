@@ -67,6 +67,9 @@ def _posts(files: list[tuple[Archive, str]], contents: Contents) -> Iterator[Pos
                     _add_channel(contents, content, members)
                 elif kind == "user":
                     _add_person(contents, content, members)
+                elif kind == "bot":
+                    name = text_field(content, "username")
+                    contents.people[name] = str(content.get("display_name") or name)
             except BadInput as error:
                 yield Post(position, "", error=str(error))
                 continue

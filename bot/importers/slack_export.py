@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -34,6 +35,7 @@ from composer.text.moments import moment_of_seconds
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
+MAX_SEARCHED_FILES: Final = 50
 _DM_FOLDER: Final = re.compile(r"D[A-Z0-9]{8,}")
 _ODD: Final = (LookupError, TypeError, ValueError, AttributeError)  # what reading an object of another form raises
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
@@ -159,14 +161,20 @@ class SlackExport:
         self.rooms: Mapping[str, RoomOfExport] = self._rooms(room)
 
     def _listed(self, name: str, adapter: TypeAdapter[Any], prefix: str | None = None) -> list[Any]:
-        """The entries of a list. Odd ones are left out. Raises BadInput for a file that is no list."""
+        """The entries of a list. Odd ones are left out, and so is a list that can't be read: nobody knows then who may
+        read its channels, and they are not loaded."""
         path = (self._prefix if prefix is None else prefix) + name
         if path not in self._archive:
             return []
-        where, content = self._archive.where(path), self._archive.json(path)
+        where, entries = self._archive.where(path), []
+        try:
+            content = self._archive.json(path)
+        except NotJson as error:
+            self.left_out.odd.append(str(error))
+            return []
         if not isinstance(content, list):
-            raise BadInput(f"{where}: this must be a list.")
-        entries = []
+            self.left_out.odd.append(f"{where}: this must be a list.")
+            return []
         for number, entry in enumerate(content, start=1):
             try:
                 entries.append(adapter.validate_python(entry))
@@ -179,7 +187,7 @@ class SlackExport:
     ) -> BotIdentity:
         """Our workspace and our users in it. While unknown, no message is ours or addressed to us."""
         teams = Counter(user.team_id for user in users if (user.team_id or "E")[0] != "E")  # E…: an organisation
-        team = workspace or next((team for team, _ in teams.most_common(1)), None)
+        team = workspace or next((team for team, _ in teams.most_common(1)), None) or self._team_of_messages()
         if team is None:
             where = self._archive.where(f"{self._prefix}users.json")
             raise BadInput(f"{where}: the workspace is missing here: name it with --workspace T….")
@@ -187,6 +195,18 @@ class SlackExport:
         if bot is None and app_id is not None:
             bot = next((id for id, profile in profiles.items() if profile.api_app_id == app_id), None)
         return BotIdentity(team, bot or "", profiles.get(bot or "", _Profile()).bot_id or "")
+
+    def _team_of_messages(self) -> str | None:
+        """The workspace that messages name, if they name one alone: the lists may not."""
+        teams: set[str] = set()
+        days = [n for n in self._archive.names if n.startswith(self._prefix) and _DAY.fullmatch(n.rpartition("/")[2])]
+        for name in days[:MAX_SEARCHED_FILES]:
+            with suppress(NotJson):
+                content = self._archive.json(name)
+                messages = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+                found = [each.get("team") for each in messages if not each.get("user_profile")]  # which others have
+                teams |= {team for team in found if isinstance(team, str) and team.startswith("T")}
+        return teams.pop() if len(teams) == 1 else None
 
     def _find_folders(self) -> tuple[list[_Folder], list[str]]:
         """The conversations that the lists name, with their files; and the files that no list names."""

@@ -15,11 +15,13 @@ from composer.errors import BadInput
 from composer.ingest.imports import list_imports
 from composer.model import CONSOLE, Trust
 from composer.repositories.imports import ImportRun
+from composer.settings import Settings
 from composer.visibility import readable_conversation
 from composer.workspace import room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.exports import loaded
 from tests.support.harness import AppHarness
+from tests.support.program import Program
 from tests.unit.test_chat_exports import (
     HELLO,
     came,
@@ -39,6 +41,15 @@ from tests.unit.test_chat_exports import (
 )
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def program(settings: Settings, tmp_path: Path) -> Program:
+    """The program over this worker's servers and a fresh database."""
+    assert settings.database_url is not None
+    assert settings.redis_url is not None
+    urls = {"NEXUS_DATABASE_URL": settings.database_url, "NEXUS_REDIS_URL": settings.redis_url}
+    return Program(tmp_path, {"NEXUS_HOME": str(tmp_path / "home"), **urls})
 
 
 async def texts(
@@ -161,3 +172,42 @@ async def test_an_option_that_fits_no_such_export_is_refused(
     path = mattermost(tmp_path, posted("town-square", "ann", "first"))
     with ExitStack() as opened, pytest.raises(BadInput):
         open_exports([path], MATTERMOST, ImportOptions(**options), harness.app.settings, opened)
+
+
+# --- the program -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "said"),
+    [
+        ([HELLO], 0, "taken to be private for good"),
+        ([HELLO, None], 0, "Left out: "),
+        ([], 2, "there is no message in it"),
+        ([None], 2, "message 1: `event_id` is missing"),
+        ([came("ann")], 2, "none of its 1 message can be imported: 1 system notices"),
+        ([came("ben", "invite", is_direct=True), HELLO], 2, "1 in private conversations that are not the agent's"),
+    ],
+)
+def test_an_import_says_what_it_left_out_and_fails_when_nothing_is_loaded(
+    program: Program, tmp_path: Path, events: list[Any], status: int, said: str
+) -> None:
+    ran = program.run("import", str(matrix(tmp_path, *events)))
+    assert (ran.status, "Traceback" in ran.err) == (status, False)
+    assert said in " ".join((ran.out + ran.err).split())
+
+
+def test_a_room_of_which_nothing_was_loaded_is_a_failure_after_the_others(program: Program, tmp_path: Path) -> None:
+    gone = {"type": "post", "post": {"team": "acme", "channel": "gone", "user": "ann", "message": "x", "create_at": 1}}
+    path = mattermost(tmp_path, posted("town-square", "ann", "first"), gone)
+    ran = program.run("import", str(path), "--json")
+    assert ran.status == 2
+    assert '"new":1' in ran.out
+    assert "Nothing of #acme/gone was imported" in " ".join(ran.err.split())
+
+
+def test_files_of_several_formats_are_imported_one_by_one(program: Program, tmp_path: Path) -> None:
+    log = tmp_path / "2026-05-04.log"
+    log.write_text("[12:18] <ann> hi\n")
+    ran = program.run("import", str(log), str(matrix(tmp_path, HELLO)))
+    assert ran.status == 2
+    assert "2026-05-04.log (irc), export.json (matrix). Import them one by one." in " ".join(ran.err.split())

@@ -130,6 +130,35 @@ async def test_a_day_that_is_no_list_of_messages_is_skipped_and_named(
     assert "general/2026-05-03.json" in done.odd[0]
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b'{"ok": false}', b"null"])
+async def test_a_list_that_cannot_be_read_is_named_and_its_channels_are_not_loaded(
+    harness: AppHarness, tmp_path: Path, content: bytes
+) -> None:
+    secret = [slack_said("1777885200.000100", ALICE, "secret")]
+    files = {**slack(), "groups.json": content, "leads/2026-05-04.json": secret}
+    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    assert (done.new, dict(done.skipped)) == (1, {UNKNOWN_PLACE: 1})
+    assert "groups.json" in done.odd[0]
+
+
+@pytest.mark.parametrize("people", [None, b"", "org"])
+async def test_the_workspace_is_taken_from_the_messages_where_no_list_names_it(
+    harness: AppHarness, tmp_path: Path, people: Any
+) -> None:
+    files = slack()
+    files.pop("users.json")
+    if people is not None:
+        users = [{**slack_user(ALICE, "alice"), "team_id": "E0ORG"}]
+        files["org_users.json" if people == "org" else "users.json"] = users if people == "org" else people
+    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    assert (done.new, {workspace for workspace, _ in done.rooms}) == (1, {TEAM})
+
+
+async def test_a_zip_with_backslashes_between_folders_is_read(harness: AppHarness, tmp_path: Path) -> None:
+    files = {name.replace("/", "\\"): content for name, content in slack().items()}
+    assert (await loaded(harness.app, SLACK, packed(tmp_path / "e", files))).new == 1
+
+
 async def test_odd_people_and_channels_are_skipped_and_named(harness: AppHarness, tmp_path: Path) -> None:
     files = slack()
     files["users.json"] += [{"name": "nobody"}, None, {**slack_user("U9", "nil"), "profile": None}]

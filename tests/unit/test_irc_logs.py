@@ -109,6 +109,28 @@ PROGRAMS: dict[str, tuple[str, list[Said], list[str]]] = {
         [("05-04 12:18:01", "ann", "zebra day"), ("05-05 00:01:00", "ben", "yes")],
         [],
     ),
+    "Eggdrop": (
+        "[00:00] --- Mon May  4 2026\n[12:18] <ann> zebra day\n[12:19] ben (b@host) joined #x.\n"
+        "[12:20] Action: ann waves\n[12:21] #x: mode change '+o ann' by ben!b@host\n[12:22] ben (b@host) left #x.\n"
+        "[12:22] Nick change: ann -> anna\n[00:00] --- Tue May  5 2026\n[00:05] <ann> next\n",
+        [
+            ("05-04 12:18:00", "ann", "zebra day"),
+            ("05-04 12:20:00", "ann", "waves"),
+            ("05-05 00:05:00", "ann", "next"),
+        ],
+        ["ben joins", "ben leaves"],
+    ),
+    "ERC": (
+        "[Mon May  4 2026]\n*** You have joined channel #x\n"
+        "[12:18] <ann> zebra day\n[Tue May  5 2026]\n[00:01] <ann> next\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-05 00:01:00", "ann", "next")],
+        [],
+    ),
+    "ii": (
+        "1777897080 <ann> zebra day\n1777897140 -!- ben(b@host) has joined #x\n1777983540 <ben> next\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-05 12:19:00", "ben", "next")],
+        ["ben(b@host) joins"],
+    ),
     "a clock of 12 hours that says its half": (
         "[11:59 AM] <ann> zebra\n[12:01 PM] <ben> noon\n[1:05 PM] <ann> after\n[12:10 AM] <ann> night\n",
         [
