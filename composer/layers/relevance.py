@@ -9,6 +9,7 @@ from typing import Final
 
 from composer.layers.ranking import authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
+from composer.text.dates.tongues import says_only_when
 from composer.text.terms import STOP_WORDS, folded, stem
 
 # The best candidate's cosine plus half of the share of the question's rare words that it holds. The bound cuts off nine
@@ -79,7 +80,9 @@ def asks_only_for_a_time(question: str, names: Collection[str]) -> bool:
     """Whether a question that names a time asks for all that was said then: "what happened on 11 December 2008?"."""
     own = {word for name in names for word in _words(folded(name))}
     words = _words(folded(question[:MAX_RELEVANT_CHARS]))
-    return all(word in OF_ANY_TIME or word in STOP_WORDS or word in own or word[0].isdecimal() for word in words)
+    if all(word in OF_ANY_TIME or word in STOP_WORDS or word in own or word[0].isdecimal() for word in words):
+        return True
+    return says_only_when(question, own)
 
 
 def fits(found: Found, question: str, names: Collection[str]) -> bool:

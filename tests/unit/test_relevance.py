@@ -68,6 +68,30 @@ def test_a_question_is_not_small_talk(text: str) -> None:
     assert not is_small_talk(text, AGENT)
 
 
+@pytest.mark.parametrize(
+    ("alone", "with_subject"),
+    [
+        ("was wurde am 31. Mai gesagt?", "was hat Bob gestern über das Logo gesagt?"),
+        ("qu'est-ce qu'on a dit hier ?", "qu'a-t-on dit hier du logo ?"),
+        ("¿qué se dijo ayer?", "¿qué se dijo ayer del presupuesto?"),
+        ("o que foi dito ontem?", "o que foi dito ontem sobre o orçamento?"),
+        ("cosa abbiamo detto ieri?", "cosa abbiamo detto ieri del contratto?"),
+        ("wat is er gisteren gezegd?", "wat is er gisteren over het logo gezegd?"),
+        ("co ustaliliśmy 3 maja?", "co ustaliliśmy 3 maja o budżecie?"),
+        ("что говорили вчера?", "что говорили вчера о логотипе?"),
+        ("dün ne konuşuldu?", "dün bütçe hakkında ne konuşuldu?"),
+        ("昨日は何の話をした？", "昨日ロゴについて何を決めた？"),
+        ("昨天说了什么？", "昨天关于标志说了什么？"),
+        ("어제 무슨 얘기 했어?", "어제 로고에 대해 무슨 얘기 했어?"),
+        ("ماذا قيل أمس؟", "ماذا قيل أمس عن الميزانية؟"),
+        ("कल क्या बात हुई थी?", "कल बजट पर क्या बात हुई थी?"),
+    ],
+)
+def test_a_time_alone_is_told_from_a_subject_in_other_languages(alone: str, with_subject: str) -> None:
+    assert asks_only_for_a_time(f"@nexus {alone}", AGENT)
+    assert not asks_only_for_a_time(with_subject, AGENT)
+
+
 def test_a_question_for_a_time_alone_is_told_from_one_for_a_subject() -> None:
     for text in ("what happened on 11 December 2008?", "what did we talk about last week", "catch me up on Monday"):
         assert asks_only_for_a_time(text, AGENT)

@@ -1,17 +1,19 @@
 """Words of time in other languages that dateparser's tables lack or mix with others, by what they mean in English. Pure.
 
 Each row is of one language: words for an hour (`at`, before it; `hour`, after it), for parts of the day, for what
-repeats, for last and next, and a few of the commonest words, by which the language is told from others. A `|` stands
-between words.
+repeats, for last and next, a few of the commonest words, by which the language is told from others, and those of a
+question that asks for whatever was said. A `|` stands between words.
 """
 
 from typing import Final
 
 COMMON: Final = "common"
+SAYING: Final = "saying"
 
 TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
     "en": {COMMON: "the|is|was|were|what|who|did|we|to|of|in|on|and|do|you|me|my|that|it|about|for|a|said|have|has|this|are|be|may|with|at"},
     "de": {
+        SAYING: "gesagt|besprochen|beschlossen|entschieden|geredet|gesprochen|passiert|geschehen|geschah|los|gab|neues|wurden|worüber|wovon|gemacht|ging|alles",
         COMMON: "der|die|das|was|wer|ist|war|wir|haben|hat|und|am|im|um|zu|an|ich|mich|mir|den|dem|ein|eine|nicht|wurde|für|über|mit|los|auf|es|hier|morgen|daran",
         "at": "um|gegen|ab", "hour": "uhr", "in": "in|im", "ago": "vor",
         "every": "jeden|jede|jedes", "last": "letzten|letzter|letztem|letzte|vergangenen|vorigen", "next": "nächsten|nächster|nächste|nächstem|kommenden|diesen",
@@ -25,6 +27,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "ahead": "geplant|steht an|wird|werden|kommt",
     },
     "fr": {
+        SAYING: "dit|discuté|décidé|parlé|passé|fait|s|été|quelles|quelle|choses|nouvelles|discussions|qui|se|ont|avez|t|a|de|quoi",
         COMMON: "le|la|les|de|des|que|qui|est|on|nous|vous|a|à|et|un|une|du|au|ce|ça|dit|avons|été|pour|moi|il|quoi|était|avec|d|l|qu|c",
         "at": "à|vers", "hour": "heures|heure|h", "in": "dans|d'ici", "ago": "il y a|y a",
         "every": "chaque|tous les|toutes les", "last": "dernier|dernière|passé|passée", "next": "prochain|prochaine",
@@ -36,6 +39,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last month": "le mois dernier|mois dernier", "next month": "le mois prochain", "last year": "l'année dernière|l'an dernier", "ahead": "prévu|prévue|prévus|va|faut",
     },
     "es": {
+        SAYING: "dijo|dijimos|hablado|hablamos|habló|decidió|decidimos|pasó|ocurrió|dicho|hablaron|dijeron|decidido|discutió|discutimos|hablasteis|han|habéis",
         COMMON: "el|la|los|las|de|que|qué|quién|es|se|y|en|un|una|del|al|con|para|por|lo|dijo|hemos|fue|me|a|dijimos|hay|sobre",
         "at": "a las|a la|las|sobre las", "hour": "horas|h", "in": "en|dentro de", "ago": "hace",
         "every": "cada|todos los|todas las", "last": "pasado|pasada|último|última", "next": "próximo|próxima|que viene",
@@ -48,6 +52,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "uno=1|una=1|un=1|dos=2|tres=3|cuatro=4|cinco=5|seis=6|siete=7|ocho=8|nueve=9|diez=10|once=11|doce=12|quince=15|veinte=20|treinta=30",
     },
     "pt": {
+        SAYING: "dito|disse|falamos|falado|falou|decidimos|decidido|aconteceu|conversamos|discutido|discutimos|dissemos|houve|falámos|disseram",
         COMMON: "o|a|os|as|de|que|quem|é|se|e|em|um|uma|do|da|no|na|com|para|foi|disse|dissemos|me|não|ao|sobre|nós|dito",
         "at": "às|à|as|pelas", "hour": "horas|hora|h", "in": "em|daqui a|dentro de", "ago": "há|atrás",
         "every": "cada|todo|toda|todos os|todas as", "last": "passado|passada|último|última", "next": "próximo|próxima|que vem",
@@ -60,6 +65,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "um=1|uma=1|dois=2|duas=2|três=3|quatro=4|cinco=5|seis=6|sete=7|oito=8|nove=9|dez=10|onze=11|doze=12|quinze=15|vinte=20|trinta=30",
     },
     "it": {
+        SAYING: "detto|parlato|deciso|successo|discusso|fatto|cosa|accaduto|stati|avete|di|s",
         COMMON: "il|lo|la|gli|le|di|che|chi|è|si|e|un|una|del|della|con|per|abbiamo|detto|cosa|mi|non|in|al|a|i|sono|stato",
         "at": "alle ore|alle|all'|verso le|ore", "hour": "in punto", "in": "tra|fra|in", "ago": "fa",
         "every": "ogni|tutti i|tutte le", "last": "scorso|scorsa|passato|passata", "next": "prossimo|prossima",
@@ -72,6 +78,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "uno=1|una=1|un=1|due=2|tre=3|quattro=4|cinque=5|sei=6|sette=7|otto=8|nove=9|dieci=10|undici=11|dodici=12|quindici=15|venti=20|trenta=30",
     },
     "nl": {
+        SAYING: "gezegd|besproken|besloten|gepraat|gebeurd|zeiden|gebeurde|spraken|waarover|jullie|werd|gesproken",
         COMMON: "de|het|een|wat|wie|is|was|we|wij|hebben|heeft|en|op|in|van|voor|ik|mij|me|er|dat|te|niet|gezegd|aan|over|hier|zijn|om",
         "at": "om|rond", "hour": "uur|u", "in": "over|in", "ago": "geleden",
         "every": "elke|iedere|elk", "last": "afgelopen|vorige", "next": "volgende|komende|aanstaande",
@@ -83,6 +90,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "een=1|één=1|twee=2|drie=3|vier=4|vijf=5|zes=6|zeven=7|acht=8|negen=9|tien=10|elf=11|twaalf=12|vijftien=15|twintig=20|dertig=30",
     },
     "pl": {
+        SAYING: "mówiono|mówiliśmy|powiedziano|ustalono|ustaliliśmy|zdecydowano|działo|stało|czym|rozmawialiśmy|zdecydowaliśmy|tu|tutaj",
         COMMON: "co|kto|jest|był|było|i|w|na|z|się|nie|o|do|to|że|mi|dla|ustaliliśmy|powiedział|mówiliśmy|mówiono|za|po|jak",
         "at": "o godzinie|o godz|o", "hour": "godz", "in": "za", "ago": "temu", "every": "co|każdy|każdą|każdego|w każdy|w każdą", "last": "zeszły|zeszły|w zeszły|w zeszłą|zeszłą|ostatni",
         "next": "następny|następną|w następny|w przyszły|przyszły", "morning": "rano|do południa", "afternoon": "po południu", "evening": "wieczorem", "night": "w nocy",
@@ -94,6 +102,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "jeden=1|jedną=1|dwa=2|dwie=2|trzy=3|cztery=4|pięć=5|sześć=6|siedem=7|osiem=8|dziewięć=9|dziesięć=10|dwanaście=12|piętnaście=15|dwadzieścia=20|trzydzieści=30",
     },
     "ru": {
+        SAYING: "говорили|сказали|обсуждали|решили|было|случилось|произошло|чём|чем|говорилось|обсудили|сказано|происходило|тут|здесь",
         COMMON: "что|кто|был|было|мы|и|в|на|с|не|о|по|это|я|мне|для|говорили|сказал|решили|как|за",
         "at": "в|во|к", "hour": "часов|часа|час|ч", "in": "через", "ago": "назад", "every": "каждый|каждую|каждое|каждые", "last": "прошлый|прошлую|прошлое|в прошлый|в прошлую|в прошлое",
         "next": "следующий|следующую|в следующий|в следующую|ближайший", "morning": "утром|утра", "afternoon": "днём|днем|дня", "evening": "вечером|вечера", "night": "ночью|ночи",
@@ -102,6 +111,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "ahead": "будет|будут|запланировано|планируется", "last week": "прошлой неделе", "numbers": "один=1|одну=1|два=2|две=2|три=3|четыре=4|пять=5|шесть=6|семь=7|восемь=8|девять=9|десять=10|двенадцать=12|пятнадцать=15|двадцать=20|тридцать=30",
     },
     "uk": {
+        SAYING: "говорили|сказали|обговорювали|вирішили|сталося|відбулося|чому|було|тут",
         COMMON: "що|хто|був|було|ми|і|й|в|у|на|з|не|про|це|я|мені|для|говорили|сказав|вирішили|як|за",
         "at": "о|об", "hour": "годині|година", "in": "через|за", "ago": "тому", "every": "кожен|кожного|кожну|кожної", "last": "минулий|минулого|минулої|минулу", "next": "наступний|наступного|наступної|наступну",
         "morning": "вранці|ранку|зранку", "afternoon": "вдень|дня", "evening": "ввечері|вечора|увечері", "night": "вночі|ночі", "noon": "опівдні|полудень", "midnight": "опівночі",
@@ -110,6 +120,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "один=1|одну=1|два=2|дві=2|три=3|чотири=4|п'ять=5|шість=6|сім=7|вісім=8|дев'ять=9|десять=10|п'ятнадцять=15|двадцять=20|тридцять=30",
     },
     "tr": {
+        SAYING: "konuşuldu|konuştuk|söylendi|oldu|karar|verildi|verdik|neler|dendi|görüşüldü|tartışıldı|konuştunuz|burada",
         COMMON: "ne|kim|ve|bir|bu|için|de|da|mi|mı|neler|ile|ben|bana|konuştuk|konuşuldu|söyledi|karar|verdik|oldu|günü|hakkında",
         "at": "saat", "hour": "'da|'de|'te|'ta|'e|'a|'ye|'ya|da|de|te|ta", "in": "sonra|içinde", "ago": "önce", "every": "her", "last": "geçen|geçtiğimiz", "next": "gelecek|önümüzdeki",
         "morning": "sabah|sabahleyin", "afternoon": "öğleden sonra", "evening": "akşam|akşamleyin", "night": "gece", "noon": "öğlen|öğle|öğleyin", "midnight": "gece yarısı",
@@ -118,6 +129,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last month": "geçen ay", "ahead": "planlandı|planlanan|olacak", "numbers": "bir=1|iki=2|üç=3|dört=4|beş=5|altı=6|yedi=7|sekiz=8|dokuz=9|on=10|onbeş=15|yirmi=20|otuz=30",
     },
     "sv": {
+        SAYING: "sa|sades|sagt|pratade|bestämde|beslutades|hände|talade|diskuterades|vilka|här|för",
         COMMON: "vad|vem|är|var|vi|och|på|i|det|den|en|ett|som|har|sade|sa|sagt|att|mig|jag|för|om|inte|bestämde|beslutade",
         "at": "klockan|kl|vid", "hour": "", "in": "om", "ago": "sedan|för", "every": "varje|var", "last": "förra|i förrgår", "next": "nästa",
         "morning": "på morgonen|morgon", "afternoon": "på eftermiddagen|eftermiddag", "evening": "på kvällen|kväll", "night": "på natten", "noon": "mitt på dagen|lunchtid", "midnight": "midnatt",
@@ -127,6 +139,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last month": "förra månaden", "numbers": "en=1|ett=1|två=2|tre=3|fyra=4|fem=5|sex=6|sju=7|åtta=8|nio=9|tio=10|tolv=12|femton=15|tjugo=20|trettio=30",
     },
     "da": {
+        SAYING: "sagde|sagt|talte|besluttede|skete|diskuteret|blev|her|der|for",
         COMMON: "hvad|hvem|er|var|vi|og|på|i|det|den|en|et|som|har|sagde|sagt|at|mig|jeg|for|om|ikke|blev|besluttede",
         "at": "klokken|kl", "in": "om", "ago": "siden|for", "every": "hver", "last": "sidste", "next": "næste",
         "morning": "om morgenen|morgen", "afternoon": "om eftermiddagen|eftermiddag", "evening": "om aftenen|aften", "noon": "middag", "midnight": "midnat", "tonight": "i aften", "yesterday evening": "i aftes",
@@ -135,6 +148,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "en=1|et=1|to=2|tre=3|fire=4|fem=5|seks=6|syv=7|otte=8|ni=9|ti=10|tolv=12|femten=15|tyve=20|tredive=30",
     },
     "nb": {
+        SAYING: "sa|sagt|snakket|bestemte|skjedde|diskutert|ble|her",
         COMMON: "hva|hvem|er|var|vi|og|på|i|det|den|en|et|som|har|sa|sagt|at|meg|jeg|for|om|ikke|ble|bestemte",
         "at": "klokken|klokka|kl", "in": "om", "ago": "siden|for", "every": "hver", "last": "forrige|sist", "next": "neste",
         "morning": "om morgenen|morgen", "afternoon": "om ettermiddagen|ettermiddag", "evening": "om kvelden|kveld", "midnight": "midnatt", "tonight": "i kveld", "yesterday evening": "i går kveld",
@@ -143,6 +157,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "en=1|ett=1|to=2|tre=3|fire=4|fem=5|seks=6|sju=7|åtte=8|ni=9|ti=10|tolv=12|femten=15|tjue=20|tretti=30",
     },
     "cs": {
+        SAYING: "řekli|říkali|mluvili|mluvilo|říkalo|rozhodli|stalo|čem|dělo|probírali|tady",
         COMMON: "co|kdo|je|byl|bylo|jsme|a|v|na|s|se|ne|o|do|to|že|mi|pro|řekl|říkali|dohodli|ve|z|jak",
         "at": "ve|v|o", "hour": "hodin|hodiny|hod", "in": "za", "ago": "před", "every": "každý|každou|každé|každého", "last": "minulý|minulou|minulé", "next": "příští|příštího",
         "morning": "ráno|dopoledne", "afternoon": "odpoledne", "evening": "večer", "night": "v noci", "noon": "v poledne|poledne", "midnight": "o půlnoci|půlnoc", "tonight": "dnes večer", "yesterday evening": "včera večer",
@@ -151,6 +166,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "jednu=1|dvě=2|dva=2|tři=3|čtyři=4|pět=5|šest=6|sedm=7|osm=8|devět=9|deset=10|dvanáct=12|patnáct=15|dvacet=20|třicet=30",
     },
     "fi": {
+        SAYING: "puhuttiin|sanottiin|päätettiin|tapahtui|sovittiin|keskusteltiin|mistä|mitä|täällä",
         COMMON: "mitä|kuka|on|oli|me|ja|se|että|ei|mistä|puhuttiin|sanottiin|sovittiin|päätettiin|minua|ovat|olivat",
         "at": "kello|klo", "in": "kuluttua|päästä", "ago": "sitten", "every": "joka", "last": "viime", "next": "ensi", "morning": "aamulla|aamupäivällä", "afternoon": "iltapäivällä", "evening": "illalla", "night": "yöllä",
         "noon": "keskipäivällä|puoliltapäivin", "midnight": "keskiyöllä", "tonight": "tänä iltana", "yesterday evening": "eilen illalla", "every day": "joka päivä|päivittäin", "every weekday": "joka arkipäivä|arkisin", "every month": "joka kuukausi",
@@ -158,6 +174,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "yhden=1|kahden=2|kaksi=2|kolmen=3|kolme=3|neljän=4|neljä=4|viiden=5|viisi=5|kymmenen=10|viidentoista=15|kahdenkymmenen=20|kolmenkymmenen=30",
     },
     "ro": {
+        SAYING: "spus|discutat|decis|întâmplat|vorbit|s|despre|aici",
         COMMON: "ce|cine|este|e|a|fost|am|și|la|în|pe|cu|nu|de|că|mi|pentru|spus|decis|s|discutat|un|o",
         "at": "la ora|la", "hour": "", "in": "peste|în", "ago": "acum|în urmă", "every": "în fiecare|fiecare", "last": "trecută|trecut", "next": "viitoare|viitor", "morning": "dimineața|dimineață", "afternoon": "după-amiaza|după-amiază", "evening": "seara|seară",
         "night": "noaptea", "noon": "prânz|la prânz|amiază", "midnight": "miezul nopții", "tonight": "diseară", "yesterday evening": "aseară", "every day": "în fiecare zi|zilnic", "every weekday": "în fiecare zi lucrătoare", "every month": "în fiecare lună|lunar",
@@ -165,6 +182,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "o=1|un=1|două=2|doi=2|trei=3|patru=4|cinci=5|șase=6|șapte=7|opt=8|nouă=9|zece=10|cincisprezece=15",
     },
     "id": {
+        SAYING: "dibahas|dikatakan|diputuskan|terjadi|dibicarakan|kita|sini",
         COMMON: "apa|siapa|yang|dan|di|ke|ini|itu|kita|kami|saya|aku|untuk|dari|dengan|dikatakan|dibahas|putuskan|tidak|pada",
         "at": "pukul|jam", "in": "dalam|lagi", "ago": "lalu|yang lalu", "every": "setiap|tiap", "last": "lalu|yang lalu", "next": "depan", "morning": "pagi", "afternoon": "siang|sore", "evening": "malam", "noon": "tengah hari", "midnight": "tengah malam",
         "tonight": "nanti malam|malam ini", "yesterday evening": "tadi malam|semalam", "every day": "setiap hari|tiap hari", "every weekday": "setiap hari kerja", "every month": "setiap bulan", "half an hour": "setengah jam", "the day after tomorrow": "lusa",
@@ -172,6 +190,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "satu=1|dua=2|tiga=3|empat=4|lima=5|enam=6|tujuh=7|delapan=8|sembilan=9|sepuluh=10",
     },
     "vi": {
+        SAYING: "nói|bàn|quyết|định|xảy|ra|thảo|luận|gì|chuyện|đây|ngày|chúng|ta",
         COMMON: "gì|ai|là|đã|chúng|ta|tôi|và|của|cho|về|không|có|những|nói|quyết|định|vào|được",
         "at": "lúc|vào lúc", "hour": "giờ", "in": "sau|trong|nữa", "ago": "trước|cách đây", "every": "mỗi|hàng|hằng", "last": "tuần trước", "next": "tuần sau|tuần tới", "morning": "sáng|buổi sáng", "afternoon": "chiều|buổi chiều", "evening": "tối|buổi tối",
         "noon": "trưa|giữa trưa", "midnight": "nửa đêm", "tonight": "tối nay", "yesterday evening": "tối qua", "every day": "mỗi ngày|hàng ngày|hằng ngày", "every month": "mỗi tháng|hàng tháng", "half an hour": "nửa tiếng|nửa giờ", "the day after tomorrow": "ngày kia|ngày mốt",
@@ -179,29 +198,34 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "một=1|hai=2|ba=3|bốn=4|năm=5|sáu=6|bảy=7|tám=8|chín=9|mười=10",
     },
     "ja": {
+        SAYING: "話し合いました|話し合った|話しました|決めました|言いました|ありました|しました|話した|決めた|言った|あった|した|について|どんな|みんな|こと|会話|議論|相談|なに|なん|っけ|です|ます|話|何|誰|は|に|の|を|が|で|と|も|か|て|い|た",
         "hour": "時", "minute-mark": "分", "in": "後|で", "ago": "前", "every": "毎週|毎", "last": "先週の|先週|前の", "next": "来週の|来週|次の|今週の", "morning": "午前|朝|の朝|の午前", "afternoon": "午後|の午後|昼", "evening": "夜|夕方|の夜|の夕方|晩",
         "noon": "正午|お昼|昼の12時", "midnight": "深夜0時", "tonight": "今夜|今晩", "yesterday evening": "昨夜|昨晩|ゆうべ", "every day": "毎日", "every weekday": "平日毎日|平日は毎日|毎平日|平日", "every month": "毎月", "half an hour": "30分", "today": "きょう|本日", "tomorrow": "あした|あす", "yesterday": "きのう", "the day after tomorrow": "あさって",
         "the day before yesterday": "おととい|一昨日", "weekend": "週末", "half-after": "半", "last month": "先月", "ahead": "予定",
     },
     "zh": {
+        SAYING: "什么|我们|讨论|决定|发生|大家|说过|谈论|这里|说|了|聊|谈|的|都|有|过|些|吗|谁|呢|在|事|們|我|群|里",
         "hour": "点钟|點鐘|点|點|时|時", "minute-mark": "分", "in": "后|之后|以后|後|之後|內|内", "ago": "前|之前|以前", "every": "每周|每週|每个|每", "last": "上个|上周|上週|上", "next": "下个|下周|下週|下", "morning": "早上|上午|早晨|凌晨", "afternoon": "下午|午后", "evening": "晚上|傍晚|夜里",
         "noon": "中午|正午", "midnight": "半夜|午夜", "tonight": "今晚|今天晚上", "yesterday evening": "昨晚|昨天晚上", "every day": "每天|每日", "every weekday": "每个工作日|工作日|每个平日", "every month": "每月|每个月", "half an hour": "半小时|半个小时|半個小時", "half-after": "半",
         "today": "今日", "tomorrow": "明日|明早", "yesterday": "昨日", "weekend": "周末|週末", "last week": "上周|上週|上个星期|上星期", "next week": "下周|下週|下个星期|下星期", "last month": "上个月|上個月", "ahead": "计划|安排|将", "hours": "个小时|小時|個小時|钟头", "minutes": "分钟|分鐘", "weeks": "个星期|週|礼拜",
         "numbers": "一=1|两=2|兩=2|二=2|三=3|四=4|五=5|六=6|七=7|八=8|九=9|十=10|十一=11|十二=12",
     },
     "ko": {
+        SAYING: "했습니까|말했어|정했어|정했지|있었어|했나요|나눴어|이야기|뭐라고|논의|무슨|얘기|했어|했지|했나|결정|에는|에서|뭘|뭐|말|에|는|은|의|을|를|이|가",
         "hour": "시", "minute-mark": "분", "in": "후|뒤|있다가", "ago": "전", "every": "매주|매|마다", "last": "지난주|지난", "next": "다음 주|다음주|다음|이번 주|이번", "morning": "오전|아침", "afternoon": "오후|낮", "evening": "저녁|밤", "noon": "정오", "midnight": "자정",
         "tonight": "오늘 밤|오늘밤|오늘 저녁", "yesterday evening": "어젯밤|어제 저녁", "every day": "매일|날마다", "every weekday": "평일마다|평일 매일|매 평일", "every month": "매월|매달", "half an hour": "30분", "half-after": "반", "the day after tomorrow": "모레", "the day before yesterday": "그저께|그제|엊그제", "weekend": "주말",
         "last week": "지난주|지난 주", "next week": "다음주|다음 주", "last month": "지난달|지난 달", "hours": "시간", "ahead": "예정|계획",
         "numbers": "한=1|두=2|세=3|네=4|다섯=5|여섯=6|일곱=7|여덟=8|아홉=9|열=10|열한=11|열두=12",
     },
     "ar": {
+        SAYING: "ماذا|قيل|قلنا|قررنا|ناقشنا|حدث|تم|عن|في|ما|الذي|من|قال|نقاشه|تحدثنا|هنا|لنا",
         "at": "في الساعة|على الساعة|عند الساعة|الساعة", "hour": "", "in": "بعد|خلال", "ago": "قبل|منذ", "every": "كل", "last": "الماضي|الماضية|الفائت", "next": "القادم|القادمة|المقبل", "morning": "صباحا|صباح|في الصباح", "afternoon": "ظهرا|بعد الظهر|عصرا", "evening": "مساء|في المساء|ليلا",
         "noon": "عند الظهر|الظهر|منتصف النهار", "midnight": "منتصف الليل", "tonight": "الليلة|هذا المساء", "yesterday evening": "مساء أمس|الليلة الماضية", "tomorrow": "غدا|بكرة|بكرا", "yesterday": "أمس|امبارح|البارحة", "every day": "كل يوم|يوميا", "every month": "كل شهر|شهريا", "half an hour": "نصف ساعة",
         "the day after tomorrow": "بعد غد", "the day before yesterday": "أول أمس|أول من أمس", "2 hours": "ساعتين", "2 days": "يومين", "2 weeks": "أسبوعين", "2 minutes": "دقيقتين", "half-after": "والنصف", "on": "يوم|في يوم", "weekend": "عطلة نهاية الأسبوع", "ahead": "سوف|مخطط|المقرر",
         "numbers": "ثلاث=3|ثلاثة=3|أربع=4|أربعة=4|خمس=5|خمسة=5|ست=6|سبع=7|ثماني=8|تسع=9|عشر=10|عشرة=10|الواحدة=1|الثانية=2|الثالثة=3|الرابعة=4|الخامسة=5|السادسة=6|السابعة=7|الثامنة=8|التاسعة=9|العاشرة=10",
     },
     "hi": {
+        SAYING: "क्या|बात|हुई|हुआ|थी|था|कहा|गया|तय|को|में|बातें|हमने|किस|पर|चर्चा|की|यहाँ|हम|ने",
         COMMON: "मुझे|को|की|का|के|में",
         "hour": "बजे", "in": "में|बाद", "ago": "पहले", "every": "हर|प्रत्येक", "last": "पिछले|पिछला|पिछली|बीते", "next": "अगले|अगला|अगली", "morning": "सुबह|सवेरे", "afternoon": "दोपहर", "evening": "शाम|शाम को|रात|रात को", "noon": "दोपहर 12 बजे", "midnight": "आधी रात",
         "tonight": "आज रात|आज शाम", "every day": "हर दिन|रोज़|रोज|प्रतिदिन", "every month": "हर महीने", "half an hour": "आधे घंटे|आधा घंटा", "1 hour 30 minutes": "डेढ़ घंटे", "last week": "पिछले हफ़्ते|पिछले हफ्ते|पिछले सप्ताह", "next week": "अगले हफ़्ते|अगले हफ्ते|अगले सप्ताह",
@@ -209,6 +233,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "numbers": "एक=1|दो=2|तीन=3|चार=4|पाँच=5|पांच=5|छह=6|सात=7|आठ=8|नौ=9|दस=10",
     },
     "he": {
+        SAYING: "מה|נאמר|אמרנו|החלטנו|דיברנו|קרה|על|היה|דובר|כאן|ב",
         "at": "בשעה|ב-|ב", "in": "בעוד|עוד", "ago": "לפני", "every": "כל|בכל", "last": "שעבר|האחרון", "next": "הבא|הקרוב", "morning": "בבוקר", "afternoon": "אחר הצהריים|אחה\"צ", "evening": "בערב|בלילה", "noon": "בצהריים", "midnight": "בחצות",
         "tonight": "הערב|הלילה", "yesterday evening": "אמש|אתמול בערב", "every day": "כל יום", "every month": "כל חודש", "half an hour": "חצי שעה", "the day after tomorrow": "מחרתיים", "the day before yesterday": "שלשום", "2 hours": "שעתיים", "2 days": "יומיים", "2 weeks": "שבועיים",
         "last week": "בשבוע שעבר|שבוע שעבר", "next week": "בשבוע הבא", "weekend": "סוף השבוע|בסוף השבוע", "on": "ביום", "half-after": "וחצי", "last month": "בחודש שעבר", "ahead": "מתוכנן|יהיה",

@@ -8,11 +8,11 @@ it is left over.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial
 from typing import Any, Final
 
-from composer.text.dates.tongue_words import COMMON, TONGUE_WORDS
+from composer.text.dates.tongue_words import COMMON, SAYING, TONGUE_WORDS
 from composer.text.dates.vocabulary import MONTHS, WEEKDAYS
 
 UNKNOWN: Final = "\u00b7"  # a letter of what is not told in English
@@ -31,6 +31,7 @@ _SCRIPTS: Final = (
     (re.compile("[\u0590-\u05ff]"), ("he",)),
 )
 _UNSPACED: Final = frozenset({"ja", "zh"})
+_RUNS: Final = frozenset({"ja", "zh", "ko"})
 _OTHER_SCRIPTS: Final = frozenset(code for _, codes in _SCRIPTS for code in codes)
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963])+")
 _LETTER: Final = r"[\w\u0900-\u097f]"  # the vowel signs of Devanagari are no \w
@@ -93,6 +94,10 @@ class Told:
         pieces.append(self.text[end:])
         return Told("".join(pieces), [*at, *self._at[end:]], [*own, *self._own[end:]])
 
+    def others(self) -> list[str]:
+        """The words that are not told in English, in lower case."""
+        return [m[0].casefold() for m in _WORD.finditer(self.text) if not self._told_in(m.start(), m.end())]
+
     def _told_in(self, start: int, end: int) -> bool:
         """Whether a word or a number between two places was put there."""
         return any(self._own[place] and self.text[place].isalnum() for place in range(start, end))
@@ -124,7 +129,7 @@ _Step = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
 def told_in_english(text: str, *, ahead: bool) -> Iterator[Told]:
     """A text as the languages that it may be of have it, the likeliest first; English as it is. `ahead`: a word that
     means tomorrow as well as yesterday means tomorrow."""
-    text = _OTHER_DIGIT.sub(lambda m: str(unicodedata.decimal(m[0])), text[:MAX_TOLD_CHARS]).replace("\u2019", "'")
+    text = _plain(text)
     codes = _languages(text)
     foreign = [told for code in codes if code != "en" and (told := _told(text, code, ahead)).foreign]
     foreign.sort(key=lambda told: told.unknown)
@@ -132,10 +137,43 @@ def told_in_english(text: str, *, ahead: bool) -> Iterator[Told]:
     yield from (*english, *foreign) if codes[0] == "en" else (*foreign, *english)
 
 
-def _told(text: str, code: str, ahead: bool) -> Told:
+def _plain(text: str) -> str:
+    """A text with the digits and apostrophes that are read here."""
+    return _OTHER_DIGIT.sub(lambda m: str(unicodedata.decimal(m[0])), text[:MAX_TOLD_CHARS]).replace("\u2019", "'")
+
+
+def says_only_when(text: str, names: Collection[str]) -> bool:
+    """Whether a question of another language than English has no words but those of a time and of whatever was said
+    then. `names`, in lower case, say nothing."""
+    text = _plain(text)
+    for code in _languages(text):
+        told = _words_told(text, code, ahead=False) if code != "en" else Told.of(text)
+        if told.foreign and all(word in names or _says_nothing(word, code) for word in told.others()):
+            return True
+    return False
+
+
+def _says_nothing(word: str, code: str) -> bool:
+    if code in _RUNS:  # of words without a space between them
+        return not _saying(code).sub("", word)
+    return word in TONGUE_WORDS[code].get(COMMON, "").split("|") or _saying(code).fullmatch(word) is not None
+
+
+@cache
+def _saying(code: str) -> re.Pattern[str]:
+    words = sorted(TONGUE_WORDS[code].get(SAYING, "").split("|"), key=lambda word: (-len(word), word))
+    return re.compile("|".join(map(re.escape, words)))
+
+
+def _words_told(text: str, code: str, *, ahead: bool) -> Told:
     told = Told.of(text)
     for pattern, words in _steps(code, ahead):
         told = told.replaced(pattern, words)
+    return told
+
+
+def _told(text: str, code: str, ahead: bool) -> Told:
+    told = _words_told(text, code, ahead=ahead)
     return _with_dates(told.blanked(_small(code)), ahead) if told.foreign else told
 
 
