@@ -100,6 +100,18 @@ ALTER TABLE requests FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON requests USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT, UPDATE, DELETE ON requests TO nexus_service;
 
+-- An answer has the sources that it is made of. For those of before, these are all that was recalled for them, with the
+-- memories, facts and landmarks of their prompts.
+ALTER TABLE lineage NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE turns NO FORCE ROW LEVEL SECURITY;
+INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+SELECT l.tenant_id, 'answer', t.reply_id, l.source_kind, l.source_id
+FROM turns AS t JOIN lineage AS l ON l.tenant_id = t.tenant_id AND l.item_kind = 'turn' AND l.item_id = t.id
+WHERE t.reply_id IS NOT NULL AND l.source_kind IN ('episode', 'memory', 'fact', 'landmark', 'summary')
+ON CONFLICT DO NOTHING;
+ALTER TABLE turns FORCE ROW LEVEL SECURITY;
+ALTER TABLE lineage FORCE ROW LEVEL SECURITY;
+
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;
 

@@ -62,6 +62,7 @@ from composer.turn.scheduled.refusals import RefusedReminders
 from composer.turn.scheduled.reminders import DueReminders
 from composer.turn.tool_servers import ToolServers
 from composer.turn.tools import MemoryTools
+from composer.turn.used import UsedSources
 from composer.turn.worker import TurnWorker
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
@@ -230,7 +231,7 @@ def build_answering(
     voice_notes = VoiceNotes(database, metered_speech, indexer.due, base.locks)
     asker = ModelAsker(models.chat, tools, priority)
     drafter = Drafter(database, reading.composer, asker, ImageLoader(), voice_notes)
-    store = AnswerStore(database, base.cache, agent_tokenizer, clock)
+    store = AnswerStore(database, base.cache, agent_tokenizer, clock, UsedSources(models.embedder))
     responder = Responder(database, drafter, store, clock, memberships)
     turns = TurnWorker(
         database,

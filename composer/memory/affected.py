@@ -1,8 +1,9 @@
-"""What an erasure reaches: everything that was made from the erased texts, and the answers that used or repeat them.
+"""What an erasure reaches: everything that was made from the erased texts, and the answers that are made of them.
 
 The search follows lineage from the erased rows to what was made of them, and to the prompts that contained any of that.
-An answer to such a prompt is retracted if it drew on erased text or repeats it. What a retracted answer says is erased
-too, so the search goes on from it, until nothing new is found.
+An answer to such a prompt is retracted if it is made of erased text (composer/turn/used.py found that when the answer
+was stored), or repeats a rare word that nothing else in its prompt has. What a retracted answer says is erased too, so
+the search goes on from it, until nothing new is found.
 """
 
 import asyncio
@@ -14,34 +15,24 @@ from typing import Final
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import StoredReply, StoredText
 from composer.repositories.recall import episode_id_of
+from composer.text.rarity import is_rare
 from composer.text.repetition import words_of
 
 ItemRef = tuple[str, uuid.UUID]  # kind and id
 
-SPECIFIC_KINDS: Final = frozenset({"memory", "fact", "landmark"})  # a prompt that has one was answered from it
-AGGREGATE_SHARE: Final = 0.1  # of a summary: with less erased, only repeating it counts as drawing on it
+SPECIFIC_KINDS: Final = frozenset({"memory", "fact", "landmark"})  # what is made of one is made of its messages
+AGGREGATE_SHARE: Final = 0.1  # of a summary: with less erased, an answer that is made of it has to repeat a word, too
 SUMMARY_KINDS: Final = frozenset({"summary", "compaction"})
-# Words with which agents speak of a conversation: an answer that begins like a retracted one does not repeat it by
-# that.
-_SPEECH: Final = words_of(
-    "yes yeah okay sure right well noted sorry please thank thanks hello hi dear great good glad happy",
-    "I know knew think thought remember recall recalled find found told tell said say says saying mention mentioned",
-    "ask asked asking answer answered question message messages memory memories conversation room channel here",
-    "nothing something anything offline model configured quote quoted relevant source sources about",
-    "let lets me you see look like want need help can could may might must should would",
-    "discuss discussed talk talked decide decided decision important summary summaries people person someone team",
-    "day week month year today yesterday tomorrow time one two",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
     """What is erased: `messages`, or the old text of one message that is edited, and other `items`.
 
-    `words` are those that are lost. `questions` are the messages whose answers go with them. `recalled`: answers for
-    which the erased text was recalled go, whatever their words; `derived`: also those whose prompts had what was made
-    from it. `kept` are items made from it that stay. `remaining` are words that are still there, in the new text of an
-    edited message.
+    `words` are those that are lost, `names` those of them that are people's names. `questions` are the messages whose
+    answers go with them. `recalled`: answers that are made of the erased text go, whatever their words; `derived`: also
+    those that are made of what was made from it. `kept` are items made from it that stay. `remaining` are words that
+    are still there, in the new text of an edited message.
     """
 
     messages: Sequence[uuid.UUID]
@@ -52,6 +43,7 @@ class ErasureRequest:
     derived: bool = True
     kept: Collection[uuid.UUID] = ()
     remaining: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -80,13 +72,14 @@ class _Search:
         self._episodes = {episode_id_of(message) for message in request.messages}
         self._gone: set[uuid.UUID] = {*request.messages, *self._episodes, *(id for _, id in request.items)}
         self._whole = frozenset(self._gone)  # erased as a whole: their share is 1
-        self._recalled = {*self._episodes, *(id for _, id in request.items)}
+        self._recalled = set(self._gone)  # what is made of one of these goes, whatever its words
         self._sources: dict[uuid.UUID, list[uuid.UUID]] = {}
         self._shown: set[tuple[uuid.UUID, uuid.UUID]] = set()  # (item, source) that a model named no source
         self._texts: dict[uuid.UUID, frozenset[str]] = {}
         self._remaining: dict[uuid.UUID, frozenset[str]] = {}
         self._replies: dict[uuid.UUID, StoredReply] = {}
         self._reply_words: dict[uuid.UUID, frozenset[str]] = {}
+        self._used: dict[uuid.UUID, set[uuid.UUID]] = {}  # what each reply is made of
         self._rewritten: set[uuid.UUID] = set()  # summaries that are not stored any more, but in prompts
 
     async def run(self) -> Affected:
@@ -101,12 +94,13 @@ class _Search:
             self._found.replies += retracted
             frontier = [reply.id for reply in retracted]
             self._gone.update(frontier)
+            self._recalled.update(frontier)
 
     async def _follow(self, frontier: Sequence[uuid.UUID]) -> None:
         """Add what was made from these rows, and the turns whose prompts had any of it."""
         made = [each for each in await self._tx.erasure.derived_items(frontier) if each[1] not in self._request.kept]
         turns = [id for kind, id in made if kind == "turn" and id not in self._turns]
-        items = [(kind, id) for kind, id in made if kind != "turn" and id not in self._gone]
+        items = [(kind, id) for kind, id in made if kind not in ("turn", "answer") and id not in self._gone]
         self._found.turns += turns
         self._turns.update(turns)
         await self._load([id for _, id in items])
@@ -117,6 +111,7 @@ class _Search:
         self._add_replies(await self._tx.erasure.find_replies(turns, []))
         answered = {reply.turn_id for reply in self._replies.values()}
         await self._load([*(id for _, id in items), *answered])
+        await self._load_used()
         self._rewritten |= {id for kind, id in items if kind in SUMMARY_KINDS and not self._texts[id]}
         shown = {turn for turn in answered if not self._rewritten.isdisjoint(self._sources[turn])}
         summaries = await self._tx.erasure.summaries_shown(sorted(shown))
@@ -146,6 +141,13 @@ class _Search:
 
     def _add_replies(self, replies: Iterable[StoredReply]) -> None:
         self._replies |= {reply.id: reply for reply in replies if reply.id not in self._gone}
+
+    async def _load_used(self) -> None:
+        """Load what the answers are made of."""
+        new = sorted(self._replies.keys() - self._used.keys())
+        self._used |= {reply: set() for reply in new}
+        for reply, _, source in await self._tx.erasure.sources_of(new):
+            self._used[reply].add(source)
 
     async def _load(self, items: Iterable[uuid.UUID]) -> None:
         """Load the lineage of items, through derived ones down to what remains, and the texts of all of these."""
@@ -182,7 +184,8 @@ class _Search:
                 self._recalled.add(id)
 
     def _add_words(self, words: frozenset[str], item: uuid.UUID) -> None:
-        self._words |= words - self._remaining_words(item) - self._request.remaining - _SPEECH
+        lost = words - self._remaining_words(item) - self._request.remaining
+        self._words |= {word for word in lost if is_rare(word)}
 
     def _judge(self) -> list[StoredReply]:
         """The answers that have to be retracted now."""
@@ -205,9 +208,18 @@ class _Search:
         is_post = reply.id == reply.question_id  # no prompt holds what a summary said that was rewritten after it
         if self._request.derived and is_post and not self._rewritten.isdisjoint(sources):
             return True
-        if self._request.recalled and not self._recalled.isdisjoint(sources):
+        made_of = set(sources) if is_post else self._used[reply.id] | self._written(reply)
+        if self._request.recalled and not self._recalled.isdisjoint(made_of):
             return True
-        return not (self._words - self._remaining_words(reply.turn_id)).isdisjoint(self._words_of_reply(reply))
+        repeated = (self._words - self._remaining_words(reply.turn_id)) & self._words_of_reply(reply)
+        if any(word in self._request.names or is_rare(word) for word in repeated):
+            return True
+        return not repeated.isdisjoint(self._request.words) and not self._gone.isdisjoint({*made_of, reply.question_id})
+
+    def _written(self, reply: StoredReply) -> set[uuid.UUID]:
+        """What was written by a tool while the answer was made, and is gone: the answer may quote it."""
+        gone = self._gone.intersection(self._sources.get(reply.turn_id, ()))
+        return {id for id in gone if reply.question_id in self._sources.get(id, ())}
 
     def _words_of_reply(self, reply: StoredReply) -> frozenset[str]:
         if reply.id not in self._reply_words:

@@ -2,7 +2,7 @@
 
 Lineage says what was made from it (composer/memory/affected.py). Memories, facts, landmarks and summaries made from
 erased text are deleted, and made again from what remains; stored prompts that contained it are emptied; answers that
-drew on it or repeat it are retracted. A receipt counts what was erased.
+are made of it or repeat it are retracted. A receipt counts what was erased.
 """
 
 import asyncio
@@ -179,6 +179,7 @@ async def find_reach(
         questions=messages,
         derived=not by_age,
         kept=await tx.landmarks.find_confirmed() if by_age else kept,
+        names=await asyncio.to_thread(words_of, *names),
     )
     found = await find_affected(tx, request)
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
@@ -224,8 +225,8 @@ async def edit(
     """Replace a message's text and attachments. What was made from the old text is erased, and made again from the
     new one.
 
-    Answers that repeat what the message no longer says are retracted. Those that drew on it are retracted, in whatever
-    words, when most of its words changed or an image was removed.
+    Answers that repeat what the message no longer says are retracted. Those that are made of it are retracted, in
+    whatever words, when most of its words changed or an image was removed.
     """
     id, episode = message.id, episode_id_of(message.id)
     tx.require_alone()
@@ -251,8 +252,8 @@ async def reword(tx: Transaction, item: ItemRef, before: Sequence[str], after: S
     """Erase what was made from the words that an item has no more: `before` and `after` are its texts. Call it before
     the item changes, in a transaction that is alone.
 
-    Answers that repeat such words are retracted; those that drew on the item in whatever words, when most of it
-    changed.
+    Answers that repeat such words are retracted; those that are made of the item in whatever words, when most of
+    it changed.
     """
     tx.require_alone()
     old, new = await asyncio.to_thread(words_of, *before), await asyncio.to_thread(words_of, *after)

@@ -53,7 +53,8 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a turn: a reply, or a `failure` (the sentence for the person)."""
+    """The result of a turn: a reply, or a `failure` (the sentence for the person). `sources` is all that its prompt
+    had, `used` what of it the reply is made of."""
 
     turn: Turn
     prompt: str | None
@@ -64,6 +65,7 @@ class Answer:
     message: Message | None = None
     failure: str | None = None
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
+    used: tuple[uuid.UUID, ...] = ()
     counted_tokens: int = 0
     reused_tokens: int = 0
 
@@ -186,6 +188,8 @@ class Turns:
         links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
         if reply is not None:
             links.append(("message", reply.id, "turn", answer.turn.id))
+            kinds = {source: kind for kind, source in answer.sources}
+            links += [("answer", reply.id, kinds[source], source) for source in answer.used if source in kinds]
         stored = await self._sql.fetch_one(
             "turn_answer",
             id=answer.turn.id,

@@ -45,11 +45,6 @@ def words_of(*texts: str) -> frozenset[str]:
     return frozenset(word for text in texts for word in _words(text))
 
 
-def repeats_erased(text: str, erased: frozenset[str], remaining: frozenset[str]) -> bool:
-    """Whether a text has a word of `erased` that is not in what remains."""
-    return not (erased - remaining).isdisjoint(words_of(text))
-
-
 def matches(text: str, wanted: str) -> bool:
     """Whether a text contains `wanted` as whole words, whatever the case, Unicode form or spacing of either: "all" is
     not in "ball". Digits are also found where they are spelled out ("4 7 1 1"). Scripts without spaces between words

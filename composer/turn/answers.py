@@ -1,6 +1,7 @@
 """Store a model's answer: the reply in the message log, with its prompt and its lineage."""
 
 import json
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from composer.ingest.receive import unnumbered_seq
 from composer.memory.forget import RETRACTED
 from composer.model import Agent, Conversation, Message, Trust, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
-from composer.ports.models import ChatMessage, Tokenizer
+from composer.ports.models import ChatMessage, Tokenizer, UsageAccount, WorkKind
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
@@ -29,6 +30,7 @@ from composer.turn.sources import (
     source_namespaces,
     used_erased_source,
 )
+from composer.turn.used import UsedSources
 
 logger = structlog.get_logger()
 
@@ -61,8 +63,14 @@ class AnswerStore:
     """Stores answers in the log, appends them to the working cache, and records that they were delivered."""
 
     def __init__(
-        self, database: Database, cache: WorkingCache, tokenizer: Callable[[Agent], Tokenizer], clock: Clock
+        self,
+        database: Database,
+        cache: WorkingCache,
+        tokenizer: Callable[[Agent], Tokenizer],
+        clock: Clock,
+        used_sources: UsedSources,
     ) -> None:
+        self._used_sources = used_sources
         self._database = database
         self._cache = cache
         self._tokenizer = tokenizer
@@ -74,8 +82,9 @@ class AnswerStore:
         `failure`.
 
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
-        stored, and a reply that drew on the erased source is retracted.
+        stored, and a reply that is made of the erased source is retracted.
         """
+        used = await self._used(turn, agent, question, draft)
         async with self._database.transaction(turn.tenant_id) as tx:
             ground = await _lock(tx, turn, draft)
             row = ground.row
@@ -84,7 +93,7 @@ class AnswerStore:
             prompt = None if draft.composed is None else draft.composed.prompt
             reused = 0 if prompt is None else self._reused_tokens(agent, prompt, ground.previous_messages)
             erased = {} if prompt is None else ground.changed_sources
-            retracted = prompt is not None and used_erased_source(prompt, erased, draft.failure or draft.text)
+            retracted = prompt is not None and used_erased_source(prompt, erased, used, draft.failure or draft.text)
             reply = None
             if draft.failure is None:
                 text = RETRACTED if retracted else draft.text
@@ -101,6 +110,7 @@ class AnswerStore:
                 message=reply,
                 failure=draft.failure,
                 sources=() if prompt is None else lineage_of(prompt, question, erased),
+                used=tuple(used - erased.keys()),
                 counted_tokens=NOT_COMPARABLE if draft.composed is None else draft.composed.counted_tokens,
                 reused_tokens=reused,
             )
@@ -111,6 +121,13 @@ class AnswerStore:
         if reply is not None:
             await self._append_to_cache(row.conversation, reply)
         return answer
+
+    async def _used(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> set[uuid.UUID]:
+        """What a reply is made of. It is asked before anything is locked."""
+        if draft.composed is None or draft.failure is not None:
+            return set()
+        account = UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
+        return await self._used_sources.find(account, draft.composed.prompt, question, draft.text)
 
     async def mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
         """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None

@@ -24,8 +24,8 @@ Between the question and the delivery, people may take back what the answer is m
 
 - What is *erased* is gone. An edit erases the words that it takes out of a message, and is judged as follows by them.
 - A reply that is *retracted* stays a message, but a notice that something was forgotten takes the place of its text, in
-  the log and where it was shown. This is done when its question is erased, or a source that it drew on, or one of whose
-  words it repeats; also while it is being delivered.
+  the log and where it was shown. This is done when its question is erased, or a source that it is made of, or one of
+  whose rare words it repeats; also while it is being delivered.
 - If the question or the reply is erased before the delivery begins, the turn is *withdrawn*: nobody sees an answer any
   more, and the turn becomes SENT without one. While the turn is QUEUED, it is deleted with its question instead.
 - If the reply is erased later, its post is deleted. One question's erasure leaves the reply as it is: Nexus itself
@@ -37,7 +37,7 @@ Between the question and the delivery, people may take back what the answer is m
 
 Until the answer is whole, people see the pieces of it that the model has written. These are hidden once anything that
 the answer is made of is erased or edited, or the room is opened (`Drafter.may_show`). The whole answer is judged when
-it is stored: it is retracted if it drew on a source that was erased or edited meanwhile.
+it is stored: it is retracted if it is made of a source that was erased or edited meanwhile.
 """
 
 from dataclasses import replace

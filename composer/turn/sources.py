@@ -7,24 +7,19 @@ import uuid
 from collections.abc import Collection, Mapping
 
 from composer.model import Item, Message
-from composer.prompt.sections import COMPACTION, EARLIER, RELATED, Prompt
-from composer.repositories.recall import episode_id_of
-from composer.text.repetition import repeats_erased, words_of
+from composer.prompt.sections import COMPACTION, Prompt
+from composer.text.rarity import is_rare
+from composer.text.repetition import words_of
 
 DERIVED_KINDS = ("landmark", "summary", COMPACTION)
 
 
 def lineage_of(prompt: Prompt, question: Message, erased: Collection[uuid.UUID]) -> tuple[tuple[str, uuid.UUID], ...]:
-    """(kind, id) of everything the prompt held, except what is erased. The reply's lineage: forgetting follows it.
-
-    A message whose image was shown counts as recalled (the reply may describe the image in any words), and so does one
-    in RELATED, which was chosen for this question, and one in EARLIER, which calls of tools may repeat.
-    """
+    """(kind, id) of everything the prompt held, except what is erased: the lineage of the turn, by which forgetting
+    finds its prompt."""
     items = [(item.kind, uuid.UUID(item.id)) for item in _items(prompt)]
-    chosen = [image.message.id for image in prompt.images if image.message.id != question.id]
-    chosen += [uuid.UUID(item.id) for item in _chosen(prompt) if item.kind == "message"]
-    recalled = [(kind, id) for m in chosen for kind, id in (("message", m), ("episode", episode_id_of(m)))]
-    everything = dict.fromkeys([("message", question.id), *items, *recalled])
+    images = [("message", image.message.id) for image in prompt.images]
+    everything = dict.fromkeys([("message", question.id), *items, *images])
     return tuple(source for source in everything if source[1] not in erased)
 
 
@@ -46,35 +41,32 @@ def derived_ids(prompt: Prompt) -> list[uuid.UUID]:
     return list(dict.fromkeys(uuid.UUID(item.id) for item in _items(prompt) if _is_derived(item)))
 
 
-def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], text: str) -> bool:
+def used_erased_source(
+    prompt: Prompt, erased: Mapping[uuid.UUID, str | None], used: Collection[uuid.UUID], text: str
+) -> bool:
     """Whether a reply used something that was erased or edited while it was made.
 
-    `erased` maps each id to the text that is there now (None: nothing). A reply used a source when the source had been
-    recalled, when an image of it was shown, or when the source was merely in view and the reply repeats a word of it
-    that nothing else explains (the rule of composer/memory/affected.py).
+    `erased` maps each id to the text that is there now (None: nothing), and `used` are the sources that the reply is
+    made of. The rule is that of composer/memory/affected.py.
     """
     if not erased:
         return False
-    items = {uuid.UUID(item.id): item for item in _items(prompt)}
-    removed = [items[id] for id in items if id in erased and erased[id] is None]
-    related = {item.id for item in _chosen(prompt)}
-    if any(item.layer != "working" or item.id in related for item in removed):
+    if any(id in erased and erased[id] is None for id in used):
         return True
     if any(image.message.id in erased for image in prompt.images):
         return True
+    items = {uuid.UUID(item.id): item for item in _items(prompt)}
     lost = words_of(*(part for id, item in items.items() if id in erased for part in (item.text, *item.files)))
     others = [item for id, item in items.items() if id not in erased]
     remaining = words_of(*(part for item in others for part in (item.author, item.text, *item.files)))
-    return repeats_erased(text, lost, remaining | words_of(*(present or "" for present in erased.values())))
+    remaining |= words_of(*(present or "" for present in erased.values()))
+    repeated = (lost - remaining) & words_of(text)
+    return any(map(is_rare, repeated)) or (bool(repeated) and any(id in erased for id in used))
 
 
 def source_namespaces(prompt: Prompt) -> set[str]:
     """The namespaces that a prompt drew on."""
     return {item.namespace for item in _items(prompt)}
-
-
-def _chosen(prompt: Prompt) -> list[Item]:
-    return [item for section in prompt.sections if section.name in (RELATED, EARLIER) for item in section.sources]
 
 
 def _items(prompt: Prompt) -> list[Item]:

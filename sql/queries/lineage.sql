@@ -1,12 +1,12 @@
 -- name: lineage_closure
--- Find everything made from these sources, over any number of steps, and the turns whose prompts had any of it. It does
--- not go on from a turn to its answer.
+-- Find everything made from these sources, over any number of steps: also the turns whose prompts had any of it, and the
+-- answers that are made of it (by the id of their message). It does not go on from these.
 WITH RECURSIVE derived (kind, id) AS (
     SELECT l.item_kind, l.item_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
         AND l.source_id = ANY (:source_ids::uuid[])
     UNION
     SELECT l.item_kind, l.item_id FROM lineage AS l JOIN derived AS d ON l.tenant_id = :tenant_id
-        AND l.source_id = d.id AND d.kind <> 'turn'
+        AND l.source_id = d.id AND d.kind NOT IN ('turn', 'answer')
 )
 SELECT kind, id FROM derived
 

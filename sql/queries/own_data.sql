@@ -184,7 +184,7 @@ WITH RECURSIVE owned (id) AS (
     SELECT l.item_kind, l.item_id FROM owned JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = owned.id
     UNION
     SELECT l.item_kind, l.item_id FROM derived AS d JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = d.id
-        AND d.kind <> 'turn'
+        AND d.kind NOT IN ('turn', 'answer')
 )
 SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private,
        room.id = ANY (:joined_ids::uuid[]) AS joined, u.name AS asker, count(*) AS answers,

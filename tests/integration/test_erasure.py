@@ -169,13 +169,14 @@ async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_
     model.says = ["Alice earns ninety-one thousand zqsummarised a year."]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await say_filler(harness)
-    question = "which pizza is best?"
+    question = "what can Alice afford by now?"
     shown = str((await harness.compose("bob", f"@nexus {question}", **ROOM)).prompt)
     assert "zqsummarised" in shown
     assert "91k" not in shown
-    await ask(harness, model, "bob", question, "Whichever she can afford.")
+    await ask(harness, model, "bob", question, "A lot, with what she earns.")
+    await ask(harness, model, "bob", "which pizza is best?", "The one with mushrooms.")
     await harness.change("said", None)
-    assert await answers(harness) == [RETRACTED]
+    assert await answers(harness) == [RETRACTED, "The one with mushrooms."]
 
 
 async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarness, model: Model) -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from composer.text.repetition import matches, repeats_erased, words_of
-
-NOTHING = frozenset[str]()
+from composer.text.rarity import is_rare
+from composer.text.repetition import matches, words_of
 
 
 @pytest.mark.parametrize(
@@ -25,8 +24,7 @@ NOTHING = frozenset[str]()
     ],
 )
 def test_a_text_that_shares_a_word_repeats(erased: str, text: str) -> None:
-    assert repeats_erased(text, words_of(erased), NOTHING)
-    assert not repeats_erased(text, words_of(erased), words_of(text))
+    assert words_of(erased) & words_of(text)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +38,7 @@ def test_a_text_that_shares_a_word_repeats(erased: str, text: str) -> None:
     ],
 )
 def test_a_text_that_shares_no_word_repeats_nothing(erased: str, text: str) -> None:
-    assert not repeats_erased(text, words_of(erased), NOTHING)
+    assert not words_of(erased) & words_of(text)
 
 
 def test_words_match_in_any_case_form_and_spacing() -> None:
@@ -90,3 +88,22 @@ def test_a_part_of_a_word_does_not_match(text: str, words: str) -> None:
 )
 def test_whole_words_match(text: str, words: str) -> None:
     assert matches(text, words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["quokka7", "91k", "4711", "9:30", "47", "Porto", "Tamaki", "Krankschreibung", "\U0001f984", "病院", "szpital"],
+)
+def test_names_numbers_and_what_few_texts_say_are_rare(text: str) -> None:
+    assert any(map(is_rare, words_of(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make a table", "hello", "Sorry, I can recall nothing of that.", "1. one 2. two, 20 or 30", "12", "\U0001f44d",
+        "ich und nicht haben", "hacer hoy", "не делать", "です", "我的", "not now, once again",
+    ],
+)  # fmt: skip
+def test_what_many_texts_say_is_not_rare(text: str) -> None:
+    assert not any(map(is_rare, words_of(text)))

@@ -29,6 +29,7 @@ from composer.text import (
     names,
     notices,
     quoting,
+    rarity,
     repetition,
     requests,
     terms,
@@ -51,6 +52,7 @@ MODULES = (
     notices,
     periods,
     quoting,
+    rarity,
     repetition,
     requests,
     terms,
@@ -139,9 +141,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "names.in_quotes": names.in_quotes,
     "names.looks": names.looks,
     "repetition.words_of": repetition.words_of,
-    "repetition.repeats_erased": lambda text: repetition.repeats_erased(
-        text, repetition.words_of(text), repetition.words_of(text[1:])
-    ),
+    "rarity.is_rare": lambda text: [rarity.is_rare(word) for word in repetition.words_of(text)],
     "repetition.matches": lambda text: repetition.matches(text, text[1:]),
     "repetition.comparable": repetition.comparable,
     "terms.stem": lambda text: [terms.stem(word) for word in text.split() if word.isalpha()],

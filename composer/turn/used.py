@@ -1,0 +1,126 @@
+"""Which sources of its prompt an answer is made of: those that it cites, and those that it says in other words.
+Forgetting one of them retracts the answer (docs/decisions/0003)."""
+
+import re
+import uuid
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import structlog
+
+from composer.errors import BudgetUsedUp, Unavailable, for_operator
+from composer.layers.relevance import is_small_talk
+from composer.model import Item, Message
+from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors
+from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, Prompt
+from composer.text.marks import marks_in, without_marks
+from composer.text.terms import sentences
+
+logger = structlog.get_logger()
+
+# Cosines of a sentence of an answer and a source, measured with minilm on answers in other words
+# (tests/deep/integration/test_retracted_answers.py).
+MIN_LIKENESS: Final = 0.3  # of a sentence alone or after its question, for being made of the source
+MIN_LIKENESS_OF_SMALL_TALK: Final = 0.5  # the same in the answer to small talk, which asks for nothing
+MIN_OWN_LIKENESS: Final = 0.15  # of the sentence alone: else only its question is like the source
+MIN_GAIN: Final = 0.05  # or what the sentence adds to the likeness of its question
+UNSURE: Final = 0.06  # two sources that are nearly as near are both taken
+# What an agent said, and an earlier question, are like an answer without being where it came from.
+NO_STATEMENT: Final = 0.15
+MAX_SENTENCES: Final = 40  # of one text that are compared one by one; the rest of it as a whole
+_WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
+QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e")
+
+
+class UsedSources:
+    """Finds what answers are made of, with the embedder."""
+
+    def __init__(self, embedder: MeteredEmbedder) -> None:
+        self._embedder = embedder
+
+    async def find(self, account: UsageAccount, prompt: Prompt, question: Message, answer: str) -> set[uuid.UUID]:
+        """The ids of the items that an answer is made of. Where the embedder does not answer, or its budget is used up:
+        all that was chosen for the question."""
+        sources = {item.id: item for each in prompt.sections if each.name != MESSAGE for item in each.sources}
+        sources.pop(str(question.id), None)
+        found = _cited(prompt, answer) & sources.keys()
+        found |= {str(image.message.id) for image in prompt.images if image.message.id != question.id}  # in any words
+        said = _sentences(without_marks(answer))
+        if sources and said:
+            try:
+                found |= await self._said_in_other_words(account, prompt, question, said, list(sources.values()))
+            except (Unavailable, BudgetUsedUp) as error:
+                logger.warning("answer.sources_unknown", error=for_operator(error))
+                found |= {item.id for item in _chosen(prompt)} & sources.keys()
+        return {uuid.UUID(id) for id in found}
+
+    async def _said_in_other_words(
+        self, account: UsageAccount, prompt: Prompt, question: Message, said: Sequence[str], sources: Sequence[Item]
+    ) -> set[str]:
+        own = [_units(item) for item in sources]
+        asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
+        # A sentence such as "She is, from December on" says what it does together with its question.
+        texts = [*said, *(f"{asked} {sentence}" for sentence in said), asked]
+        vectors = await self._embedder.embed([*texts, *chain.from_iterable(own)], account)
+        likeness = vectors[: len(texts)] @ vectors[len(texts) :].T
+        borders = np.cumsum([len(units) for units in own])[:-1]
+        by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
+        alone, after, of_question = by_source[: len(said)], by_source[len(said) : -1], by_source[-1]
+        names = () if account.agent is None else (account.agent.name,)
+        if is_small_talk(question.text, names) and not _is_question(question.text):  # "sure?" asks for something
+            return made_of(sources, alone, alone, of_question, MIN_LIKENESS_OF_SMALL_TALK)
+        found = made_of(sources, alone, after, of_question)
+        recalled = {item.id for each in prompt.sections if each.name == RECALL for item in each.sources}
+        if not found and len(recalled) == 1:  # then the answer rests on it alone, if its question is about it
+            about = zip(sources, of_question, strict=True)
+            found = recalled & {item.id for item, likeness in about if likeness >= MIN_LIKENESS}
+        return found
+
+
+def made_of(
+    sources: Sequence[Item], alone: Vectors, after: Vectors, question: Vectors, least: float = MIN_LIKENESS
+) -> set[str]:
+    """The ids of the sources that some sentence is made of. `alone` and `after` have a row for each sentence, without
+    and with its question, and a column for each source; `question` is the likeness of the question to each source, and
+    `least` that of a sentence to what it is made of."""
+    statements = np.array([not _is_no_statement(item) for item in sources])
+    score = np.where(statements, np.maximum(alone, after), alone)
+    nearest = np.where(statements, score, score - NO_STATEMENT).max(axis=1, keepdims=True)
+    own = (alone >= MIN_OWN_LIKENESS) | (statements & (after - question >= MIN_GAIN))
+    taken = ((score >= nearest - UNSURE) & (score >= least) & own).any(axis=0)
+    return {item.id for item, is_taken in zip(sources, taken, strict=True) if is_taken}
+
+
+def _is_no_statement(item: Item) -> bool:
+    return item.by_agent or _is_question(item.text)
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip().endswith(QUESTION_MARKS)
+
+
+def _cited(prompt: Prompt, answer: str) -> set[str]:
+    """What an answer cites by marks: those of RECALL, and on from these what tools brought."""
+    sections = {each.name: each.sources for each in prompt.sections}
+    marked = [*sections.get(RECALL, ()), *sections.get(TOOLS, ())]
+    by_mark = {f"s{number}": item.id for number, item in enumerate(marked, start=1)}
+    return {by_mark[mark] for mark in marks_in(answer) if mark in by_mark}
+
+
+def _chosen(prompt: Prompt) -> list[Item]:
+    names = (RECALL, RELATED, TOOLS, EARLIER)
+    return [item for section in prompt.sections if section.name in names for item in section.sources]
+
+
+def _units(item: Item) -> list[str]:
+    """The texts of a source that a sentence may be like: its sentences, each with who said it."""
+    found = _sentences("\n".join((item.text, *item.files))) or [item.id]
+    said_by = f"{item.author}: " if item.author and not item.by_agent else ""
+    return [said_by + _WITHOUT_MENTION.sub(" ", each) for each in found]
+
+
+def _sentences(text: str) -> list[str]:
+    found = sentences(text)
+    return [*found[:MAX_SENTENCES], *filter(None, (" ".join(found[MAX_SENTENCES:]),))]
