@@ -20,17 +20,20 @@ SECRETS: Final = (API_KEY, DISCORD_TOKEN, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLAC
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers: the data folder, the `nexus.toml` in use, the model (None: offline), and secrets by variable."""
+    """The answers: the data folder, the `nexus.toml` in use, the model (None: offline), secrets by variable, and the
+    time zone in which days and hours are meant (None: UTC)."""
 
     home: Path
     config: Path
     base_url: str | None
     model: str | None
     secrets: Mapping[str, str]
+    timezone: str | None = None
 
     def checked(self) -> Settings:
         """The settings that these answers make. Raises Misconfigured for one that is wrong."""
-        given = {"NEXUS_OPENAI_BASE_URL": self.base_url, "NEXUS_MODEL": self.model, **self.secrets}
+        given = {"NEXUS_OPENAI_BASE_URL": self.base_url, "NEXUS_MODEL": self.model, "NEXUS_TIMEZONE": self.timezone}
+        given |= self.secrets
         # An empty file in place of nexus.toml, whose other settings are no answers.
         fixed = {"NEXUS_HOME": str(self.home), "NEXUS_CONFIG": os.devnull}
         named = {name: value for name, value in given.items() if value}
@@ -48,7 +51,7 @@ def stored_answers(variables: Mapping[str, str], cwd: Path) -> Answers:
         return value if isinstance(value, str) else None
 
     secrets = {name: value for name in SECRETS if (value := found(name))}
-    return Answers(home, config, found("NEXUS_OPENAI_BASE_URL"), found("NEXUS_MODEL"), secrets)
+    return Answers(home, config, found("NEXUS_OPENAI_BASE_URL"), found("NEXUS_MODEL"), secrets, found("NEXUS_TIMEZONE"))
 
 
 def require_one_line(name: str, value: str) -> str:

@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
+from zoneinfo import available_timezones
 
 import typer
+from tzlocal import get_localzone_name
 
 from bot.setup import answers as given
 from bot.setup.answers import Answers, require_one_line
@@ -34,9 +36,17 @@ def ask_home(default: Path) -> Path:
     return Path(typer.prompt("Data folder (messages, database, keys)", default=str(default))).expanduser().absolute()
 
 
+def zone_named(words: str) -> str | None:
+    """The time zone that a name or its last part names, in any case: "europe/berlin", "Berlin", "New York"."""
+    wanted = words.strip().casefold().replace(" ", "_")
+    zones = sorted(available_timezones(), key=lambda name: ("/" not in name, name))
+    whole = (name for name in zones if name.casefold() == wanted)
+    return next(whole, next((name for name in zones if name.rpartition("/")[2].casefold() == wanted), None))
+
+
 class Dialogue:
-    """Asks for the model, Discord and Slack. `say` shows a sentence and whether it is good news (None: neither); `run`
-    runs one check; `hide` gets each secret that is typed."""
+    """Asks for the time zone, the model, Discord and Slack. `say` shows a sentence and whether it is good news (None:
+    neither); `run` runs one check; `hide` gets each secret that is typed."""
 
     def __init__(
         self,
@@ -45,6 +55,16 @@ class Dialogue:
         hide: Callable[[str], None],
     ) -> None:
         self._say, self._run, self._hide = say, run, hide
+
+    def ask_timezone(self, known: Answers) -> Answers:
+        """Ask for the zone in which "tomorrow at 9" is meant; this machine's is offered."""
+        here = zone_named(get_localzone_name() or "") or "UTC"
+        while True:
+            typed = self._ask("Time zone (Europe/Berlin, or a city)", known.timezone or here)
+            zone = zone_named(typed)
+            if zone is not None:
+                return replace(known, timezone=zone)
+            self._say(f"{typed} is no time zone: write it like Europe/Berlin, or UTC.", False)
 
     def ask_model(self, known: Answers) -> Answers:
         """Ask for the base URL, the key and the name of the model."""

@@ -91,7 +91,7 @@ def planned_settings(answers: Answers) -> list[PlannedFile]:
     Raises Misconfigured or BadInput for a file or an answer that can't be written.
     """
     old = _read(answers.config)
-    settings = {"openai_base_url": answers.base_url, "model": answers.model}
+    settings = {"openai_base_url": answers.base_url, "model": answers.model, "timezone": answers.timezone}
     stored = {"openai_api_key", "discord_token", "slack_bot_token", "slack_app_token", "slack_signing_secret"}
     moved = stored & set(tomllib.loads(old or ""))  # the secrets have a file of their own
     new = set_keys(HEADER if old is None else old, settings | dict.fromkeys(moved), answers.config)
@@ -113,7 +113,11 @@ def planned_compose(answers: Answers, folder: Path) -> list[PlannedFile]:
     old = _read(path)
     stored = parse_secrets(old or "", str(path))
     passwords = {name: stored.get(name) or secrets.token_hex(24) for name in PASSWORDS}
-    model = {"NEXUS_OPENAI_BASE_URL": answers.base_url, "NEXUS_MODEL": answers.model}
+    model = {
+        "NEXUS_OPENAI_BASE_URL": answers.base_url,
+        "NEXUS_MODEL": answers.model,
+        "NEXUS_TIMEZONE": answers.timezone,
+    }
     text = set_variables(
         SECRETS_HEADER if old is None else old,
         {**dict.fromkeys(SECRETS), **passwords, **model, **answers.secrets},

@@ -196,6 +196,8 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
 
     try:
         answer("Data folder", str(program.folder / "mine"))
+        answer("Time zone (Europe/Berlin, or a city)", "Atlantis")
+        answer("Atlantis is no time zone: write it like Europe/Berlin, or UTC.", "berlin")
         answer("Base URL", "127.0.0.1:1/v1")
         answer("Type it again, keep it as it is, or skip this", "n")
         answer("Answer again, keep or skip.", "AGAIN")
@@ -227,6 +229,16 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
     assert "manifest_yaml=" not in shown, "it is for those who want Slack"
     assert f"Next: export NEXUS_HOME={program.folder / 'mine'}" in shown
     assert files_of(program) == ["mine/nexus.toml"]
+    assert 'timezone = "Europe/Berlin"' in (program.folder / "mine" / "nexus.toml").read_text()
+
+
+def test_the_time_zone_is_an_option_and_a_wrong_one_is_refused(program: Program) -> None:
+    done = program.run("setup", "--yes", "--offline", "--unchecked", "--no-weights", "--timezone", "Asia/Tokyo")
+    assert done.status == 0
+    assert any('timezone = "Asia/Tokyo"' in (program.folder / name).read_text() for name in files_of(program))
+    done = program.run("setup", "--yes", "--offline", "--no-weights", "--timezone", "Atlantis")
+    assert done.status != 0
+    assert "a time zone is named like Europe/Berlin" in done.err
 
 
 def test_a_wrong_flag_value_and_a_file_of_secrets_that_is_none_are_one_sentence(program: Program) -> None:

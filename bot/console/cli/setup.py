@@ -32,6 +32,10 @@ def setup(
     ] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model that answers.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use no model: Nexus quotes what it remembers.")] = False,
+    timezone: Annotated[
+        str | None,
+        typer.Option("--timezone", metavar="ZONE", help="The zone in which times are meant, such as Europe/Berlin."),
+    ] = None,
     secrets: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +86,9 @@ def setup(
     if offline:
         kept = {name: value for name, value in known.secrets.items() if name != API_KEY}
         known = replace(known, base_url=None, model=None, secrets=kept)
-    known = replace(known, base_url=base_url or known.base_url, model=model or known.model)
+    known = replace(
+        known, base_url=base_url or known.base_url, model=model or known.model, timezone=timezone or known.timezone
+    )
     if model and not (known.base_url or API_KEY in known.secrets):  # with a key alone it is OpenAI's
         fail(BadInput("Give --base-url with --model, such as https://api.openai.com/v1: no server is set yet."))
     answers = _asked(known, home is None, not (offline or base_url or model)) if asking else known
@@ -137,7 +143,7 @@ def _asked(known: Answers, ask_home: bool, ask_model: bool) -> Answers:
             _hide(known)
     dialogue = questions.Dialogue(_say, lambda check, settings: finish(check(settings)), _hide_typed)
     steps: list[Callable[[Answers], Answers]] = [dialogue.ask_discord, dialogue.ask_slack]
-    for step in [*([dialogue.ask_model] if ask_model else []), *steps]:
+    for step in [dialogue.ask_timezone, *([dialogue.ask_model] if ask_model else []), *steps]:
         answers = known
         known = read_or_fail(lambda step=step, answers=answers: step(answers))  # type: ignore[misc]
     return known
