@@ -7,6 +7,8 @@ import re
 import uuid
 from typing import Final
 
+from composer.text.claims import CLAIM_NOTICES
+
 SHORT_ID_CHARS: Final = 8  # of an id in a list
 SHOWN_ID_CHARS: Final = 12  # of the id of what was stored
 _UNDO: Final = "To undo it: /nexus forget item "
@@ -16,10 +18,11 @@ NOTHING_FORGOTTEN: Final = "Nothing was forgotten by that."  # begins what is of
 _NOTICE: Final = re.compile(
     rf"^[^\n]{{0,400}}{_UNDO}[0-9a-f]{{{SHOWN_ID_CHARS}}}$"
     rf"|^I (?:will remind|have set) [^\n]{{0,3000}}{_CANCEL}[0-9a-f]{{8}}$"
+    rf"|^(?:{'|'.join(map(re.escape, CLAIM_NOTICES))}) /nexus [^\n]{{0,400}}$"
     rf"|^{re.escape(NOTHING_FORGOTTEN)}[^\n]*(?:\n(?:Your message|The one that I)[^\n]{{0,400}}){{0,2}}$",
     re.MULTILINE,
 )
-_BEGINNINGS: Final = (_UNDO, _CANCEL, NOTHING_FORGOTTEN)
+_BEGINNINGS: Final = (_UNDO, _CANCEL, NOTHING_FORGOTTEN, *CLAIM_NOTICES)
 
 
 def undo_sentence(id: uuid.UUID) -> str:

@@ -1,15 +1,33 @@
 """Ask the model: stream its answer, and carry out the tools that it calls."""
 
-from composer.errors import EmptyAnswer
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from composer.errors import EmptyAnswer, NexusError, for_operator
+from composer.memory.index import without_mentions
 from composer.model import Turn, Usage
-from composer.ports.models import MeteredModel, ToolCall, Work, WorkKind
+from composer.ports.models import ChatMessage, MeteredModel, ToolCall, Work, WorkKind, whole_text
+from composer.prompt.lines import quote
 from composer.signals import InteractivePriority
+from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
+from composer.text.instructions import template
 from composer.turn.answers import DraftAnswer
+from composer.turn.citations import cites
 from composer.turn.delivery import Delivery
 from composer.turn.forget_offer import forget_offer
+from composer.turn.question import asked_text
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import timed
 from composer.turn.tools import MemoryTools, ToolSession
+
+logger = structlog.get_logger()
+
+CLAIMS_PROMPT: Final = "claims.v1"
+MAX_CHECKED_CHARS: Final = 2_000  # of the message, and of the answer
+MAX_OFFERED_CHARS: Final = 200  # of a message that a command repeats
+VERDICT_TOKENS: Final = 16
 
 
 class ModelAsker:
@@ -45,13 +63,39 @@ class ModelAsker:
         finally:
             if tools is not None:
                 draft.notices, draft.notices_without_quotes = tools.notices, tools.notices_without_quotes
-        # What was written; how to have forgotten what the message asks to forget; images that were not sent.
-        offer = forget_offer(draft.composed, request.message)
-        remarks = [*draft.notices, *filter(None, (offer,)), *draft.composed.prompt.image_notices]
+        # What was written; what was not, though it says so; how to have forgotten what the message asks to forget;
+        # images that were not sent.
+        offer, claim = forget_offer(draft.composed, request.message), await self._false_claim(request, turn, draft)
+        remarks = [*draft.notices, *filter(None, (claim, offer)), *draft.composed.prompt.image_notices]
         if remarks:
             text = ("\n\n" if draft.text else "") + "\n".join(remarks)
             await delivery.on_chunk(turn, text)
             draft.text += text
+
+    async def _false_claim(self, request: PromptRequest, turn: Turn, draft: DraftAnswer) -> str | None:
+        """The sentence that what an answer says to have done was not done; None where it says nothing of that. The
+        agent's model is asked about an answer that may say so, where nothing was written and no source is cited."""
+        agent = request.agent
+        if not agent.model or draft.notices or cites(draft.text) or not may_claim(draft.text):
+            return None
+        parts = (("MESSAGE", request.message.text), ("ANSWER", draft.text))
+        shown = "\n".join(f"[{name}]\n{quote(text[:MAX_CHECKED_CHARS])}" for name, text in parts)
+        messages = [ChatMessage("system", template(CLAIMS_PROMPT)), ChatMessage("user", shown)]
+        asked = replace(agent, reply_tokens=VERDICT_TOKENS, reasoning_effort="", tools=False)
+        work = Work(turn.tenant_id, WorkKind.ANSWER, asked, turn.conversation_id, request.asker)
+        try:
+            chunks = [chunk async for chunk in self._model.stream(work, messages)]
+        except NexusError as error:
+            logger.warning("turn.claim_unchecked", turn=str(turn.id), error=for_operator(error))
+            return None
+        draft.usage = sum((chunk.usage for chunk in chunks if chunk.usage), draft.usage)
+        verdict = read_verdict(whole_text(chunks))
+        if verdict is None:
+            return None
+        said = " ".join(without_mentions(asked_text(request.message)).split())
+        words = said if verdict[0] is Claim.STORE and 0 < len(said) <= MAX_OFFERED_CHARS else "TEXT"
+        command = f"/nexus remember {words}" if verdict[0] is Claim.STORE else "/nexus remind WHEN TEXT"
+        return claim_notice(*verdict, command)
 
     async def _ask_once(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery, tools: ToolSession | None
