@@ -160,6 +160,13 @@ class Attachment:
         return f"{self.name} {self.text}" if self.text else self.name
 
     @property
+    def passage(self) -> str:
+        """Its text as recall finds and shows it, with the name of its file; "" for an image."""
+        if not self.text or self.type.startswith("image/"):
+            return ""
+        return self.text if self.type.startswith("audio/") or not self.name else f"{self.name}\n{self.text}"
+
+    @property
     def is_audio(self) -> bool:
         """Whether it is a voice note: a file with sound."""
         return self.type.partition(";")[0].strip().lower().startswith("audio/")
@@ -376,7 +383,8 @@ class Item:
     in scope (facts, landmarks) or go by time (working). `came_from` names in words the scope that it crossed a border
     from ("from alice's profile"); "" for what was written in the conversation itself. `starts_at`: what it covers began
     then and ended `at`; None for what has no duration. `by_agent`: it is a message that an agent sent. `files` are the
-    names and texts of a message's files, as it was read.
+    names and texts of a message's files, as it was read. `passage` says which part of a long text `text` is: "part 7 of
+    12".
     """
 
     layer: str
@@ -396,6 +404,7 @@ class Item:
     starts_at: datetime | None = None
     by_agent: bool = False
     files: tuple[str, ...] = ()
+    passage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

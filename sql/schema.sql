@@ -817,7 +817,20 @@ CREATE FUNCTION magnitude(embedding vector) RETURNS bit varying
              AS of_it
     );
 
--- Everything that recall can find, with the columns that decide who may read it. The covering index has two bits for each
+-- The words of a message: its text, then the names and texts of its files, and what is spoken in its voice notes.
+CREATE FUNCTION message_words(text text, attachments jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (
+        SELECT concat_ws(E'\n', nullif(text, ''), string_agg(
+                   CASE WHEN file ->> 'type' LIKE 'audio/%' THEN file ->> 'text'
+                        ELSE concat_ws(E'\n', nullif(file ->> 'name', ''), file ->> 'text') END, E'\n' ORDER BY n))
+        FROM jsonb_array_elements(attachments) WITH ORDINALITY AS files (file, n)
+        WHERE file ->> 'text' <> '' AND file ->> 'type' NOT LIKE 'image/%'
+    );
+
+-- Everything that recall can find, with the columns that decide who may read it. A long text has a row for each of its
+-- passages, which overlap: `part` is its number, `start` and `chars` say where it stands in the whole text (`chars` NULL: it is
+-- all of it). The covering index has two bits for each
 -- dimension of a vector (its sign, and whether it is far from zero), so that a namespace is searched without its table.
 CREATE TABLE recall_index (
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -837,15 +850,18 @@ CASE
     WHEN (embedding IS NOT NULL) THEN magnitude(embedding)
     ELSE NULL::bit varying
 END) STORED,
-    PRIMARY KEY (tenant_id, id)
+    part smallint NOT NULL DEFAULT 1,
+    start int NOT NULL DEFAULT 0,
+    chars int,
+    PRIMARY KEY (tenant_id, id, part)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.05
 );
 CREATE INDEX recall_index_scan ON recall_index (tenant_id, namespace)
-    INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
-CREATE INDEX recall_index_to_embed ON recall_index (tenant_id, at, id) WHERE embedding IS NULL;
+    INCLUDE (id, part, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
+CREATE INDEX recall_index_to_embed ON recall_index (tenant_id, at, id, part) WHERE embedding IS NULL;
 
 -- Words for the text search: which item has which stem how often. length: the number of the item's terms.
 CREATE TABLE recall_terms (
@@ -860,23 +876,25 @@ CREATE TABLE recall_terms (
     vendors text[],
     at timestamptz NOT NULL,
     expires_at timestamptz,
-    FOREIGN KEY (tenant_id, item_id) REFERENCES recall_index ON DELETE CASCADE
+    part smallint NOT NULL DEFAULT 1,
+    FOREIGN KEY (tenant_id, item_id, part) REFERENCES recall_index ON DELETE CASCADE
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.05
 );
-CREATE INDEX recall_terms_by_item ON recall_terms (tenant_id, item_id);
+CREATE INDEX recall_terms_by_item ON recall_terms (tenant_id, item_id, part);
 CREATE INDEX recall_terms_scan ON recall_terms (tenant_id, namespace, term)
-    INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
+    INCLUDE (item_id, part, tf, length, visibility, user_id, vendors, at, expires_at);
 
 -- Vectors of a new embedder, beside those in use, until it takes over (nexus reembed).
 CREATE TABLE reembedded (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     embedding vector NOT NULL,
-    PRIMARY KEY (tenant_id, id),
-    FOREIGN KEY (tenant_id, id) REFERENCES recall_index ON DELETE CASCADE
+    part smallint NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant_id, id, part),
+    FOREIGN KEY (tenant_id, id, part) REFERENCES recall_index ON DELETE CASCADE
 );
 
 -- Messages that a model has to look at for memories. A message is queued by the transaction that indexes it, and removed by

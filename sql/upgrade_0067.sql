@@ -135,3 +135,52 @@ REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
 CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY owner ON voice_notes FOR SELECT TO CURRENT_USER USING (true);
+
+-- Recall finds the passages of long texts. Long messages are indexed again; a memory that was stored before stays in one piece.
+CREATE FUNCTION message_words(text text, attachments jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (
+        SELECT concat_ws(E'\n', nullif(text, ''), string_agg(
+                   CASE WHEN file ->> 'type' LIKE 'audio/%' THEN file ->> 'text'
+                        ELSE concat_ws(E'\n', nullif(file ->> 'name', ''), file ->> 'text') END, E'\n' ORDER BY n))
+        FROM jsonb_array_elements(attachments) WITH ORDINALITY AS files (file, n)
+        WHERE file ->> 'text' <> '' AND file ->> 'type' NOT LIKE 'image/%'
+    );
+ALTER TABLE recall_terms DROP CONSTRAINT recall_terms_tenant_id_item_id_fkey;
+ALTER TABLE reembedded DROP CONSTRAINT reembedded_tenant_id_id_fkey;
+ALTER TABLE reembedded DROP CONSTRAINT reembedded_pkey;
+ALTER TABLE recall_index DROP CONSTRAINT recall_index_pkey;
+ALTER TABLE recall_index ADD COLUMN part smallint NOT NULL DEFAULT 1, ADD COLUMN start int NOT NULL DEFAULT 0, ADD COLUMN chars int;
+ALTER TABLE recall_terms ADD COLUMN part smallint NOT NULL DEFAULT 1;
+ALTER TABLE reembedded ADD COLUMN part smallint NOT NULL DEFAULT 1;
+ALTER TABLE recall_index ADD PRIMARY KEY (tenant_id, id, part);
+ALTER TABLE recall_terms ADD FOREIGN KEY (tenant_id, item_id, part) REFERENCES recall_index ON DELETE CASCADE;
+ALTER TABLE reembedded ADD PRIMARY KEY (tenant_id, id, part);
+ALTER TABLE reembedded ADD FOREIGN KEY (tenant_id, id, part) REFERENCES recall_index ON DELETE CASCADE;
+DROP INDEX recall_index_scan;
+CREATE INDEX recall_index_scan ON recall_index (tenant_id, namespace)
+    INCLUDE (id, part, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
+DROP INDEX recall_index_to_embed;
+CREATE INDEX recall_index_to_embed ON recall_index (tenant_id, at, id, part) WHERE embedding IS NULL;
+DROP INDEX recall_terms_by_item;
+CREATE INDEX recall_terms_by_item ON recall_terms (tenant_id, item_id, part);
+DROP INDEX recall_terms_scan;
+CREATE INDEX recall_terms_scan ON recall_terms (tenant_id, namespace, term)
+    INCLUDE (item_id, part, tf, length, visibility, user_id, vendors, at, expires_at);
+ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE episodes NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE recall_index NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE recall_terms NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE reembedded NO FORCE ROW LEVEL SECURITY;
+WITH long AS (
+    UPDATE messages SET indexed = false
+    WHERE indexed AND agent_id IS NULL AND octet_length(message_words(text, attachments)) > 1200
+    RETURNING tenant_id, id
+)
+DELETE FROM recall_index AS r USING episodes AS e, long
+WHERE e.tenant_id = long.tenant_id AND e.message_id = long.id AND r.tenant_id = e.tenant_id AND r.id = e.id;
+ALTER TABLE messages FORCE ROW LEVEL SECURITY;
+ALTER TABLE episodes FORCE ROW LEVEL SECURITY;
+ALTER TABLE recall_index FORCE ROW LEVEL SECURITY;
+ALTER TABLE recall_terms FORCE ROW LEVEL SECURITY;
+ALTER TABLE reembedded FORCE ROW LEVEL SECURITY;

@@ -116,7 +116,8 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
     summed_up: set[tuple[str, str]] = set()
     asked = _QuestionWords.of(question, agents) if question else None
     for item in items:
-        spoken, sources = _WORD.findall(item.text[:MAX_RANKED_CHARS].casefold()), sources_of(item)
+        spoken = _WORD.findall(item.text[:MAX_RANKED_CHARS].casefold())
+        sources = [] if item.passage else sources_of(item)  # a passage is not all that its message says
         text = " ".join(spoken) or item.text[:MAX_RANKED_CHARS].strip()
         told = covered | summed_up if item.kind == "summary" else covered
         if text in texts or (sources and told.issuperset(sources)):

@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -16,11 +15,8 @@ from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
-from composer.text.excerpts import MAX_UNCUT_CHARS, excerpt
-from composer.text.work import off_loop
 from composer.visibility import Readable
 
-_WHOLE: Final = ("episode", "summary")  # kinds whose text is shown whole
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
@@ -106,8 +102,7 @@ async def read(
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     cut = floor if cut_noise is None else cut_noise
     ordered_by_score = cut and retrieval.strategy != "recent" and not found.by_time_alone
-    chosen = list(_above_noise(best) if ordered_by_score else best)
-    return [await _with_excerpt(item, query.terms) for item in chosen]
+    return list(_above_noise(best) if ordered_by_score else best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +152,6 @@ async def _candidates(
             found, fits = await search(scope, since, None)
             at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
     return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
-
-
-async def _with_excerpt(item: Item, wanted: Sequence[str]) -> Item:
-    """An item with the part of its text that belongs to the question: a memory may be as long as a book's chapter."""
-    if len(item.text) <= MAX_UNCUT_CHARS or item.kind in _WHOLE:
-        return item
-    return replace(item, text=await off_loop(len(item.text), partial(excerpt, item.text, wanted)))
 
 
 def _tells_of(item: Item, period: Period) -> bool:

@@ -1,20 +1,18 @@
 """Store entries together with what recall finds them by: a stored entry is in the index, and no other one."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.forget import Receipt, reword
-from composer.memory.index import MAX_MEMORY_TERMS
+from composer.memory.index import passage_entries
 from composer.model import derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, EntryWriter, values_from_json
 from composer.repositories.quarantine import PendingItem
 from composer.repositories.recall import IndexEntry
-from composer.text.terms import terms
 from composer.text.work import off_loop
 
 MAX_METADATA_BYTES: Final = 10_000  # of one entry
@@ -53,20 +51,19 @@ async def index(tx: Transaction, entry: Entry) -> None:
     """Add a stored entry to the index; its vector follows later. It is found by every word of it, however long it
     is."""
     text = entry.values.text
-    found = await off_loop(len(text), lambda: Counter(terms(text, MAX_MEMORY_TERMS)))
     vendors = None if entry.vendors == ANY_VENDOR else entry.vendors
-    row = IndexEntry(
+    entry_row = IndexEntry(
         entry.id,
         "memory",
         entry.namespace,
         entry.visibility,
         entry.user_id,
         entry.created_at,
-        found,
+        {},
         vendors,
         entry.values.expires_at,
     )
-    await tx.recall.index([], [row], [])
+    await tx.recall.index([], await off_loop(len(text), lambda: passage_entries(entry_row, text)), [])
 
 
 def merged(old: EntryValues, new: EntryValues, *, replace_vendors: bool = False) -> EntryValues:

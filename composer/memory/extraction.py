@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.memory.consolidation import consolidate
-from composer.memory.index import memory_entry
+from composer.memory.index import memory_entries
 from composer.memory.learner import Finding, LearningBatch
 from composer.memory.quarantine import admitted
 from composer.model import Message, Trust, Visibility, derived_id
@@ -91,7 +91,7 @@ class ConversationSource:
         stored = await consolidate(tx, admissible)
         for memory, _ in stored:
             await tx.memories.add_sources(memory.id, built_on[memory.id])
-        await tx.recall.index([], [memory_entry(memory, until) for memory, until in stored], [])
+        await tx.recall.index([], [entry for memory, until in stored for entry in memory_entries(memory, until)], [])
         return len(stored)
 
     async def remove(self, tx: Transaction, ids: Sequence[uuid.UUID], now: datetime) -> None:

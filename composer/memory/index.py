@@ -6,8 +6,8 @@ Runs after the turn. Word statistics are stored first; vectors follow in batches
 import re
 import uuid
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -26,6 +26,7 @@ from composer.ports.models import MeteredEmbedder, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
+from composer.text.passages import passages
 from composer.text.terms import terms
 from composer.text.work import off_loop
 from composer.visibility import AccessTag
@@ -36,7 +37,6 @@ INDEX_BATCH_SIZE: Final = 500  # messages per transaction
 EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
 MAX_EMBEDDED_CHARS: Final = 2_000  # embedding models read a few hundred tokens
 MAX_READ_CHARS: Final = 20_000  # of a text to embed, before mentions and white space are taken out of it
-MAX_MEMORY_TERMS: Final = 120_000  # of one memory: all of it, unlike a message
 _MENTION: Final = re.compile(r"(?<!\w)@[\w.-]+")
 
 
@@ -50,7 +50,7 @@ class Extraction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedCount:
-    """How many items were embedded. `more`: others may be left, or some that changed meanwhile."""
+    """How many passages were embedded. `more`: others may be left, or some that changed meanwhile."""
 
     items: int = 0
     more: bool = False
@@ -138,7 +138,8 @@ async def index(
     entries, statements = await off_loop(chars, partial(_read, from_people, extraction))
     if extraction is Extraction.PATTERN:
         admissible = await admitted(tx, statements, quarantined)
-        entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, admissible)]
+        for memory, until in await consolidate(tx, admissible):
+            entries += memory_entries(memory, until)
     elif extraction is Extraction.MEM0:
         await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
@@ -148,7 +149,7 @@ async def index(
 
 def _read(messages: Sequence[Message], extraction: Extraction) -> tuple[list[IndexEntry], list[NewMemory]]:
     """The index entries of messages, and the statements that patterns find in them."""
-    entries = [episode_entry(message) for message in messages]
+    entries = [entry for message in messages for entry in episode_entries(message)]
     if extraction is not Extraction.PATTERN:
         return entries, []
     return entries, [memory for message in messages for memory in extracted_memories(message)]
@@ -183,33 +184,38 @@ def statements_by_pattern(message: Message) -> list[ExtractedStatement]:
     return [ExtractedStatement(each.kind, each.text, (message.id,)) for each in extract(message.text)]
 
 
-def episode_entry(message: Message) -> IndexEntry:
-    """The index entry of a message, with the names and texts of its attachments."""
-    text = "\n".join((without_mentions(message.text), *(f"{a.name} {a.text}" for a in message.attachments)))
-    return IndexEntry(
-        episode_id(message),
-        "episode",
-        message.namespace,
-        message.visibility,
-        message.user_id,
-        message.at,
-        Counter(terms(text)),
+def episode_entries(message: Message) -> list[IndexEntry]:
+    """The index entries of a message's passages. The first has the names of its attachments without a text, too."""
+    said, files = message.text, [each.passage for each in message.attachments]
+    others = " ".join(each.words for each in message.attachments if not each.passage)
+    entry = IndexEntry(
+        episode_id(message), "episode", message.namespace, message.visibility, message.user_id, message.at, {}
     )
 
+    def of_text(start: int, text: str) -> list[str]:
+        inside = max(len(said) - start, 0)  # how much of the passage was typed: there alone, "@" begins a mention
+        return terms(f"{without_mentions(text[:inside])}{text[inside:]}" + (f"\n{others}" if not start else ""))
 
-def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> IndexEntry:
-    """The index entry of a memory, which recall leaves out from `expires_at` on."""
+    return passage_entries(entry, "\n".join(filter(None, (said, *files))), of_text)
+
+
+def passage_entries(
+    entry: IndexEntry, text: str, terms_of: Callable[[int, str], Sequence[str]] = lambda _, text: terms(text)
+) -> list[IndexEntry]:
+    """An index entry for each passage of a text. `terms_of` gives the terms of a passage that begins somewhere."""
+    return [
+        replace(entry, terms=Counter(terms_of(passage.start, passage.of(text))), passage=passage)
+        for passage in passages(text)
+    ]
+
+
+def memory_entries(memory: NewMemory, expires_at: datetime | None = None) -> list[IndexEntry]:
+    """The index entries of a memory's passages, which recall leaves out from `expires_at` on."""
     tag = memory.tag
-    return IndexEntry(
-        memory.id,
-        "memory",
-        tag.namespace,
-        tag.visibility,
-        tag.user_id,
-        memory.at,
-        Counter(terms(memory.text, MAX_MEMORY_TERMS)),
-        expires_at=expires_at,
+    entry = IndexEntry(
+        memory.id, "memory", tag.namespace, tag.visibility, tag.user_id, memory.at, {}, expires_at=expires_at
     )
+    return passage_entries(entry, memory.text)
 
 
 async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> EmbeddedCount:
@@ -229,5 +235,5 @@ async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: u
         if statements:
             await tx.serialize()  # before any row is changed, as `consolidate` does
         stored = await tx.recall.store_vectors(waiting, vectors)
-        await merge_paraphrases(tx, [id for id in statements if id in stored])
+        await merge_paraphrases(tx, [id for id in statements if (id, 1) in stored])
     return EmbeddedCount(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))

@@ -65,11 +65,11 @@ async def _embed_missing(
     embedded, status = 0, await vectors.status()
     progress(status.prepared, status.items)
     for tenant, _ in await database.tenants():
-        after = uuid.UUID(int=0)
+        after = (uuid.UUID(int=0), 0)
         while items := await vectors.pending(tenant, after, REEMBEDDING_BATCH):
             account = UsageAccount(tenant, WorkKind.EMBEDDING)
             new = await embedder.embed([embedding_text(item.text) for item in items], account)
             await vectors.store(tenant, items, new)
-            embedded, after = embedded + len(items), items[-1].id
+            embedded, after = embedded + len(items), (items[-1].id, items[-1].part)
             progress(status.prepared + embedded, status.items)
     return embedded

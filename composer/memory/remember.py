@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from composer.errors import BadInput
-from composer.memory.index import memory_entry
+from composer.memory.index import memory_entries
 from composer.memory.quarantine import pending_memory
 from composer.model import Trust, derived_id
 from composer.repositories.database import Transaction
@@ -58,7 +58,7 @@ async def remember(
     if author.needs_approval:
         await tx.quarantine.add([pending_memory(memory)])
     elif await tx.memories.add([memory]):
-        await tx.recall.index([], [memory_entry(memory)], [])
+        await tx.recall.index([], memory_entries(memory), [])
     return memory
 
 

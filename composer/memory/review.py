@@ -12,7 +12,7 @@ from composer.memory.affected import SPECIFIC_KINDS, ErasureRequest, ItemRef, fi
 from composer.memory.consolidation import consolidate
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
-from composer.memory.index import memory_entry
+from composer.memory.index import memory_entries
 from composer.repositories.database import Transaction
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
@@ -71,7 +71,7 @@ async def _store_memory(tx: Transaction, item: PendingItem, now: datetime) -> No
         stored = await consolidate(tx, [memory])
     else:
         stored = [(memory, None)] if await tx.memories.add([memory]) else []
-    await tx.recall.index([], [memory_entry(each, until) for each, until in stored], [])
+    await tx.recall.index([], [entry for each, until in stored for entry in memory_entries(each, until)], [])
 
 
 def _fact(item: PendingItem, now: datetime) -> Fact:

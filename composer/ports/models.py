@@ -63,9 +63,10 @@ class RemoteEmbedder(Embedder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingInput:
-    """A stored item without a vector. `version` is its row's: it differs when the row changed."""
+    """A passage of a stored item without a vector. `version` is its row's: it differs when the row changed."""
 
     id: uuid.UUID
+    part: int
     version: str
     text: str
 

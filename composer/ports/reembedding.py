@@ -48,8 +48,8 @@ class Reembedding(Protocol):
         """Delete prepared vectors."""
         ...
 
-    async def pending(self, tenant: uuid.UUID, after: uuid.UUID, limit: int) -> list[EmbeddingInput]:
-        """The next items, by id, without a prepared vector."""
+    async def pending(self, tenant: uuid.UUID, after: tuple[uuid.UUID, int], limit: int) -> list[EmbeddingInput]:
+        """The next passages, by id and part, without a prepared vector."""
         ...
 
     async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:

@@ -31,6 +31,7 @@ COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
 VIEW_STEP: Final = 10  # a shortened view begins at every tenth message
 MAX_QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
 VIEW_MESSAGE_DIVISOR: Final = 4  # one message of the view may use a quarter of the budget
+CHARS_SHOWN_PER_TOKEN: Final = 3  # of what is hardly ever cut: logs and code have about three characters a token
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt; an upper estimate
 
 
@@ -121,6 +122,12 @@ def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> i
     lines = [quote(i.text) if i.layer == "structured" else summary_line(i) for i in items]
     persona = counter(cut(agent.persona.strip(), budget // 4, counter))
     return persona + counter(rules_for(budget)) + 2 * FRAME + min(counter.lines(lines), budget // 2)
+
+
+def is_shown_whole(agent: Agent, message: Message) -> bool:
+    """Whether a message is sure to be shown whole in this agent's view. What is left out of it may be recalled."""
+    size = len(message.text) + sum(len(each.text) for each in message.attachments)
+    return size <= CHARS_SHOWN_PER_TOKEN * (budget_of(agent) // VIEW_MESSAGE_DIVISOR)
 
 
 def _select_images(prompt_input: PromptInput, budget: int) -> ImageSelection:

@@ -89,12 +89,12 @@ def related_line(agent: Agent, message: Message) -> str:
 
 
 def recall_line(item: Item, number: int, here: str = "") -> str:
-    """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, and its
-    place: where it came from, or `here`. Secrets in an old message are masked."""
+    """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, which
+    part of a long text, and its place: where it came from, or `here`. Secrets in an old message are masked."""
     text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else item.kind
-    about = ", ".join(part for part in (kind, item.came_from or here) if part)
+    about = ", ".join(part for part in (kind, item.passage, item.came_from or here) if part)
     when = minute_words(item.at) if item.starts_at is None else period_words(item)
     return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 

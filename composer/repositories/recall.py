@@ -19,6 +19,7 @@ from composer.ports.models import EmbeddingInput, Vectors
 from composer.repositories.compactions import Compaction, compaction_from_record
 from composer.repositories.messages import message_from_row
 from composer.repositories.readable import readable_parameters, recall_parameters
+from composer.text.passages import Passage
 from composer.visibility import Readable
 
 logger = structlog.get_logger()
@@ -26,6 +27,7 @@ logger = structlog.get_logger()
 MAX_SUMMARIES_OF_A_PERIOD: Final = 7  # of each tier; the days of a week
 MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
 _VISIBILITIES: Final = {str(visibility): visibility for visibility in Visibility}  # faster than to construct one a row
+WHOLE: Final = Passage()
 REEMBEDDED: Final = (
     "The stored vectors belong to another embedder since nexus reembed: "
     "set NEXUS_EMBEDDER to that one and restart this process."
@@ -34,7 +36,7 @@ REEMBEDDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """An item to add to the recall index: its access columns, and its stems with their counts."""
+    """A passage of an item to add to the recall index: its access columns, and its stems with their counts."""
 
     id: uuid.UUID
     kind: str
@@ -45,6 +47,7 @@ class IndexEntry:
     terms: Mapping[str, int]
     vendors: tuple[str, ...] | None = None
     expires_at: datetime | None = None
+    passage: Passage = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,9 @@ class Recall:
             expires_at=[e.expires_at for e in entries],
             lengths=[sum(e.terms.values()) for e in entries],
             postings=[_postings(e.terms) for e in entries],
+            parts=[e.passage.part for e in entries],
+            starts=[e.passage.start for e in entries],
+            chars=[e.passage.chars for e in entries],
             episode_ids=[id for id, _ in episodes],
             message_ids=[message for _, message in episodes],
             done=list(done),
@@ -264,12 +270,12 @@ class Recall:
         return [Skipped(row["why"], row["count"], row["example"]) for row in rows]
 
     async def unembedded_items(self, limit: int) -> list[EmbeddingInput]:
-        """Items without a vector, with the text to embed."""
+        """Passages without a vector, with the text to embed."""
         rows = await self._sql.fetch("recall_unembedded", limit=limit)
-        return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
+        return [EmbeddingInput(row["id"], row["part"], row["version"], row["text"]) for row in rows]
 
-    async def store_vectors(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[uuid.UUID]:
-        """Store vectors, except of items that changed since they were read. Returns the ids of those stored.
+    async def store_vectors(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[tuple[uuid.UUID, int]]:
+        """Store vectors, except of items that changed since they were read. Returns the (id, part) of those stored.
 
         Raises Misconfigured when the stored vectors belong to another embedder.
         """
@@ -277,12 +283,13 @@ class Recall:
             "recall_store_vectors",
             embedder=self._embedder,
             ids=[item.id for item in items],
+            parts=[item.part for item in items],
             versions=[item.version for item in items],
             vectors=[Vector(vector) for vector in vectors],
         )
         if row is None or not row["is_current"]:
             raise Misconfigured(REEMBEDDED)
-        return set(row["ids"])
+        return {(id, part) for id, part in row["passages"]}
 
     async def backlog(self) -> tuple[int, int]:
         """(messages to index, items to embed)."""
@@ -345,6 +352,10 @@ def _episode(row: Row) -> Item:
     )
 
 
+def _place(parts: Sequence[int], of: int) -> str:
+    return f"part{'s' if len(parts) > 1 else ''} {' and '.join(map(str, parts))} of {of}"
+
+
 def _candidate(row: Row) -> Candidate:
     vendors, before, after, reply_to = row["vendors"], row["before"], row["after"], row["reply_to"]
     item = Item(
@@ -361,6 +372,7 @@ def _candidate(row: Row) -> Candidate:
         tuple(row["messages"]),
         starts_at=row["starts_at"],
         by_agent=row["by_agent"],
+        passage=_place(sorted(set(row["parts"])), row["of"]) if row["parts"] else "",
     )
     return Candidate(
         item,

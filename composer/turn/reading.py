@@ -27,6 +27,7 @@ from composer.ports.memberships import NOWHERE, Presence
 from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
+from composer.prompt.budget import is_shown_whole
 from composer.prompt.sections import PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
@@ -231,7 +232,8 @@ class Reader:
             agents, mentioned = self._agents(request.tenant_id), background.names.values()
             rooms = rooms_by_name(access, readable)
             query = search_query(question, request.agent, window.recent, snapshot.vector, agents, mentioned, rooms)
-            in_view = [*(message for message, _ in window.related), *view.messages, question]
+            in_view = [*(message for message, _ in window.related), *view.messages]
+            in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
         with timed(timings, "structured"):

@@ -193,8 +193,8 @@ LIMIT :limit
 -- name: sources_changed
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).
 -- `source_ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `files`: the names
--- and texts of a message's files, as a JSON array, of which each must still be there. The text of an episode includes what
--- is spoken in voice notes. `derived_ids` are landmarks, summaries and compactions, which are also deleted when others
+-- and texts of a message's files, as a JSON array, of which each must still be there. The text of an episode are the passages
+-- of its message that were read. `derived_ids` are landmarks, summaries and compactions, which are also deleted when others
 -- replace them.
 SELECT s.id, coalesce(m.text || present.words, episode_message.text) AS text
 FROM unnest(:source_ids::uuid[], :texts::text[], :files::text[]) AS s (id, text, files)
@@ -205,15 +205,17 @@ CROSS JOIN LATERAL (
     FROM jsonb_array_elements(m.attachments) AS a
 ) AS present
 LEFT JOIN LATERAL (
-    SELECT concat_ws(E'\n', nullif(message.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
-               FROM jsonb_array_elements(message.attachments) AS note
-               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text
+    SELECT message_words(message.text, message.attachments) AS text
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE e.tenant_id = :tenant_id AND e.id = s.id
 ) AS episode_message ON true
 WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND id = s.id)
                                     AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND id = s.id)
-           ELSE coalesce(m.text, episode_message.text) IS DISTINCT FROM s.text OR NOT s.files::jsonb <@ present.files END
+           ELSE NOT s.files::jsonb <@ present.files
+                OR CASE WHEN m.id IS NOT NULL THEN m.text <> s.text
+                        ELSE episode_message.text IS NULL
+                             OR EXISTS (SELECT FROM string_to_table(s.text, E'\n […]\n') AS passage
+                                        WHERE position(passage IN episode_message.text) = 0) END END
 UNION ALL
 SELECT id, NULL FROM erased
 WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])

@@ -1,7 +1,8 @@
 -- name: recall_insert
 -- Create episodes of messages, add items to the recall index with their postings, which have the same access columns,
 -- and mark messages as indexed; existing episodes and items stay unchanged. `vendors` are JSON texts or NULL, `lengths`
--- are in terms, `postings` are JSON texts: counts by term.
+-- are in terms, `postings` are JSON texts: counts by term. A long text has a row for each passage: its number (`parts`),
+-- and where it begins and how long it is, in characters of the whole text (`chars` NULL: all of it).
 WITH episode AS (
     INSERT INTO episodes (tenant_id, id, message_id)
     SELECT :tenant_id, * FROM unnest(:episode_ids::uuid[], :message_ids::uuid[])
@@ -11,21 +12,22 @@ WITH episode AS (
 ), new AS MATERIALIZED (
     SELECT * FROM unnest(:ids::uuid[], :kinds::text[], :namespaces::text[], :user_ids::uuid[], :visibilities::text[],
                          :vendors::text[], :at::timestamptz[], :expires_at::timestamptz[], :lengths::int[],
-                         :postings::text[])
-         AS n (id, kind, namespace, user_id, visibility, vendors, at, expires_at, length, postings)
+                         :postings::text[], :parts::smallint[], :starts::int[], :chars::int[])
+         AS n (id, kind, namespace, user_id, visibility, vendors, at, expires_at, length, postings, part, start, chars)
 ), added AS (
-    INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, vendors, at, expires_at, length)
+    INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, vendors, at, expires_at, length,
+                              part, start, chars)
     SELECT :tenant_id, id, kind, namespace, user_id, visibility,
            CASE WHEN vendors IS NULL THEN NULL ELSE ARRAY(SELECT jsonb_array_elements_text(vendors::jsonb)) END,
-           at, expires_at, length
+           at, expires_at, length, part, start, chars
     FROM new
     ON CONFLICT DO NOTHING
-    RETURNING id, namespace, visibility, user_id, vendors, at, expires_at, length
+    RETURNING id, part, namespace, visibility, user_id, vendors, at, expires_at, length
 )
-INSERT INTO recall_terms (tenant_id, namespace, term, item_id, tf, length, visibility, user_id, vendors, at, expires_at)
-SELECT :tenant_id, added.namespace, posting.key, added.id, posting.value::smallint, added.length, added.visibility,
+INSERT INTO recall_terms (tenant_id, namespace, term, item_id, part, tf, length, visibility, user_id, vendors, at, expires_at)
+SELECT :tenant_id, added.namespace, posting.key, added.id, added.part, posting.value::smallint, added.length, added.visibility,
        added.user_id, added.vendors, added.at, added.expires_at
-FROM added JOIN new USING (id) CROSS JOIN json_each_text(new.postings::json) AS posting
+FROM added JOIN new USING (id, part) CROSS JOIN json_each_text(new.postings::json) AS posting
 
 -- name: recall_delete
 -- Remove items from the recall index. Their postings are deleted with them.
@@ -47,16 +49,18 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- name: recall_unembedded
--- List items without a vector, with the text to embed and the version of their row. It sets its tenant itself, as
--- api_key_find does.
+-- List passages without a vector, with the text to embed and the version of their row.
+-- It sets its tenant itself, as api_key_find does.
 SELECT found.*
 FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
 CROSS JOIN LATERAL (
-    SELECT r.id, r.version, coalesce(m.text, memory.text, s.text, '') AS text
+    SELECT r.id, r.part, r.version,
+           substr(coalesce(message_words(m.text, m.attachments), memory.text, s.text, ''), r.start + 1,
+                  coalesce(r.chars, 1000000)) AS text
     FROM (
-        SELECT id, kind, xmin::text AS version FROM recall_index
+        SELECT id, part, start, chars, kind, xmin::text AS version FROM recall_index
         WHERE tenant_id = within.tenant::uuid AND embedding IS NULL
-        ORDER BY at, id
+        ORDER BY at, id, part
         LIMIT :limit
     ) AS r
     LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = within.tenant::uuid AND e.id = r.id
@@ -74,12 +78,12 @@ WITH embedder AS MATERIALIZED (
 ), stored AS (
     UPDATE recall_index AS r
     SET embedding = new.embedding
-    FROM unnest(:ids::uuid[], :versions::text[], :vectors::vector[]) AS new (id, version, embedding)
+    FROM unnest(:ids::uuid[], :parts::smallint[], :versions::text[], :vectors::vector[]) AS new (id, part, version, embedding)
     WHERE (SELECT is_current FROM embedder)
-          AND r.tenant_id = :tenant_id AND r.id = new.id AND r.xmin::text = new.version
-    RETURNING r.id
+          AND r.tenant_id = :tenant_id AND r.id = new.id AND r.part = new.part AND r.xmin::text = new.version
+    RETURNING r.id, r.part
 )
-SELECT (SELECT is_current FROM embedder) AS is_current, ARRAY(SELECT id FROM stored) AS ids
+SELECT (SELECT is_current FROM embedder) AS is_current, ARRAY(SELECT (id, part) FROM stored) AS passages
 
 -- name: recall_backlog
 -- Count messages to index and items to embed.

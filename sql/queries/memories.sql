@@ -47,11 +47,11 @@ SELECT o.id, o.kind, o.text, o.created_at, o.valid_to, o.superseded_by,
            AND l.source_kind = 'message') AS stated,
        ARRAY[]::text[] AS also, 1 - (other_entry.embedding <=> memory_entry.embedding) AS cosine
 FROM memories AS m
-JOIN recall_index AS memory_entry ON memory_entry.tenant_id = :tenant_id AND memory_entry.id = m.id
+JOIN recall_index AS memory_entry ON memory_entry.tenant_id = :tenant_id AND memory_entry.id = m.id AND memory_entry.part = 1
 JOIN memories AS o ON o.tenant_id = :tenant_id AND o.namespace = m.namespace AND o.visibility = m.visibility
                       AND o.user_id = m.user_id
                       AND o.kind = m.kind AND o.origin = 'extracted' AND o.trashed_at IS NULL
-JOIN recall_index AS other_entry ON other_entry.tenant_id = :tenant_id AND other_entry.id = o.id
+JOIN recall_index AS other_entry ON other_entry.tenant_id = :tenant_id AND other_entry.id = o.id AND other_entry.part = 1
 WHERE m.tenant_id = :tenant_id AND m.id = :id AND m.merged_into IS NULL AND o.merged_into IS NULL
       AND (o.id = m.id OR 1 - (other_entry.embedding <=> memory_entry.embedding) >= :minimum)
 ORDER BY o.created_at, o.id
@@ -94,7 +94,7 @@ SELECT id FROM memories WHERE tenant_id = :tenant_id AND merged_into = ANY (:ids
 -- Find the extracted memories nearest to a vector in the same namespace, visibility and (where private) user, so that
 -- the extractor does not repeat them. Nothing is found when the stored vectors belong to another embedder.
 SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = :tenant_id AND m.id = r.id
-WHERE r.tenant_id = :tenant_id AND r.namespace = :namespace AND r.visibility = :visibility AND r.kind = 'memory'
+WHERE r.tenant_id = :tenant_id AND r.namespace = :namespace AND r.visibility = :visibility AND r.kind = 'memory' AND r.part = 1
       AND m.namespace = :namespace AND m.visibility = :visibility
       AND (:visibility <> 'private' OR m.user_id = :user_id) AND r.embedding IS NOT NULL AND m.trashed_at IS NULL
       AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb

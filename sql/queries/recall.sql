@@ -1,5 +1,7 @@
 -- name: recall_search
--- Find the readable rows nearest to a question, by meaning and by words, in one statement.
+-- Find the readable items nearest to a question, by meaning and by words, in one statement. A long text has a row for
+-- each of its passages; the item counts as its best one. Its text is the passage nearest by meaning and the one with the
+-- best words, with `parts` for their numbers and `of` for how many there are (NULL: the text is whole).
 -- By meaning, in three steps: the 1000 nearest by the signs of their dimensions (Hamming distance, from the covering
 -- index); of those, the 200 nearest by signs and magnitudes, each dimension weighted as in the question's vector; and
 -- those exactly (cosine), from the heap. More of each in a scope of more than 15,000 and 25,000 rows.
@@ -16,12 +18,14 @@
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
 -- a subquery a look-up by key for each row.
 -- ltrim() reads a whole text, so only those that begin with what it takes away are given to it.
--- A message's text is followed by what is spoken in its voice notes.
+-- A message's text is followed by the texts of its files and voice notes (message_words).
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
 -- already. Rows before `since` and after `until` are neither found nor counted. `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
 -- from 0 to 3.
-WITH question AS MATERIALIZED (
+WITH excluded AS MATERIALIZED (
+    SELECT count(*) AS items FROM recall_index WHERE tenant_id = :tenant_id AND id = ANY (:exclude::uuid[])
+), question AS MATERIALIZED (
     SELECT :vector::vector AS vector, (:weights::bit varying[])[1] AS lower_bits,
            (:weights::bit varying[])[2] AS higher_bits
     WHERE :vector::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
@@ -32,9 +36,9 @@ WITH question AS MATERIALIZED (
               :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
 ), nearest AS (
-    SELECT id FROM (
-        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
-            SELECT id, signature, magnitude,
+    SELECT id, part FROM (
+        SELECT id, part, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
+            SELECT id, part, signature, magnitude,
                    bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
             FROM recall_index
             WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
@@ -42,25 +46,33 @@ WITH question AS MATERIALIZED (
                       :readers::uuid[], :vendor, :rooms::text[])
                   AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM question)
-            ORDER BY distance, id
-            LIMIT (SELECT greatest(1000, items / 15) FROM scope) + cardinality(:exclude::uuid[])
+            ORDER BY distance, id, part
+            LIMIT (SELECT greatest(1000, items / 15) FROM scope) + (SELECT items FROM excluded)
         ) AS nearest_by_signs
         WHERE id NOT IN (SELECT unnest(:exclude::uuid[]))
-        ORDER BY distance, id
+        ORDER BY distance, id, part
         LIMIT (SELECT greatest(1000, items / 15) FROM scope)
     ) AS nearest_by_signs
     ORDER BY 2 * bit_count(differs & (SELECT lower_bits FROM question))
              + 4 * bit_count(differs & (SELECT higher_bits FROM question))
              - bit_count((differs # magnitude) & (SELECT lower_bits FROM question))
-             - 2 * bit_count((differs # magnitude) & (SELECT higher_bits FROM question)), id
+             - 2 * bit_count((differs # magnitude) & (SELECT higher_bits FROM question)), id, part
     LIMIT (SELECT greatest(200, items / 125) FROM scope)
 ), by_meaning AS (
-    SELECT id, embedding <=> (SELECT vector FROM question) AS distance FROM recall_index
-    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM nearest))
+    SELECT id, part, distance FROM (
+        SELECT DISTINCT ON (id) id, part, distance FROM (
+            SELECT r.id, r.part, r.embedding <=> (SELECT vector FROM question) AS distance FROM nearest
+            CROSS JOIN LATERAL (
+                SELECT id, part, embedding FROM recall_index
+                WHERE tenant_id = :tenant_id AND id = nearest.id AND part = nearest.part OFFSET 0
+            ) AS r
+        ) AS passage
+        ORDER BY id, distance, part
+    ) AS item
     ORDER BY distance, id
     LIMIT :limit
 ), term_matches AS MATERIALIZED (
-    SELECT item_id, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
+    SELECT item_id, part, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND term = ANY (:terms::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
@@ -71,23 +83,22 @@ WITH question AS MATERIALIZED (
     FROM generate_subscripts(:terms::text[], 1) AS n
     CROSS JOIN scope
     LEFT JOIN (SELECT n, count(*) AS df FROM term_matches GROUP BY n) AS found USING (n)
-), parts (id, found_by_meaning, words, matched) AS (
-    SELECT item_id, false,
-           ((SELECT term_weights FROM weights)[n] * tf
-            / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT inverse_mean_length FROM scope)))
-            * 1e12::float8)::bigint,
-           1::bigint << (n - 1)
-    FROM term_matches
-    UNION ALL
-    SELECT id, true, 0, 0 FROM by_meaning
 ), scored AS MATERIALIZED (
-    SELECT id, bool_or(found_by_meaning) AS found_by_meaning, sum(words) AS words, bit_or(matched) AS matched FROM parts GROUP BY id
+    SELECT item_id AS id, part,
+           sum(((SELECT term_weights FROM weights)[n] * tf
+                / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT inverse_mean_length FROM scope)))
+                * 1e12::float8)::bigint) AS words,
+           bit_or(1::bigint << (n - 1)) AS matched
+    FROM term_matches GROUP BY item_id, part
 ), by_words AS (
-    SELECT id, words, matched FROM (
-        SELECT id, words, matched FROM scored WHERE words > 0 ORDER BY words DESC, id
-            LIMIT :limit + cardinality(:exclude::uuid[])
-    ) AS best
-    WHERE id <> ALL (:exclude::uuid[])
+    SELECT id, part, words FROM (
+        SELECT DISTINCT ON (id) id, part, words FROM (
+            SELECT id, part, words FROM scored WHERE words > 0 ORDER BY words DESC, id, part
+                LIMIT 4 * :limit + (SELECT items FROM excluded)
+        ) AS best
+        WHERE id <> ALL (:exclude::uuid[])
+        ORDER BY id, words DESC, part
+    ) AS item
     ORDER BY words DESC, id
     LIMIT :limit
 ), targets AS MATERIALIZED (
@@ -154,18 +165,32 @@ WITH question AS MATERIALIZED (
         AND message_id = message.id OFFSET 0) AS reply
     GROUP BY reply.id
 ), candidates AS (
-    SELECT id, words, matched FROM scored WHERE found_by_meaning
-    UNION
-    SELECT id, words, matched FROM by_words
-    UNION
-    SELECT neighbour.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
-    FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours UNION SELECT id FROM replies) AS neighbour
-    LEFT JOIN scored USING (id)
-    WHERE neighbour.id <> ALL (:exclude::uuid[])
+    SELECT found.id, found.parts, coalesce(scored.words, 0) AS words, coalesce(scored.matched, 0) AS matched
+    FROM (
+        SELECT id, coalesce(max(by_words), max(by_meaning), 1) AS best,
+               array_remove(ARRAY[coalesce(max(by_meaning), max(by_words), 1), max(by_words)], NULL) AS parts
+        FROM (
+            SELECT id, part AS by_meaning, NULL AS by_words FROM by_meaning
+            UNION ALL
+            SELECT id, NULL, part FROM by_words
+            UNION ALL
+            SELECT neighbour.id, NULL, NULL
+            FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours UNION SELECT id FROM replies)
+                 AS neighbour
+            WHERE neighbour.id <> ALL (:exclude::uuid[])
+        ) AS found
+        GROUP BY id
+    ) AS found
+    LEFT JOIN scored ON scored.id = found.id AND scored.part = found.best
 )
 SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
-       1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
-       coalesce(m.text, memory.text, s.text) AS text, coalesce(m.author, memory.author, '') AS author,
+       1 - r.distance AS meaning, candidates.words::float8 / 1e12 AS words,
+       CASE WHEN r.chars IS NULL THEN coalesce(m.text, memory.text, s.text)
+            ELSE (SELECT string_agg(substr(coalesce(m.text, memory.text, s.text), passage.start + 1, passage.chars),
+                                    E'\n […]\n' ORDER BY passage.part)
+                  FROM recall_index AS passage
+                  WHERE passage.tenant_id = :tenant_id AND passage.id = r.id AND passage.part = ANY (candidates.parts))
+       END AS text, coalesce(m.author, memory.author, '') AS author,
        coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
        coalesce(m.by_agent, false) AS by_agent,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
@@ -174,19 +199,25 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
                        WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
                        ORDER BY source.at, source.seq)
        END AS messages,
+       CASE WHEN r.chars IS NOT NULL THEN candidates.parts END AS parts,
+       CASE WHEN r.chars IS NOT NULL THEN (SELECT max(part) FROM recall_index WHERE tenant_id = :tenant_id AND id = r.id) END
+           AS of,
        neighbours.before, neighbours.after, replies.reply_to, candidates.matched,
        (SELECT term_weights FROM weights) AS rarities, (SELECT items FROM scope) AS items
 FROM candidates
 CROSS JOIN LATERAL (
-    SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
-    WHERE tenant_id = :tenant_id AND id = candidates.id OFFSET 0
+    SELECT id, kind, namespace, visibility, user_id, vendors, at, chars,
+           embedding <=> (SELECT vector FROM question) AS distance
+    FROM recall_index
+    WHERE tenant_id = :tenant_id AND id = candidates.id AND part = ANY (candidates.parts)
+    ORDER BY distance, part
+    LIMIT 1
 ) AS r
 LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN replies ON replies.id = candidates.id
 LEFT JOIN LATERAL (
-    SELECT concat_ws(E'\n', nullif(message.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
-               FROM jsonb_array_elements(message.attachments) AS note
-               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text,
+    SELECT CASE WHEN message.attachments = '[]' THEN message.text
+                ELSE message_words(message.text, message.attachments) END AS text,
            message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
@@ -202,7 +233,7 @@ ORDER BY r.id
 -- name: recall_around
 -- Get a recalled message with the `each` messages before and after it in its conversation, oldest first. Like those
 -- beside a hit of a search, they are indexed messages that the viewer may read, and none is before `since` or after
--- `until`. A message's text is followed by what is spoken in its voice notes.
+-- `until`. A message's text is followed by the texts of its files and voice notes.
 WITH target AS MATERIALIZED (
     SELECT m.conversation_id, m.at, m.seq FROM episodes AS e
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
@@ -212,9 +243,7 @@ WITH target AS MATERIALIZED (
               :readers::uuid[], :vendor, :rooms::text[])
 )
 SELECT near.id, near.external_id,
-       concat_ws(E'\n', nullif(near.text, ''), (SELECT string_agg(note ->> 'text', E'\n')
-               FROM jsonb_array_elements(near.attachments) AS note
-               WHERE note ->> 'type' LIKE 'audio/%' AND note ->> 'text' <> '')) AS text,
+       message_words(near.text, near.attachments) AS text,
        near.author, near.at, near.namespace, near.visibility, near.user_id,
        near.by_agent
 FROM target CROSS JOIN LATERAL (

@@ -9,28 +9,30 @@ SELECT EXISTS (SELECT FROM pg_locks
                      AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 
 -- name: reembed_pending
--- List items by id without a vector of the next embedder, with the text to embed and the version of their row.
-SELECT r.id, r.version, coalesce(m.text, memory.text, s.text, '') AS text
+-- List passages by id and part without a vector of the next embedder, with the text to embed and the version of their row.
+SELECT r.id, r.part, r.version,
+       substr(coalesce(message_words(m.text, m.attachments), memory.text, s.text, ''), r.start + 1,
+              coalesce(r.chars, 1000000)) AS text
 FROM (
-    SELECT id, kind, xmin::text AS version FROM recall_index AS r
-    WHERE tenant_id = :tenant_id AND id > :after
-          AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = :tenant_id AND n.id = r.id)
-    ORDER BY id
+    SELECT id, part, start, chars, kind, xmin::text AS version FROM recall_index AS r
+    WHERE tenant_id = :tenant_id AND (id, part) > (:after, :after_part::smallint)
+          AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = :tenant_id AND n.id = r.id AND n.part = r.part)
+    ORDER BY id, part
     LIMIT :limit
 ) AS r
 LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
 LEFT JOIN memories AS memory ON r.kind = 'memory' AND memory.tenant_id = :tenant_id AND memory.id = r.id
 LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = :tenant_id AND s.id = r.id
-ORDER BY r.id
+ORDER BY r.id, r.part
 
 -- name: reembed_store
 -- Store vectors beside those in use, except of rows that changed since their text was read: the text may have been
 -- edited or erased.
-INSERT INTO reembedded (tenant_id, id, embedding)
-SELECT :tenant_id, r.id, new.embedding
-FROM unnest(:ids::uuid[], :versions::text[], :vectors::vector[]) AS new (id, version, embedding)
-JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = new.id AND r.xmin::text = new.version
+INSERT INTO reembedded (tenant_id, id, part, embedding)
+SELECT :tenant_id, r.id, r.part, new.embedding
+FROM unnest(:ids::uuid[], :parts::smallint[], :versions::text[], :vectors::vector[]) AS new (id, part, version, embedding)
+JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = new.id AND r.part = new.part AND r.xmin::text = new.version
 FOR KEY SHARE OF r
 ON CONFLICT DO NOTHING
 
@@ -47,13 +49,13 @@ DELETE FROM reembedded WHERE tenant_id = :tenant_id
 -- Replace the vectors in use by the prepared ones.
 UPDATE recall_index AS r SET embedding = n.embedding
 FROM reembedded AS n
-WHERE r.tenant_id = :tenant_id AND n.tenant_id = :tenant_id AND n.id = r.id
+WHERE r.tenant_id = :tenant_id AND n.tenant_id = :tenant_id AND n.id = r.id AND n.part = r.part
 
 -- name: reembed_unprepared
 -- Remove the vectors of items without a prepared one, so that they are embedded like new items.
 UPDATE recall_index AS r SET embedding = NULL
 WHERE r.tenant_id = :tenant_id AND r.embedding IS NOT NULL
-      AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = :tenant_id AND n.id = r.id)
+      AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = :tenant_id AND n.id = r.id AND n.part = r.part)
 
 -- name: embedder_switch
 -- Replace the embedder of the stored vectors; no row when `old` is not the present one.

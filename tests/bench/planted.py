@@ -21,7 +21,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.layers.semantic import episode_id
-from composer.memory.index import episode_entry, memory_entry
+from composer.memory.index import episode_entries, memory_entries
 from composer.model import CONSOLE, Message, Visibility, derived_id, room_namespace
 from composer.ports.models import Vectors
 from composer.repositories.memories import NewMemory
@@ -251,13 +251,13 @@ async def _copy(connection: asyncpg.Connection, workspace: Workspace, plan: Plan
                     (before.id,),
                 )
                 memories.append(memory)
-                findable.append(memory_entry(memory))
+                findable += memory_entries(memory)
             else:
                 seqs[place] += 1
                 message = _message(ids[place], runs[place], speaker, seqs[place], f"m{start + n}", at, text)
                 latest[place] = message
                 messages.append((ids[place], message))
-                findable.append(episode_entry(message))
+                findable += episode_entries(message)
             scope = scope_of.get(plan.rooms[place])
             if scope is not None and len(scope.remembered) < REMEMBERED:
                 scope.remembered.append((text, vectors[n].copy()))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bot.script.places import incoming, place_of
-from composer.memory.index import episode_entry, extracted_memories, memory_entry
+from composer.memory.index import episode_entries, extracted_memories, memory_entries
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
@@ -32,7 +32,8 @@ async def test_benchmark_rows_equal_those_of_the_real_writer(settings: Settings)
     memories = [memory for message in messages for memory in extracted_memories(message)]
     assert len(messages) == len(MESSAGES)
     assert len(memories) == 1
-    findable = [*(episode_entry(message) for message in messages), *(memory_entry(memory) for memory in memories)]
+    findable = [entry for message in messages for entry in episode_entries(message)]
+    findable += [entry for memory in memories for entry in memory_entries(memory)]
     room = room_id(workspace, "general")
     vectors = np.tile(embedder.next, (len(findable), 1))
     made = records_of(workspace.tenant_id, [(room, message) for message in messages], memories, findable, vectors)

@@ -174,7 +174,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "index.without_mentions": indexing.without_mentions,
     "index.embedding_text": indexing.embedding_text,
     "index.extracted_memories": lambda text: indexing.extracted_memories(message(text)),
-    "index.episode_entry": lambda text: indexing.episode_entry(message(text)),
+    "index.episode_entries": lambda text: indexing.episode_entries(message(text)),
     "addressing.find_addressed_agents": lambda text: addressing.find_addressed_agents(text, ()),
     "extractive.candidate_sentences": lambda text: extractive.candidate_sentences(
         [SummaryInput("a", MOMENTS[2], text)]

@@ -78,18 +78,22 @@ class PostgresReembedding:
             async with self._tenant(tenant) as sql:
                 await sql.execute("reembed_clear", SWITCH_TIMEOUT_SECONDS)
 
-    async def pending(self, tenant: uuid.UUID, after: uuid.UUID, limit: int) -> list[EmbeddingInput]:
-        """The next items, by id, without a prepared vector."""
+    async def pending(self, tenant: uuid.UUID, after: tuple[uuid.UUID, int], limit: int) -> list[EmbeddingInput]:
+        """The next passages, by id and part, without a prepared vector."""
         async with self._tenant(tenant) as sql:
-            rows = await sql.fetch("reembed_pending", after=after, limit=limit)
-        return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
+            rows = await sql.fetch("reembed_pending", after=after[0], after_part=after[1], limit=limit)
+        return [EmbeddingInput(row["id"], row["part"], row["version"], row["text"]) for row in rows]
 
     async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:
         """Store prepared vectors, except of items that changed since they were read."""
         ids, versions = [item.id for item in items], [item.version for item in items]
         async with self._tenant(tenant) as sql:
             await sql.execute(
-                "reembed_store", ids=ids, versions=versions, vectors=[Vector(vector) for vector in vectors]
+                "reembed_store",
+                ids=ids,
+                parts=[item.part for item in items],
+                versions=versions,
+                vectors=[Vector(vector) for vector in vectors],
             )
 
     async def switch(self, current: EmbedderIdentity, target: EmbedderIdentity) -> None:

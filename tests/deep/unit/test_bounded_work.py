@@ -30,7 +30,7 @@ from composer.ingest.addressing import find_addressed_agents
 from composer.layers import relevance
 from composer.layers.ranking import is_question, without_duplicates
 from composer.memory import patterns, rules, wording
-from composer.memory.index import MAX_MEMORY_TERMS, embedding_text, without_mentions
+from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item, Visibility
 from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
@@ -43,6 +43,7 @@ from composer.text import (
     marks,
     names,
     notices,
+    passages,
     quoting,
     repetition,
     requests,
@@ -165,7 +166,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "find_addressed_agents": lambda text: find_addressed_agents(text, ()),
     "mentions": mentions,
     "split": lambda text: split(text, 2000),
-    "terms of a memory": lambda text: terms.terms(text, MAX_MEMORY_TERMS),
+    "passages": passages.passages,
+    "terms of a long text": lambda text: terms.terms(text, 120_000),
     "excerpt": lambda text: excerpts.excerpt(text, ["4711", "x"]),
     "recalled_text": lambda text: recalled_text("a title", text),
     "slack plain": lambda text: slack_text.plain(text, {}),
