@@ -1,6 +1,7 @@
 """The events of scripts, one a line of JSON. A file is checked as a whole before any event is applied."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -228,7 +229,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, also where they stand in one list; in UTF-8, or UTF-16 with its mark."""
     try:
         with path.open("rb") as raw:
-            encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+            encoding = "utf-16" if _UTF_16.match(raw.read(4)) else "utf-8-sig"
         with path.open(encoding=encoding) as file:
             first = next((line for line in file if line.strip()), "")
             file.seek(0)
@@ -292,4 +293,5 @@ def _first_error(detail: ErrorDetails) -> str:
     return f"`{'.'.join(path)}`: {message}" if path else message
 
 
+_UTF_16: Final = re.compile(rb"\xff\xfe.\x00|\xfe\xff\x00", re.DOTALL)  # its mark, and a character of JSON
 EVENT_TYPES: Final = ("message", "command", "edit", "delete", "join", "leave", "job", "settle")

@@ -129,7 +129,9 @@ def test_a_batch_with_a_bad_line_is_refused_as_a_whole(program: Program) -> None
         )
 
 
-def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:
+def test_a_history_with_a_bad_line_is_refused_as_a_whole_but_a_log_is_read(
+    program: Program, home: Path, workspace: str
+) -> None:
     at = {"at": "2026-05-04T09:00:00Z"}
     path = program.script(
         message_event("fine", "m1", workspace, **at), message_event("no time", "m2", workspace), name="h.jsonl"
@@ -137,9 +139,14 @@ def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home:
     assert_refused(program.run("import", path), 2, f"nexus: {path}:2: history needs a time: set `at`.")
     log = program.folder / "2026-05-04.txt"
     log.write_text("[09:00] <alice> fine\nnonsense\n")
-    ran = program.run("import", log, "--format", "irc", "-w", workspace)
-    assert_refused(ran, 2, f"nexus: {log}:2: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
     assert not anything_stored(home, workspace)
+    ran = program.run("import", log, "--format", "irc", "-w", workspace)
+    odd = f"{log}:2: this is not a line of an IRC log; expected [hh:mm] <nick> text."
+    assert (ran.status, ran.sentences[-1]) == (0, f"1 line left out: {odd}")
+    log.write_text("nonsense\n")
+    assert_refused(
+        program.run("import", log, "--format", "irc", "-w", workspace), 2, f"nexus: {odd.replace(':2:', ':1:')}"
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe not UTF-8"], ids=["missing", "binary"])

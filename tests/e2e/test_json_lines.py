@@ -15,7 +15,10 @@ KEYS = {
     match[1]: set(re.findall(r"`([a-z_ ]+)`", match[2]))
     for match in re.finditer(r"^\| `nexus ([^`]+) --json` \| (.*) \|$", PAGE, re.MULTILINE)
 }
-OF_PARTS = {"doctor": {"name", "ok", "message"}, "import FILE": {"estimate"}}  # keys inside a value, or of another line
+OF_PARTS = {
+    "doctor": {"name", "ok", "message"},
+    "import FILE": {"estimate", "files_without_messages", "odd"},
+}  # keys inside a value, or of another line
 
 
 @pytest.fixture
