@@ -24,7 +24,8 @@ from composer.repositories.database import Transaction
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.visibility import EntryAccess, Grants
 
-MAX_ENTRIES: Final = 1_000  # of one document
+MAX_ENTRIES: Final = 20_000  # of one document
+PORTION: Final = 500  # entries that are stored in one transaction, while which all other writes of the tenant wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from bot.web.routes import exchange
 from composer.entries import export
-from composer.entries.imports import MAX_ENTRIES
+from composer.entries.imports import MAX_ENTRIES, PORTION
 from composer.repositories.entries import Entry
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
@@ -191,11 +191,11 @@ async def test_a_document_of_another_format_version_or_size_is_refused(
         assert f"`{field}` is wrong" in (await imported(client, key, document() | wrong, 422))["detail"]
     many = document(*({"content": f"note {n}"} for n in range(MAX_ENTRIES + 1)))
     assert (await imported(client, key, many, 422))["detail"] == (
-        "A document has at most 1,000 entries; this one has 1,001: divide it."
+        "A document has at most 20,000 entries; this one has 20,001: divide it."
     )
-    large = document(*({"content": "x" * 99_000} for _ in range(175)))
+    large = document(*({"content": "x" * 99_000} for _ in range(350)))
     assert (await imported(client, key, large, 413))["detail"] == (
-        "The request's body is too large: 16,777,216 bytes are taken here."
+        "The request's body is too large: 33,554,432 bytes are taken here."
     )
     assert await listed(client, key) == []
 
@@ -400,3 +400,25 @@ async def test_a_key_that_gives_less_than_all_exports_none_of_it(
         assert missing in refused.json()["detail"]
     whole = await key_of(harness, "alice", permissions=sorted(needed))
     assert (await client.get("/v1/export", headers=bearer(whole))).status_code == 200
+
+
+async def test_a_long_document_is_stored_in_portions_whole_and_once(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    key, count = await key_of(harness, "alice"), 2 * PORTION + 3
+    many = document(*({"content": f"note {n}", "key": f"n{n}"} for n in range(count)))
+    first = await imported(client, key, many)
+    assert (first["created"], first["dry_run"], len(first["items"])) == (count, False, count)
+    again = await imported(client, key, many)
+    assert (again["created"], again["unchanged"]) == (0, count)
+    assert [each["id"] for each in again["items"]] == [each["id"] for each in first["items"]]
+
+
+async def test_a_long_document_with_a_wrong_entry_at_its_end_brings_nothing_in(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    key = await key_of(harness, "alice")
+    wrong = document(*({"content": f"note {n}"} for n in range(PORTION + 1)), {"content": "x", "tags": ["a" * 500]})
+    refused = await imported(client, key, wrong, 422)
+    assert f"entries.{PORTION + 1}" in refused["detail"]
+    assert await listed(client, key) == []

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
+import structlog
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
@@ -24,7 +25,7 @@ from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody
 from bot.web.shapes.values import Moment
 from composer.entries.export import PAGE, begin_export, read_page
 from composer.entries.import_plan import ImportedEntry, Outcome
-from composer.entries.imports import MAX_ENTRIES, Imported, import_entries, require_few
+from composer.entries.imports import MAX_ENTRIES, PORTION, Imported, import_entries, require_few
 from composer.model import derived_id
 from composer.people.credentials.principal import KeyPermission
 from composer.people.export import export_over_api
@@ -33,6 +34,8 @@ from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
 from composer.repositories.operations import Operation
 from composer.visibility import EntryAccess
+
+logger = structlog.get_logger()
 
 ENTRIES_FORMAT: Final = "nexus-entries"
 ENTRIES_VERSION: Final = 1
@@ -117,7 +120,7 @@ assert {str(outcome) for outcome in Outcome} <= set(EntryImportResult.model_fiel
 
 router = Router(route_class=KeyedRoute)
 IMPORT_PATH: Final = "/v1/entries/import"
-IMPORT_BYTES: Final = 16 * 2**20
+IMPORT_BYTES: Final = 32 * 2**20
 # What a credential must give whose bearer sees all that is stored of its person.
 ALL_OF_A_PERSON: Final = (
     KeyPermission.MANAGE,
@@ -179,11 +182,25 @@ async def import_document(
 ) -> Response:
     """Store the entries of a document: all of them, or none where one is wrong. One that is there already, or was
     imported before, is replaced where it differs. A request that repeats another by its idempotency key stores nothing,
-    and is answered as with `dry_run`."""
+    and is answered as with `dry_run`. More than 500 are stored in portions, so that others can write in between: what
+    stops one of them (a quota, a credential that ends) leaves those before it, and the same document goes on there."""
+    items = [each.imported() for each in sent.entries]
 
     async def imported(tx: Transaction, access: EntryAccess, *, dry_run: bool) -> Imported:
-        items, writer = [each.imported() for each in sent.entries], await writer_of(call, tx, access)
-        return await import_entries(tx, access, items, writer, call.now, dry_run=dry_run)
+        return await import_entries(tx, access, items, await writer_of(call, tx, access), call.now, dry_run=dry_run)
+
+    if len(items) > PORTION and not dry_run:
+        async with call.reading() as (tx, access):
+            planned = await imported(tx, access, dry_run=True)  # raises where one is wrong, before anything is stored
+        for start in range(0, len(items), PORTION):
+            async with call.writing(alone=True) as (tx, access):
+                writer, portion = await writer_of(call, tx, access), items[start : start + PORTION]
+                stored = await import_entries(tx, access, portion, writer, call.now, dry_run=False)
+                call.erased[:] = stored.receipts
+                if call.metered is not None:
+                    call.metered.times = stored.stored
+            logger.info("entries.imported", done=min(start + PORTION, len(items)), of=len(items))
+        return json_answer(import_values(planned, dry_run=False))
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Imported]:
         found = await imported(tx, access, dry_run=dry_run)
