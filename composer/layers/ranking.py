@@ -107,11 +107,11 @@ def rank(
 
 
 def without_duplicates(items: Iterable[Item], question: str = "", agents: Collection[str] = ()) -> Iterator[Item]:
-    """The items without later ones that say the same or nearly so, or whose source messages earlier items cover; and
-    without those that only repeat the question. A summary covers other summaries alone: it need not tell all of what
-    its messages say. `agents` are the names of every agent that people may have asked."""
-    texts: set[str] = set()
-    seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
+    """The items without later ones in which the same author says the same or nearly so, or whose source messages
+    earlier items cover; and without those that only repeat the question. A summary covers other summaries alone: it
+    need not tell all of what its messages say. `agents` are the names of every agent that people may have asked."""
+    texts: set[tuple[object, str]] = set()  # by author: that four people say it is more than that one does
+    seen: defaultdict[tuple[object, int], list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
     summed_up: set[tuple[str, str]] = set()
     asked = _QuestionWords.of(question, agents) if question else None
@@ -120,18 +120,19 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
         sources = [] if item.passage else sources_of(item)  # a passage is not all that its message says
         text = " ".join(spoken) or item.text[:MAX_RANKED_CHARS].strip()
         told = covered | summed_up if item.kind == "summary" else covered
-        if text in texts or (sources and told.issuperset(sources)):
+        who = item.user_id or item.author
+        if (who, text) in texts or (sources and told.issuperset(sources)):
             continue
         if asked is not None and asked.is_repeated_by(item, spoken, agents):
             continue
         words = frozenset(spoken)
         smallest = math.ceil(len(words) * (1 - MAX_EXTRA_WORDS))
         largest = math.floor(len(words) / (1 - MAX_EXTRA_WORDS))
-        similar = (other for size in range(smallest, largest + 1) for other in seen.get(size, ()))
+        similar = (other for size in range(smallest, largest + 1) for other in seen.get((who, size), ()))
         if any(_nearly_equal(words, other) for other in similar):
             continue
-        texts.add(text)
-        seen[len(words)].append(words)
+        texts.add((who, text))
+        seen[who, len(words)].append(words)
         (summed_up if item.kind == "summary" else covered).update(sources)
         yield item
 

@@ -3,7 +3,8 @@
 Sections that change slowly come first, so that a provider's prompt cache can reuse the beginning from turn to turn.
 """
 
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -13,6 +14,8 @@ from composer.prompt import images
 from composer.prompt.counting import TokenCounter, cut
 from composer.prompt.images import ImageSelection, select_images
 from composer.prompt.lines import (
+    NO_NAMESAKES,
+    numbers_of_namesakes,
     question_line,
     quote,
     recall_line,
@@ -55,12 +58,13 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     _fit_structured(prompt_input, draft, budget, counter)
     draft.hidden = 0
     draft.summaries, draft.working = list(prompt_input.summaries), list(prompt_input.working)
-    draft.recall, draft.recall_lines = _affordable_recall(prompt_input, counter)
+    draft.recall, draft.recall_lines = _affordable_recall(prompt_input, counter, draft.namesakes)
     draft.related = list(prompt_input.related)
     draft.compaction = prompt_input.compaction
-    draft.lines = {m.id: _view_text(prompt_input.agent, m, budget, counter) for m in draft.working}
+    namesakes = draft.namesakes
+    draft.lines = {m.id: _view_text(prompt_input.agent, m, budget, counter, namesakes) for m in draft.working}
     draft.lines |= {
-        m.id: cut(related_line(prompt_input.agent, m), budget // VIEW_MESSAGE_DIVISOR, counter)
+        m.id: cut(related_line(prompt_input.agent, m, namesakes), budget // VIEW_MESSAGE_DIVISOR, counter)
         for m, _ in draft.related
     }
     _drop_until_it_fits(prompt_input, draft, budget, counter)
@@ -141,7 +145,9 @@ def _select_images(prompt_input: PromptInput, budget: int) -> ImageSelection:
 
 def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget: int, counter: TokenCounter) -> Draft:
     """What every prompt holds: persona, context and message. Whole if they fit, else each cut to its share."""
-    persona, question = prompt_input.agent.persona.strip(), question_line(prompt_input.message, selection.shown)
+    namesakes = _namesakes(prompt_input)
+    persona = prompt_input.agent.persona.strip()
+    question = question_line(prompt_input.message, selection.shown, namesakes)
     rules = rules_for(budget)
     context, room = prompt_input.context, budget - counter(rules) - FRAME
     message, notes = cut(question, int(budget * MAX_QUESTION_SHARE), counter), []
@@ -163,17 +169,28 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
         images=selection,
         notes=notes,
         rules=rules,
+        namesakes=namesakes,
     )
 
 
-def _affordable_recall(prompt_input: PromptInput, counter: TokenCounter) -> tuple[list[Item], list[str]]:
+def _namesakes(prompt_input: PromptInput) -> Mapping[uuid.UUID, str]:
+    """What tells those apart who speak in a prompt under one name."""
+    messages = (*prompt_input.working, *(message for message, _ in prompt_input.related), prompt_input.message)
+    speakers = [(each.author, each.user_id) for each in messages if not each.by_agent]
+    speakers += [(each.author, each.user_id) for each in prompt_input.recall if each.author and not each.by_agent]
+    return numbers_of_namesakes(speakers)
+
+
+def _affordable_recall(
+    prompt_input: PromptInput, counter: TokenCounter, namesakes: Mapping[uuid.UUID, str]
+) -> tuple[list[Item], list[str]]:
     """Recall within its own budget, best first, and its lines. An item that is too long makes room for shorter ones
     after it."""
     left = prompt_input.recall_tokens
     chosen: list[Item] = []
     lines: list[str] = []
     for item in prompt_input.recall:
-        line = recall_line(item, len(chosen) + 1, prompt_input.here)
+        line = recall_line(item, len(chosen) + 1, prompt_input.here, prompt_input.message.user_id, namesakes)
         if not counter.exceeds(line, left - 1):
             left -= counter(line) + 1
             chosen.append(item)
@@ -270,8 +287,14 @@ def _drop_one(draft: Draft) -> bool:
     return True
 
 
-def _view_text(agent: Agent, message: Message, budget: int, counter: TokenCounter) -> str:
-    return cut(view_line(agent, message), budget // VIEW_MESSAGE_DIVISOR, counter)
+def _view_text(
+    agent: Agent,
+    message: Message,
+    budget: int,
+    counter: TokenCounter,
+    namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES,
+) -> str:
+    return cut(view_line(agent, message, namesakes), budget // VIEW_MESSAGE_DIVISOR, counter)
 
 
 def _common_prefix(one: str, other: str) -> int:

@@ -9,7 +9,9 @@ always one of this prompt's sources.
 """
 
 import re
-from collections.abc import Sequence
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,6 +27,7 @@ from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
 from composer.text.notices import without_notices
 from composer.text.offline import without_notice
 
+NO_NAMESAKES: Final[Mapping[uuid.UUID, str]] = {}
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
 ONE_DAY: Final = timedelta(days=1)
 SHIFT: Final = timedelta(hours=1)  # by which a day is longer or shorter when clocks change
@@ -40,8 +43,24 @@ def quote(text: str) -> str:
     return "\n  | ".join(line.rstrip() for line in clean_text(text).strip("\n").split("\n"))
 
 
-def message_line(message: Message, shown: Sequence[SelectedImage] = ()) -> str:
-    """A message with its speaker, time and attachments. `shown` are the images sent.
+def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]]) -> Mapping[uuid.UUID, str]:
+    """What tells people of one name apart, by user: " [1]" for the first by id. Nobody's own name can have it."""
+    by_label = defaultdict[str, set[uuid.UUID]](set)
+    for name, user in speakers:
+        if user is not None:
+            by_label[speaker_label(name).casefold()].add(user)
+    return {
+        user: f" [{number}]"
+        for users in by_label.values()
+        if len(users) > 1
+        for number, user in enumerate(sorted(users), 1)
+    }
+
+
+def message_line(
+    message: Message, shown: Sequence[SelectedImage] = (), namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES
+) -> str:
+    """A message with its speaker, time and attachments. `shown` are the images sent, `namesakes` as above.
 
     What we say of it, such as the name of a file, is in brackets on a line without a bar, which nobody can type.
     """
@@ -54,12 +73,15 @@ def message_line(message: Message, shown: Sequence[SelectedImage] = ()) -> str:
         if attachment.text and not attachment.is_image:
             body += f"\n  | {quote(attachment.text)}"
     label = clean_line(message.author) if message.by_agent else speaker_label(message.author)
+    label += "" if message.user_id is None or message.by_agent else namesakes.get(message.user_id, "")
     return f"{label} ({minute_words(message.at)}): {body}"
 
 
-def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
+def question_line(
+    question: Message, shown: Sequence[SelectedImage], namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES
+) -> str:
     """The message to answer, and the images that are sent from the message it replies to."""
-    body = message_line(question, shown=shown)
+    body = message_line(question, shown, namesakes)
     for number, image in enumerate(shown, 1):
         if image.message.id != question.id:
             name, author = in_quotes(image.attachment.name), speaker_label(image.message.author)
@@ -67,11 +89,11 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
     return body
 
 
-def view_line(agent: Agent, message: Message) -> str:
+def view_line(agent: Agent, message: Message, namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES) -> str:
     """A message of the view: the agent's own words without their marks and notices (they get the assistant role), all
     others quoted."""
     if not is_own(agent, message):
-        return message_line(message)
+        return message_line(message, (), namesakes)
     return clean_text(without_marks(without_notices(without_notice(message.text))))
 
 
@@ -80,21 +102,31 @@ def is_own(agent: Agent, message: Message) -> bool:
     return message.by_agent_itself and message.agent_id == agent.id
 
 
-def related_line(agent: Agent, message: Message) -> str:
+def related_line(agent: Agent, message: Message, namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES) -> str:
     """A message of RELATED.
 
     It is part of a text block, without a role, so the agent's own messages need a speaker too.
     """
-    return message_line(replace(message, author=AGENT_LABEL) if is_own(agent, message) else message)
+    return message_line(replace(message, author=AGENT_LABEL) if is_own(agent, message) else message, (), namesakes)
 
 
-def recall_line(item: Item, number: int, here: str = "") -> str:
+def recall_line(
+    item: Item,
+    number: int,
+    here: str = "",
+    asker: uuid.UUID | None = None,
+    namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES,
+) -> str:
     """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, which
-    part of a long text, and its place: where it came from, or `here`. Secrets in an old message are masked."""
+    part of a long text, and its place: where it came from, or `here`. What the
+    `asker` said is marked so. Secrets in an old message are masked."""
     text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
+    if author and item.user_id is not None and not item.by_agent:
+        author += namesakes.get(item.user_id, "")
+    own = "the asker's own" if author and asker is not None and item.user_id == asker and not item.by_agent else ""
     kind = "" if item.kind == "episode" else item.kind
-    about = ", ".join(part for part in (kind, item.passage, item.came_from or here) if part)
+    about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here) if part)
     when = minute_words(item.at) if item.starts_at is None else period_words(item)
     return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 

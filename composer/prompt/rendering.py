@@ -1,7 +1,7 @@
 """Make a prompt of what fits: its named sections, and the chat messages that a model gets. Pure."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -53,6 +53,7 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     rules: str = PROMPT_RULES
     quoted: dict[str, str] = field(default_factory=dict)
+    namesakes: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     def quote(self, item: Item) -> str:
         """A fact or landmark as data. It is the same in each attempt to make the prompt fit."""

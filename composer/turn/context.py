@@ -1,5 +1,6 @@
 """The CONTEXT section of a prompt: where it is asked, who takes part, and the date."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -27,7 +28,9 @@ def context_section(access: AccessContext, question: Message, recent: Sequence[M
         lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {in_quotes(project.slug)}.")
     if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
         messages = _until_last_step(recent) or (*recent, question)
-        people = sorted({in_quotes(message.author) for message in messages if not message.by_agent})
+        speakers = {(message.author, message.user_id) for message in messages if not message.by_agent}
+        counts = Counter(in_quotes(author) for author, _ in speakers)
+        people = [name if count == 1 else f"{name} ({count} people)" for name, count in sorted(counts.items())]
         lines.append(f"People in this conversation: {', '.join(people)}.")
     if conversation.kind is ConversationKind.DM and not access.reads_rooms:
         lines.append(ROOMS_CLOSED if project is None else PROJECT_ROOMS_CLOSED)
