@@ -114,12 +114,21 @@ async def require_current(tx: Transaction, file: AnswerFile) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Another command that an answer offers, and what a button for it says."""
+
+    label: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table: in
     place of what stands between `head` and `tail` in the text.
 
     `confirm`: nothing is done yet; this command does it. Adapters with buttons show one. It stands for `acts`, and
     `opens` says what it opens to whom; `touches` is what that is about, by id: a name may come to mean another thing.
+    `choices` are what may be done in place of it.
     """
 
     text: str
@@ -128,6 +137,7 @@ class CommandAnswer:
     acts: tuple[Act, ...] = ()
     opens: str = ""
     touches: tuple[object, ...] = ()
+    choices: tuple[Choice, ...] = ()
     file: AnswerFile | None = None
     head: str = ""
     tail: str = ""

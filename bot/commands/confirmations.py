@@ -37,10 +37,20 @@ Begin = Callable[[Incoming], Awaitable[bool]]  # records a command before it run
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What was shown to somebody, and the commands that show it and that do it."""
+    """What was shown to somebody, the command that shows it, and the one that a button stands for."""
 
     incoming: Incoming
     answer: CommandAnswer
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button below an answer. `confirms`: it does what the answer shows."""
+
+    id: str
+    label: str
+    confirms: bool = True
 
 
 class Confirmations:
@@ -54,10 +64,18 @@ class Confirmations:
 
     def button(self, incoming: Incoming, answer: CommandAnswer) -> str | None:
         """The id of a button that confirms what an answer shows; None if it asks for no confirmation."""
-        if not answer.confirm:
-            return None
+        return self._add(incoming, answer, answer.confirm) if answer.confirm else None
+
+    def buttons(self, incoming: Incoming, answer: CommandAnswer) -> list[Button]:
+        """The button that confirms what an answer shows, if it asks for that, and one for each of its choices."""
+        confirm = self.button(incoming, answer)
+        first = [] if confirm is None else [Button(confirm, LABEL)]
+        choices = [Button(self._add(incoming, answer, each.command), each.label, False) for each in answer.choices]
+        return [*first, *choices]
+
+    def _add(self, incoming: Incoming, answer: CommandAnswer, command: str) -> str:
         id = BUTTON_PREFIX + secrets.token_hex(16)
-        self._waiting[id] = _Shown(incoming, answer)
+        self._waiting[id] = _Shown(incoming, answer, command)
         return id
 
     async def press(
@@ -79,7 +97,7 @@ class Confirmations:
         again = await run(asked, preview=True)
         if _meaning(again) != _meaning(shown.answer):
             return asked, again
-        confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.answer.confirm)
+        confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.command)
         try:
             begun = await begin(confirmed)
         except Unavailable:
@@ -93,7 +111,7 @@ class Confirmations:
 
 def _meaning(answer: CommandAnswer) -> tuple[object, ...]:
     """What somebody agrees to: the command, what it does, what it opens, and which projects and items that is about."""
-    return answer.confirm, answer.acts, answer.opens, answer.touches
+    return answer.confirm, answer.choices, answer.acts, answer.opens, answer.touches
 
 
 def _same(one: Incoming, other: Incoming) -> bool:

@@ -3,15 +3,23 @@
 import secrets
 import uuid
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, unknown_user
-from bot.commands.command import CONFIRM, PREFIX, ROOM_PLACES, Call, Command, CommandAnswer, valued
+from bot.commands.command import CONFIRM, PREFIX, ROOM_PLACES, Call, Choice, Command, CommandAnswer, Flag, valued
 from bot.commands.days import named_day, with_dates
+from bot.commands.forget_preview import (
+    LEAVE_LABEL,
+    Replaced,
+    find_recalled,
+    find_replaced,
+    recalled_choices,
+    recalled_lines,
+)
 from bot.commands.parameters import ForgetScope, ForgetTarget
 from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
@@ -36,14 +44,15 @@ CHARS_BEFORE: Final = 30  # that are shown before the words, and the word that t
 
 _TARGET: Final = parameters.forget_target(
     "what",
-    "whole words to match in all that you said or stored; message and its id; item and the id of one memory, fact or "
-    f"landmark ({PREFIX} share lists yours); here (all of yours in this conversation); everything (all you ever said "
-    "or stored)",
+    "whole words to match in all that you said or stored; message and its id; item and the ids of messages, memories, "
+    f"facts or landmarks ({PREFIX} share lists yours); here (all of yours in this conversation); everything (all you "
+    "ever said or stored)",
 )
 _USER: Final = parameters.user("user", "the person whose messages and other items are erased")
 _PROJECT: Final = parameters.project("name", "the project whose messages and other items are erased")
 _SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01 or yesterday")
 _UNTIL: Final = parameters.day("until", "only until the end of this day")
+LEAVE: Final = Flag("leave", "leave the answers that say it as they are")
 _SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
 
 
@@ -97,22 +106,10 @@ async def _forget(call: Call) -> CommandAnswer:
     since, until = _span(call)
     if target.scope not in (ForgetScope.HERE, ForgetScope.EVERYTHING) and (since or until):
         raise BadInput(f"--since and --until go with here and everything: {PREFIX} forget here --since 2026-05-01")
-    if target.shown_first and CONFIRM.name not in call.flags:
-        # An answer that only asks for confirmation changes nothing, so it does not count as done
-        # (bot/commands/idempotency.py).
-        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-            found = await _own(tx, call, target)
-            people = await _identities(tx, call.user)
-            others = await _other_names(tx, people)
-            posted = await tx.posted_files.count(people)
-            waiting = await tx.gateway_exchanges.count(people)
-        if target.scope is ForgetScope.MATCHING and not (found.count or waiting):
-            await _learn_nothing(call, people)
-            return CommandAnswer(str(forgetting.Receipt()))
-        exported = exported_files(call.app.settings.home, people)
-        return call.unconfirmed(_confirmation(target, found, others, exported + posted, waiting, _days(call)))
     everything = target.scope is ForgetScope.EVERYTHING
     whole = everything and not (since or until)
+    if CONFIRM.name not in call.flags and (shown := await _shown_first(call, target, whole=whole)) is not None:
+        return shown
     by_words = target.scope is ForgetScope.MATCHING  # these are looked for in all that somebody has said: not alone
     if by_words:
         async with call.changing("alone", more=True) as tx:  # what was being stored is by now, and is found
@@ -134,6 +131,40 @@ async def _forget(call: Call) -> CommandAnswer:
             await tx.operations.blank(people, *_blanked_days(call))
     await call.app.forgotten(call.workspace.tenant_id, receipt)
     return CommandAnswer(str(receipt))
+
+
+async def _shown_first(call: Call, target: ForgetTarget, *, whole: bool) -> CommandAnswer | None:
+    """What would be erased and replaced, with what may be chosen; None for one message that no other answer says. It
+    changes nothing, so it does not count as done (bot/commands/idempotency.py)."""
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
+        found = await _own(tx, call, target)
+        people = await _identities(tx, call.user)
+        others = await _other_names(tx, people)
+        posted = await tx.posted_files.count(people)
+        waiting = await tx.gateway_exchanges.count(people)
+        names = await blanking.names_of(tx, people if whole else ())
+        stay = LEAVE.name in call.flags
+        replaced = Replaced() if stay else await find_replaced(tx, call, found.messages, found.items, people, names)
+    if not target.shown_first and not replaced:
+        return None
+    recalled = []
+    if target.scope is ForgetScope.MATCHING:
+        known = {*found.messages, *(id for _, id in found.items)}
+        recalled = await find_recalled(call, target.text, people, known)
+        if not (found.count or waiting):
+            await _learn_nothing(call, people)
+            if not recalled:
+                return CommandAnswer(str(forgetting.Receipt()))
+            none = f"Nothing of yours has exactly the words '{target.text}'. In other words or forms:"
+            return CommandAnswer("\n".join((none, *recalled_lines(recalled))), choices=recalled_choices(recalled))
+    exported = exported_files(call.app.settings.home, people)
+    lines = [_confirmation(target, found, others, exported + posted, waiting, _days(call)), *replaced.lines()]
+    if recalled:
+        lines += ["It does not erase these of yours, which have the words in another form:", *recalled_lines(recalled)]
+    asked = call.unconfirmed("\n".join(lines))
+    leave = [Choice(LEAVE_LABEL, f"{call.line} --{LEAVE.name} --{CONFIRM.name}")] if replaced else []
+    hint = f"\nTo leave the answers: {leave[0].command}" if leave else ""
+    return replace(asked, text=asked.text + hint, choices=(*leave, *recalled_choices(recalled)))
 
 
 async def _learn_nothing(call: Call, people: Sequence[uuid.UUID]) -> None:
@@ -185,7 +216,7 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _ToErase:
         case ForgetScope.MESSAGE:
             return _ToErase(await _own_message(tx, call, people, target.text))
         case ForgetScope.ITEM:
-            return _ToErase.of([await _own_item(tx, people, target.text)])
+            return _ToErase.of([await _own_item(tx, people, beginning) for beginning in target.text.split()])
         case ForgetScope.MATCHING:
             found = await find_matching(tx, people, target.text)
             if until is not None:
@@ -196,11 +227,12 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _ToErase:
 
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
-    """The memory, fact or landmark whose id begins so, current or not."""
-    pages = [page async for page in tx.erasure.own_texts(people, beginning)]
-    items = [text for page in pages for text in page if text.kind != "message"]
+    """The message, memory, fact or landmark whose id begins so, current or not."""
+    items = [text async for page in tx.erasure.own_texts(people, beginning) for text in page]
     if not items:
-        raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
+        raise NotFound(
+            f"You have no message, memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours."
+        )
     if len(items) > 1:
         raise BadInput(f"Several of yours begin with '{beginning}'; write more of the id: {items[0].id.hex}")
     return items[0]
@@ -318,6 +350,7 @@ class _Erasing:
             exports_of=exports_of,
             ahead=self.ahead,
             names=self.names,
+            answers_stay=LEAVE.name in call.flags,
         )
 
 
@@ -329,7 +362,10 @@ async def _erase_ahead(call: Call, found: _ToErase, names_of: tuple[uuid.UUID, .
         names = await blanking.names_of(tx, names_of)
     alone = partial(call.changing, "alone", more=True)
     now, here = call.app.clock.now(), call.conversation.id
-    ahead = await erase_ahead(read, alone, found.messages, found.items, now, here, names=names, key=key)
+    stay = LEAVE.name in call.flags
+    ahead = await erase_ahead(
+        read, alone, found.messages, found.items, now, here, names=names, key=key, answers_stay=stay
+    )
     return _Erasing(call, key, frozenset(names), ahead)
 
 
@@ -373,7 +409,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Erase your own messages and other items, for good, after showing what they are",
         _forget,
         "forget message 1094817263",
-        _SPAN,
+        (*_SPAN, LEAVE),
         act=Act.FORGET_OWN,
         finishes=True,
     ),

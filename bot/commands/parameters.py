@@ -137,7 +137,7 @@ class ForgetScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForgetTarget:
-    """What is to be erased. `text`: the words to match, the id of a message, or the beginning of that of an item."""
+    """What is to be erased. `text`: the words to match, the id of a message, or the beginnings of those of items."""
 
     scope: ForgetScope
     text: str
@@ -259,7 +259,7 @@ def forget_target(name: str, help: str) -> Parameter[ForgetTarget]:
             case ForgetScope.MESSAGE, id:
                 return ForgetTarget(ForgetScope.MESSAGE, id)
             case ForgetScope.ITEM, id:
-                return ForgetTarget(ForgetScope.ITEM, item_id(id))
+                return ForgetTarget(ForgetScope.ITEM, " ".join(map(item_id, id.replace(",", " ").split())))
         return ForgetTarget(ForgetScope.MATCHING, given)
 
     label = "WORDS | message ID | item ID | here | everything"

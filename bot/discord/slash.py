@@ -11,7 +11,7 @@ import discord
 import structlog
 
 from bot.commands.command import AnswerFile, Command, CommandAnswer, Flag
-from bot.commands.confirmations import LABEL, LIFETIME, Confirmations
+from bot.commands.confirmations import LIFETIME, Button, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
     InterruptedCommands,
@@ -219,7 +219,7 @@ async def answer(app: App, senders: Senders, confirmations: Confirmations, inter
             await _show(interaction.followup, CommandAnswer(incoming))
         elif incoming is not None:
             found = await _run(app, incoming)
-            await _show(interaction.followup, found, confirmations.button(incoming, found))
+            await _show(interaction.followup, found, confirmations.buttons(incoming, found))
             await mark_answered(app, workspace, incoming)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
@@ -242,7 +242,7 @@ async def press(app: App, senders: Senders, confirmations: Confirmations, intera
             ran, found = await confirmations.press(id, pressed, now, partial(_run, app), begin)
         except NexusError as error:
             ran, found = pressed, CommandAnswer(str(error))
-        await _show(interaction.followup, found, confirmations.button(ran, found))
+        await _show(interaction.followup, found, confirmations.buttons(ran, found))
         await mark_answered(app, workspace, ran)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
@@ -258,23 +258,25 @@ async def _workspace(senders: Senders, interaction: discord.Interaction) -> Work
         return None
 
 
-async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:
+async def _show(webhook: discord.Webhook, answer: CommandAnswer, buttons: Sequence[Button] = ()) -> None:
     *parts, last = split(_as_here(answer.text), MAX_DISCORD_MESSAGE_CHARS) or ["Done."]
     for part in parts:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
     mentions = discord.AllowedMentions.none()
-    if button is None:
+    if not buttons:
         await webhook.send(last, ephemeral=True, allowed_mentions=mentions)
     else:
-        await webhook.send(last, ephemeral=True, allowed_mentions=mentions, view=_confirming(button))
+        await webhook.send(last, ephemeral=True, allowed_mentions=mentions, view=_confirming(buttons))
     if answer.file is not None:
         await webhook.send(file=_file(answer.file), ephemeral=True)
 
 
-def _confirming(button: str) -> discord.ui.View:
-    """A button below a message. Its presses arrive as interactions, also where discord.py has forgotten the view."""
+def _confirming(buttons: Sequence[Button]) -> discord.ui.View:
+    """Buttons below a message. Their presses arrive as interactions, also where discord.py has forgotten the view."""
     view = discord.ui.View(timeout=LIFETIME.total_seconds())
-    view.add_item(discord.ui.Button(label=LABEL, style=discord.ButtonStyle.danger, custom_id=button))
+    for button in buttons:
+        style = discord.ButtonStyle.danger if button.confirms else discord.ButtonStyle.secondary
+        view.add_item(discord.ui.Button(label=button.label, style=style, custom_id=button.id))
     return view
 
 

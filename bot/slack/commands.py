@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,7 +12,7 @@ from slack_sdk.webhook import WebhookResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
-from bot.commands.confirmations import LABEL, Confirmations
+from bot.commands.confirmations import Button, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
     InterruptedCommands,
@@ -236,11 +236,11 @@ class SlackCommands:
         )
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:
-        """An answer as messages, with a button if it asks for confirmation. A file, if any, is put into the caller's DM
+        """An answer as messages, with buttons if it asks for confirmation. A file, if any, is put into the caller's DM
         first: Slack has no files that only one person in a channel sees."""
         if answer.file is None:
-            button = self._confirmations.button(incoming, answer)
-            return _parts(answer.text or DONE, button, incoming.place.thread or "")
+            buttons = self._confirmations.buttons(incoming, answer)
+            return _parts(answer.text or DONE, buttons, incoming.place.thread or "")
         try:
             await self._files.send(incoming.user, answer.file)
         except NexusError as error:
@@ -281,19 +281,26 @@ async def _respond(address: AsyncWebhookClient, message: Message) -> WebhookResp
     return await address.send_dict({**message, **NO_PREVIEWS, "response_type": "ephemeral", "replace_original": False})
 
 
-def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:
-    """A text as messages, the last of them with a button; one with columns as code blocks, in which these stand under
-    each other. `thread` is where the button is shown."""
+def _parts(text: str, buttons: Sequence[Button] = (), thread: str = "") -> list[Message]:
+    """A text as messages, the last of them with buttons; one with columns as code blocks, in which these stand under
+    each other. `thread` is where the buttons are shown."""
     code = in_columns(text)
     texts = [escaped(part, code=code) for part in split(fitted(text), MAX_MESSAGE_CHARS)] or [DONE]
     parts: list[Message] = [{"text": part} for part in texts]
-    if button is not None and len(texts[-1]) <= MAX_SECTION_CHARS:
+    if buttons and len(texts[-1]) <= MAX_SECTION_CHARS:
         shown = {"type": "section", "text": {"type": "mrkdwn", "text": texts[-1]}}
-        label = {"type": "plain_text", "text": LABEL}
-        element: Message = {"type": "button", "action_id": button, "text": label, "style": "danger"}
-        element |= {"value": thread} if thread else {}
-        parts[-1]["blocks"] = [shown, {"type": "actions", "elements": [element]}]
+        elements = [_element(button, thread) for button in buttons]
+        parts[-1]["blocks"] = [shown, {"type": "actions", "elements": elements}]
     return parts
+
+
+def _element(button: Button, thread: str) -> Message:
+    element: Message = {
+        "type": "button",
+        "action_id": button.id,
+        "text": {"type": "plain_text", "text": button.label},
+    }
+    return element | ({"style": "danger"} if button.confirms else {}) | ({"value": thread} if thread else {})
 
 
 async def _show_parts(respond: Respond, parts: list[Message]) -> list[Message]:

@@ -32,7 +32,7 @@ class ErasureRequest:
     `words` are those that are lost, `names` those of them that are people's names. `questions` are the messages whose
     answers go with them. `recalled`: answers that are made of the erased text go, whatever their words; `derived`: also
     those that are made of what was made from it. `kept` are items made from it that stay. `remaining` are words that
-    are still there, in the new text of an edited message.
+    are still there, in the new text of an edited message. `answers`: whether any are retracted.
     """
 
     messages: Sequence[uuid.UUID]
@@ -44,6 +44,7 @@ class ErasureRequest:
     kept: Collection[uuid.UUID] = ()
     remaining: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    answers: bool = True
 
 
 @dataclass(slots=True)
@@ -88,6 +89,8 @@ class _Search:
         frontier = list(self._gone)
         while True:
             await self._follow(frontier)
+            if not self._request.answers:
+                return self._found
             retracted = await asyncio.to_thread(self._judge)
             if not retracted:
                 return self._found

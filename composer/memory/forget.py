@@ -110,6 +110,7 @@ async def forget(
     names: Collection[str] = (),
     kept: Collection[uuid.UUID] = (),
     again: bool = False,
+    answers_stay: bool = False,
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
@@ -118,12 +119,14 @@ async def forget(
     that a person confirmed outlive their source, and an answer is not retracted only because its prompt had something
     that was made from it. `names` are erased with the messages of their people: answers that had these in their
     prompts, and say the name, are retracted. `kept` are items made from the erased ones that stay. `again`:
-    the messages are stored if they come once more; else never. The receipt
+    the messages are stored if they come once more; else never. `answers_stay`: no answer is retracted. The receipt
     counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
     others asked elsewhere.
     """
     tx.require_alone()  # what is being made of it is stored before, and found, or finds it gone
-    reach = await find_reach(tx, messages, items, conversation, by_age=by_age, names=names, kept=kept)
+    reach = await find_reach(
+        tx, messages, items, conversation, by_age=by_age, names=names, kept=kept, answers_stay=answers_stay
+    )
     affected = reach.found
     if not by_age:
         await _queue_retractions(tx, affected, messages, posts_stay)
@@ -168,6 +171,7 @@ async def find_reach(
     by_age: bool = False,
     names: Collection[str] = (),
     kept: Collection[uuid.UUID] = (),
+    answers_stay: bool = False,
 ) -> Reach:
     """Look for what `forget` would erase besides. Changes nothing."""
     item_ids = [id for _, id in items]
@@ -180,6 +184,7 @@ async def find_reach(
         derived=not by_age,
         kept=await tx.landmarks.find_confirmed() if by_age else kept,
         names=await asyncio.to_thread(words_of, *names),
+        answers=not answers_stay,
     )
     found = await find_affected(tx, request)
     # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.

@@ -26,6 +26,7 @@ async def erase_ahead(
     names: Collection[str] = (),
     posts_stay: Collection[uuid.UUID] = (),
     key: bytes | None = None,
+    answers_stay: bool = False,
 ) -> Receipt:
     """Erase messages and items but for the last PORTION of them, which the caller erases. Returns what was erased:
     nothing where there are no more than that.
@@ -40,7 +41,7 @@ async def erase_ahead(
     if kept <= 0:
         return Receipt()
     async with read() as tx:
-        reach = await find_reach(tx, messages, items, conversation, names=names)
+        reach = await find_reach(tx, messages, items, conversation, names=names, answers_stay=answers_stay)
     receipt = Receipt()
     for part in _parts(reach.found):
         async with alone() as tx:
@@ -50,7 +51,9 @@ async def erase_ahead(
         said = [each for each in portion if isinstance(each, uuid.UUID)]
         others = [each for each in portion if not isinstance(each, uuid.UUID)]
         async with alone() as tx:
-            erased = await forget(tx, said, others, now, conversation, posts_stay=posts_stay, names=names)
+            erased = await forget(
+                tx, said, others, now, conversation, posts_stay=posts_stay, names=names, answers_stay=answers_stay
+            )
             receipt, before = receipt.plus(erased), receipt
             if key is not None:
                 receipt = await record(tx, receipt, key, now, before=before)

@@ -40,6 +40,7 @@ async def erase(
     exports_of: Collection[uuid.UUID] = (),
     ahead: Receipt = NOTHING,
     names: Collection[str] = (),
+    answers_stay: bool = False,
 ) -> Receipt:
     """Erase messages and items, with the names and the exported files of people, and record a receipt. With their names
     goes all that opens their memories from outside (keys, web sessions, logins and login links), what they have set,
@@ -47,7 +48,8 @@ async def erase(
 
     `home` is where the terminal writes exports, `conversation` where the request was made (None: over the API), `key`
     that of the receipt: random, and of RECEIPT_KEY_BYTES; `ahead` is what `erase_ahead` has erased under it,
-    and `names` those of people that were stored before that. Raises Unavailable.
+    and `names` those of people that were stored before that. `answers_stay`: no answer is retracted. Raises
+    Unavailable.
 
     An exported file holds what was there when it was made, so it goes with any part of that; and so does what people's
     tools said to models and nothing was learnt from yet, since it may say the same again. Files are deleted before
@@ -55,7 +57,7 @@ async def erase(
     """
     names = await blanking.names_of(tx, names_of) | set(names)
     blanked = await blanking.blank_names(tx, names_of, names, now) if names_of else Receipt()
-    receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names)
+    receipt = await forgetting.forget(tx, messages, items, now, conversation, names=names, answers_stay=answers_stay)
     await tx.gateway_exchanges.drop(exports_of, now)
     exported = _with_exports(home, lambda: remove_exports(home, exports_of))
     exported += await tx.posted_files.withdraw(exports_of)

@@ -129,6 +129,7 @@ ROWS: Final = (
         runs=ALL,
     ),
     Row("forget everything", "cave", shows=ALL),
+    Row("forget everything --leave", "cave", shows=ALL),
     Row("remember tea --everywhere\nfact set tea 1 --everywhere\nlandmark add tea --everywhere", "cave, dm", shows=ALL),
     Row("forget message nosuch --yes\nwhy\nwhy --prompt", "cave", hidden=ALL),  # there is nothing of theirs
     Row("forget here --since 2026-05-01 --until 2026-05-02", "cave", shows=ALL),
