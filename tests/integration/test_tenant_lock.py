@@ -134,7 +134,7 @@ class Storm:
                 if act == "delete":
                     await harness.change(id, None)
                 else:
-                    await harness.command_without_indexing(name, f"/nexus forget message {id}", room=room)
+                    await harness.command_without_indexing(name, f"/nexus forget message {id} --yes", room=room)
                 self.gone.add(self.said.pop(id))
             case "fact":
                 await harness.command_without_indexing(name, f"/nexus fact set day {event} --yes", room=room)

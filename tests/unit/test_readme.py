@@ -265,7 +265,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "**Forgetting** a message": (
         "integration/test_forget.py::test_a_deletion_on_the_platform_erases_everything_derived_from_the_message",
     ),
-    "An answer to it, or one that drew on it": (
+    "An answer to it, or one that says what it said": (
         "integration/test_erasure_reach.py::test_what_was_answered_elsewhere_from_a_deleted_thread_is_retracted",
         "deep/integration/test_races.py::test_nothing_is_left_of_what_is_erased",
     ),

@@ -134,7 +134,7 @@ async def forget(harness: AppHarness, markers: Markers, route: str, ids: list[st
                 await harness.command(user, f"/nexus forget {words} --yes", **room)
         case "message":
             for id in ids:
-                await harness.command(user, f"/nexus forget message {id}", **room)
+                await harness.command(user, f"/nexus forget message {id} --yes", **room)
         case "here" | "everything":
             await harness.command(user, f"/nexus forget {route} --yes", **room)
         case "deletion" | "edit":
