@@ -33,7 +33,9 @@ async def test_the_command_that_is_offered_erases_what_was_meant(office: Office,
     )
     assert "".join(office.harness.delivery.chunks).endswith(reply.text)
     assert ("badge",) in await office.rows("SELECT external_id FROM messages"), "nothing is erased yet"
-    await office.harness.command("alice", reply.text.partition("before: ")[2], **place)
+    asked = await office.harness.command("alice", reply.text.partition("before: ")[2], **place)
+    assert "will be replaced by a notice:" in asked.text
+    await office.harness.command("alice", asked.confirm, **place)
     left = {row[0] for row in await office.rows("SELECT external_id FROM messages")}
     assert "badge" not in left
     assert {"cellar", "asked"} <= left
