@@ -603,6 +603,16 @@ def readable_entries(access: EntryAccess) -> Readable:
     return _entries(access, namespaces, map(team_namespace, teams))
 
 
+def reviewable_entries(access: EntryAccess) -> Readable:
+    """What others wrote for the project that the request names, where the person themselves, as an admin of it, may
+    approve it; else nothing."""
+    project = None if access.project is None else readable_project(access, access.project)
+    grants = set() if project is None else {Grants.WRITE_PROJECTS, Grants.of_project(project.id, "write")}
+    if project is None or project.role is not Role.ADMIN or not access.is_person or not grants & access.grants:
+        return _entries(access, [], [])
+    return _entries(access, [project_namespace(project.id)], [])
+
+
 def may_see_teams(access: EntryAccess) -> bool:
     """Whether the credential may know which teams its person is in, and what they are called."""
     return bool({Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants)

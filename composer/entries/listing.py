@@ -1,7 +1,7 @@
 """List, count and get entries: one predicate in SQL (`may_read`, and the namespaces of the Readable) decides each."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -96,25 +96,32 @@ async def get(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime
 
 
 async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
-    """What the person and their tools wrote, as entries, and waits for approval, oldest first. Raises Refused for a
+    """What waits for approval, as entries, oldest first: what the person and their tools wrote, and what anybody's
+    tools wrote for the project that the request names, where the person is an admin of it. Raises Refused for a
     tool."""
     visibility.owned_by_bearer(access)
     readable = visibility.readable_entries(access)
     found = [item for user in access.users for item in await tx.quarantine.find_pending(readable, user)]
-    return sorted((item for item in found if item.entry is not None), key=lambda item: (item.at, item.id))
+    if access.project is not None:
+        found += await tx.quarantine.find_pending(visibility.reviewable_entries(access))
+    by_id = {item.id: item for item in found if item.entry is not None}
+    return sorted(by_id.values(), key=lambda item: (item.at, item.id))
 
 
 async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, approved: bool) -> Receipt:
     """Approve or reject what waits, by its id in the list of `pending`. What was written for a project its admins
-    approve (`/nexus memory approve`); who wrote it may take it back. The caller gives the receipt to `app.forgotten`
-    after the commit. Raises NotFound, Refused, and BadInput when it was decided meanwhile."""
+    approve, in a request that names it or in a chat; who wrote it may take it back. The caller gives the receipt to
+    `app.forgotten` after the commit. Raises NotFound, Refused, and BadInput when it was decided meanwhile."""
     item = next((each for each in await pending(tx, access) if each.id == id), None)
     if item is None:
         raise NotFound(UNKNOWN_ENTRY)
     if not approved:
         return await review.reject(tx, item, now)
-    if item.namespace not in map(entries_namespace, access.users):
-        raise Refused("That is for a project: one of its admins approves it (/nexus memory pending).")
+    if item.namespace not in {*map(entries_namespace, access.users), *_reviewed(access)}:
+        raise Refused(
+            "That is for a project: one of its admins approves it, with ?project= and its name, or in a chat (/nexus "
+            "memory pending)."
+        )
     await review.approve(tx, item, now)
     return Receipt()
 
@@ -146,3 +153,7 @@ def _scope(
         readable = readable.within([project_namespace(access.project)])
     since, until = (None if at is None else moment(at) for at in (wanted.since, wanted.until))
     return readable, replace(wanted, owners=access.users, since=since, until=until)
+
+
+def _reviewed(access: EntryAccess) -> Collection[str]:
+    return visibility.reviewable_entries(access).all_namespaces

@@ -183,7 +183,8 @@ async def agent_forget_entry(call: Calling, id: uuid.UUID) -> Response:
 )
 @counts_as(Operation.READS)
 async def list_pending_entries(call: Calling, project: InProject = None) -> Response:
-    """What the person's tools wrote for a project, and is recalled nowhere until it is approved."""
+    """What the person's tools wrote for a project, and is recalled nowhere until it is approved. With `project`, for an
+    admin of it: what anybody's tools wrote for that one."""
     async with call.reading(project) as (tx, access):
         found = await listing.pending(tx, access)
         projects = {each.id: each.slug for each in access.projects}
@@ -195,7 +196,8 @@ async def list_pending_entries(call: Calling, project: InProject = None) -> Resp
 )
 @counts_as(Operation.WRITES)
 async def approve_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> None:
-    """Store it, as if its writer had been trusted. What is for a project its admins approve, in a chat."""
+    """Store it, as if its writer had been trusted. What is for a project its admins approve, with
+    `project`, or in a chat."""
     await call.act(lambda tx, access: listing.decide(tx, access, id, call.now, approved=True), project, alone=True)
 
 
