@@ -37,6 +37,7 @@ _UNREAD: Final = {
     Unreadable.FAR: "That is too far away: a reminder may be at most two years ahead.",
     Unreadable.PART: "I understand only a part of when that is, and I would rather ask than guess.",
     Unreadable.TWO_DAYS: "That may be two days: write the month as a word, or the day as 2026-02-01.",
+    Unreadable.ZONE: "I don't know for sure which time zone that is: write it like Europe/London, or UTC.",
     Unreadable.REPEAT: "I can repeat it on each day, weekday, or named day of the week, and on a day of each month.",
 }
 _WHAT: Final = parameters.text(

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from composer.text.dates.repeats import Repeat
 from composer.text.dates.when import Unreadable, read_when, why_unread
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -195,6 +196,31 @@ def test_of_a_whole_time_nothing_is_said(text: str) -> None:
     found = read_when(text, NOW, BERLIN)
     assert found is not None
     assert found[0].note == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "what"),
+    [
+        ("at 9:00 UTC call", "05-04 11:00", "call"),
+        ("tomorrow 9am America/New_York call", "05-05 15:00", "call"),
+        ("call Bob tomorrow at 9 (Asia/Tokyo)", "05-05 02:00", "call Bob"),
+        ("morgen um 9 Uhr Europe/London Bob anrufen", "05-05 10:00", "Bob anrufen"),
+        ("tomorrow at 9:15 say that the call is 9:00 UTC", "05-05 09:15", "say that the call is 9:00 UTC"),
+        ("every monday at 10:00 UTC standup", "05-04 12:00", "standup"),
+    ],
+)
+def test_a_zone_after_the_hour_is_that_of_the_time(text: str, at: str, what: str) -> None:
+    found = read_when(text, NOW, BERLIN)
+    assert found is not None
+    assert (f"{found[0].at.astimezone(BERLIN):%m-%d %H:%M}", found[1]) == (at, what)
+    repeat = found[0].repeat
+    assert repeat is None or (repeat.words, Repeat.of(str(repeat))) == ("every Monday at 10:00 (UTC)", repeat)
+
+
+def test_a_zone_that_is_several_is_asked() -> None:
+    for text in ("9:00 PST call", "tomorrow at 9 IST call", "at 9pm CET call", "at 9:00 Europe/Atlantis call"):
+        assert read_when(text, NOW, BERLIN) is None
+        assert why_unread(text, NOW, BERLIN, timedelta(days=732)) is Unreadable.ZONE, text
 
 
 def test_the_last_day_of_a_month_is_kept() -> None:

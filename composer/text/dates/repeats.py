@@ -4,6 +4,7 @@ import calendar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from composer.text.dates.vocabulary import WEEKDAYS
 
@@ -15,11 +16,13 @@ MONDAY: Final = frozenset({0})
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """The days of the week (0 is Monday), or the day of each month, and the local time at which something repeats. As
-    text: "0,1,2,3,4 09:30", "m1 09:00". A month without that day has its last one."""
+    text: "0,1,2,3,4 09:30", "m1 09:00 Europe/London". A month without that day has its last one. `zone`: the name of
+    the zone whose time it is; "" for that of the reader."""
 
     days: frozenset[int]
     at: time
     month_day: int = 0
+    zone: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for a day that no month has."""
@@ -29,27 +32,29 @@ class Repeat:
     @classmethod
     def of(cls, text: str) -> "Repeat":
         """Read what `str` wrote."""
-        days, _, at = text.partition(" ")
+        days, at, zone = [*text.split(" "), ""][:3]
         if days.startswith("m"):
-            return cls(frozenset(), time.fromisoformat(at), int(days[1:]))
-        return cls(frozenset(map(int, days.split(","))), time.fromisoformat(at))
+            return cls(frozenset(), time.fromisoformat(at), int(days[1:]), zone)
+        return cls(frozenset(map(int, days.split(","))), time.fromisoformat(at), zone=zone)
 
     def __str__(self) -> str:
         """The form in which it is stored."""
         days = f"m{self.month_day}" if self.month_day else ",".join(map(str, sorted(self.days)))
-        return f"{days} {self.at:%H:%M}"
+        return f"{days} {self.at:%H:%M} {self.zone}".rstrip()
 
     @property
     def words(self) -> str:
         """For people: "every weekday at 09:30"."""
+        zone = f" ({self.zone})" if self.zone else ""
         if self.month_day:
-            return f"on day {self.month_day} of every month at {self.at:%H:%M}"
+            return f"on day {self.month_day} of every month at {self.at:%H:%M}{zone}"
         names = {EVERY_DAY: "day", WORKDAYS: "weekday"}
         listed = [WEEKDAYS[day].capitalize() for day in sorted(self.days)]
-        return f"every {names.get(self.days) or ' and '.join(listed)} at {self.at:%H:%M}"
+        return f"every {names.get(self.days) or ' and '.join(listed)} at {self.at:%H:%M}{zone}"
 
     def after(self, now: datetime, zone: tzinfo) -> datetime:
-        """The next time after `now`, in UTC."""
+        """The next time after `now`, in UTC; `zone` is the reader's."""
+        zone = ZoneInfo(self.zone) if self.zone else zone
         today = now.astimezone(zone).date()
         for later in range(62 if self.month_day else len(WEEKDAYS) + 1):
             day = today + timedelta(days=later)

@@ -8,10 +8,11 @@ else its end.
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from composer.text.dates.clock import FLAGS, SKIP, Clock, clock_at
 from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, clock_note, local_moment
@@ -116,6 +117,12 @@ _LEFT_VAGUE: Final = re.compile(
     r"[\s~,]{0,8}(?:sometime|around|about\s{1,4}\d|before\s|after\s|until\s|till\s|or\s)", FLAGS
 )
 _LEFT_ANYWHERE: Final = re.compile(rf"(?<![\w\d]){_TIME_LEFT}", FLAGS)
+# A zone after an hour. The usual abbreviations are several zones each: IST is one of India, of Ireland and of Israel.
+_ZONE: Final = re.compile(
+    r"(?P<clock>\d|(?i:[ap]m|[ap]\.m\.|clock|noon|midnight|uhr|\dh))\s{1,3}\(?(?P<zone>UTC|GMT"
+    r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]{2,30}(?:/[A-Za-z_]{2,30})?"
+    r"|[ECMP][SD]T|CES?T|EES?T|WES?T|BST|IST|MSK|JST|AE[SD]T)\)?(?![\w/])"
+)
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -137,6 +144,7 @@ class Unreadable(StrEnum):
     PART = "only a part of it is understood"
     TWO_DAYS = "it may be two days"
     REPEAT = "it repeats in a way that is not kept"
+    ZONE = "it is not known for sure which zone that is"
 
 
 class _UnreadError(Exception):
@@ -175,8 +183,34 @@ def why_unread(text: str, now: datetime, zone: tzinfo, ahead: timedelta) -> Unre
 
 
 def _read(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
-    """Raises _UnreadError for a time that can't be kept as it stands."""
+    """In the zone that stands after the hour, if one does. Raises _UnreadError for a time that can't be kept as it
+    stands."""
     text = text.strip()
+    named = _ZONE.search(text[:MAX_WHEN_CHARS])
+    if named is None:
+        return _read_in(text, now, zone)
+    place, other = named.end("clock"), _zone_of(named["zone"])
+    without = text[:place] + text[named.end() :]
+    found = _read_in(without, now, other or zone)
+    if found is None:
+        return None
+    when, what = found
+    first = without.endswith(what) and place <= len(without) - len(what)
+    if not first and not (without.startswith(what) and place > len(what)):
+        return _read_in(text, now, zone)  # the zone is of another hour, which is part of the text
+    if other is None:
+        raise _UnreadError(Unreadable.ZONE)
+    return replace(when, repeat=when.repeat and replace(when.repeat, zone=other.key)), what
+
+
+def _zone_of(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if "/" in name or name in ("UTC", "GMT") else None
+    except (ValueError, OSError, KeyError):
+        return None
+
+
+def _read_in(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
     guesses = list(told_in_english(text[:MAX_WHEN_CHARS], ahead=True))
     for told in guesses:
         start = _BEFORE.match(told.text)
