@@ -81,6 +81,10 @@ def test_a_day_that_may_be_two_is_both() -> None:
         *("Guten Morgen zusammen", "goedemorgen allemaal", "wat is hier het wachtwoord?", "God morgon!", "Die Mitte ist rot", "mi casa es su casa"),
         *("do you have a mar or dom file?", "der Sonntagsbraten", "mais c'est bon", "la mar está en calma", "Jan hat die Datei", "Mai ist nett"),
         *("你好，密码是什么？", "日本の首都は？", "월드컵 봤어?", "इस काम के लिए धन्यवाद", "сон был долгим", "ma si può fare?"),
+        # Words that are names of days and months as well, as public texts have them.
+        *("Quốc gia nào sản xuất dầu lớn thứ hai thế giới?", "Dünya'nın en büyük şehri hangisi?", "ENR hangi yılda dokuz pazar diliminde veri derledi?"),
+        *("Comisiile sunt prezente în mai multe state.", "كم تستطيع أن تأكل في يوم واحد؟", "أحد أعرق الأحياء في المدينة", "Temel fark ağ ucundaki işlevdir."),
+        *("o segundo lugar e a terça parte", "la quinta sinfonia", "mi hermana va en sexta marcha", "ve hangi özelliğiyle tanınır?"),
         *("ti do una mano", "sen de gel", "vas a venir?", "sex personer kom", "for å si det", "el plan B", "su nombre es Ana"),
     ],
 )  # fmt: skip

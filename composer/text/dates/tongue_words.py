@@ -194,7 +194,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         COMMON: "gì|ai|là|đã|chúng|ta|tôi|và|của|cho|về|không|có|những|nói|quyết|định|vào|được",
         "at": "lúc|vào lúc", "hour": "giờ", "in": "sau|trong|nữa", "ago": "trước|cách đây", "every": "mỗi|hàng|hằng", "last": "tuần trước", "next": "tuần sau|tuần tới", "morning": "sáng|buổi sáng", "afternoon": "chiều|buổi chiều", "evening": "tối|buổi tối",
         "noon": "trưa|giữa trưa", "midnight": "nửa đêm", "tonight": "tối nay", "yesterday evening": "tối qua", "every day": "mỗi ngày|hàng ngày|hằng ngày", "every month": "mỗi tháng|hàng tháng", "half an hour": "nửa tiếng|nửa giờ", "the day after tomorrow": "ngày kia|ngày mốt",
-        "the day before yesterday": "hôm kia", "weekend": "cuối tuần", "half-after": "rưỡi", "hours": "tiếng", "on": "vào|ngày", "ahead": "sẽ|kế hoạch",
+        "the day before yesterday": "hôm kia", "weekend": "cuối tuần", "half-after": "rưỡi", "hours": "tiếng", "on": "vào|hôm", "ahead": "sẽ|kế hoạch",
         "numbers": "một=1|hai=2|ba=3|bốn=4|năm=5|sáu=6|bảy=7|tám=8|chín=9|mười=10",
     },
     "ja": {

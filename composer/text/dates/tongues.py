@@ -262,19 +262,28 @@ class _Writer:
     """Makes the steps of one language from its words."""
 
     def __init__(self, code: str, ahead: bool) -> None:
-        self.code, self.row, self.table = code, TONGUE_WORDS[code], _table(code)
+        self.code, self.ahead, self.row, self.table = code, ahead, TONGUE_WORDS[code], _table(code)
         self.spaced = code not in _UNSPACED
         # Korean and Turkish words end in what English puts before them; Arabic and Hebrew ones begin with it.
         self.left = rf"(?<!{_LETTER})" if self.spaced else ""
         if code in ("ar", "he"):
             self.left += "[\u0648\u0628\u0644\u05d5\u05d1\u05d4\u05dc\u05de]?"
         self.right = rf"(?!{_LETTER})" if self.spaced and code != "ko" else ""
-        if code in ("tr", "fi"):
-            self.right = rf"(?:'?(?:{_LETTER}){{0,4}})(?!{_LETTER})"
+        if code == "tr":
+            self.right = rf"(?:'{_LETTER}{{1,5}}|[dt][ae]n?|[dt][ae]ki|k[i\u00fc])?(?!{_LETTER})"
+        if code == "fi":
+            self.right = rf"{_LETTER}{{0,4}}(?!{_LETTER})"
         self.phrases = self._phrases(ahead)
         self.weekdays = {_normal(name): day for day in WEEKDAYS for name in self._names(day)}
-        self.months = {
+        # Short names are words of their own as well: they count beside a number alone.
+        self.months_with_day = {
             _normal(name): month for month in MONTHS for name in self.table.get(month, ()) if not name[:1].isdigit()
+        }
+        self.months = {
+            name: month
+            for name, month in self.months_with_day.items()
+            if len(name) >= _MIN_NAME
+            or not any(other != name and other.startswith(name) for other in self.months_with_day)
         }
         self.units = {
             _normal(name): unit for unit in _UNITS for name in (*self.table.get(unit, ()), *self.words(f"{unit}s"))
@@ -298,8 +307,6 @@ class _Writer:
             for n in names
             if len(n) >= _MIN_NAME or not any(m != n and m.casefold().startswith(n.casefold()) for m in names)
         ]
-        if self.code == "ar":
-            long = [*long, *(n.removeprefix("\u0627\u0644") for n in long)]
         return [*(n for n in long if len(n) > 1 + self.spaced and n.isprintable() and "(" not in n), *self.words(day)]
 
     def _phrases(self, ahead: bool) -> dict[str, str]:
@@ -326,16 +333,20 @@ class _Writer:
         every, last, next_ = any_of(self.words("every")), any_of(self.words("last")), any_of(self.words("next"))
         on = any_of(self.words("on"))
         weekday, month = any_of(self.weekdays), any_of(self.months)
+        months_with_day = month if self.code in ("tr", "fi") else any_of(self.months_with_day)
+        bare = dict.fromkeys(self.weekdays) if self.ahead else dict.fromkeys(self.weekdays.keys() - _ORDINARY)
         flags = re.IGNORECASE
 
+        # "Every" takes the article of Arabic away.
+        each_day = {name.removeprefix("\u0627\u0644"): day for name, day in self.weekdays.items()} | self.weekdays
         if self.code in ("ja", "zh", "ko"):
             yield (
                 _EAST_ASIAN_DAY,
                 lambda m: f" {m[2 + 1]} {MONTHS[int(m[2]) - 1]} {m[1] or ''} " if 1 <= int(m[2]) <= 12 else None,
             )
         yield (
-            re.compile(rf"{left}(?:{every})\s{{0,3}}(?:(?:{on})\s{{1,3}})?(?P<day>{weekday})s?{right}", flags),
-            lambda m: f" every {self.weekdays[_normal(m['day'])]} ",
+            re.compile(rf"{left}(?:{every})\s{{0,3}}(?:(?:{on})\s{{1,3}})?(?P<day>{any_of(each_day)})s?{right}", flags),
+            lambda m: f" every {each_day[_normal(m['day'])]} ",
         )
         for side, words in (("last", last), ("next", next_)):
             yield (
@@ -395,7 +406,7 @@ class _Writer:
         )
         yield (
             re.compile(
-                rf"{left}(?P<d>\d{{1,2}})(?:\.|\u00ba|\u00b0|er|-?\u0433\u043e)?\s{{0,3}}(?:(?:de|di|d'|of|th\u00e1ng)\s)?\u05d1?(?P<month>{month})(?:'?{_LETTER}{{0,3}}\b)?(?:\s{{0,3}}(?:de|del|,)?\s?(?P<year>(?:19|20)\d\d)(?!\d))?",
+                rf"{left}(?P<d>\d{{1,2}})(?:\.|\u00ba|\u00b0|er|-?\u0433\u043e)?\s{{0,3}}(?:(?:de|di|d'|of|th\u00e1ng)\s)?\u05d1?(?P<month>{months_with_day})(?:'?{_LETTER}{{0,3}}\b)?(?:\s{{0,3}}(?:de|del|,)?\s?(?P<year>(?:19|20)\d\d)(?!\d))?",
                 flags,
             ),
             self._day_of_month,
@@ -412,12 +423,15 @@ class _Writer:
             lambda m: f" {self.months[_normal(m['month'])]} {m['year']} ",
         )
         yield (
-            re.compile(rf"{left}(?:{_IN_MONTH})\s(?P<month>{month}){right}", flags),
+            re.compile(rf"{left}(?:{_IN_MONTH.get(self.code, '(?!)')})\s(?P<month>{month}){right}", flags),
             lambda m: f" in {self.months[_normal(m['month'])]} ",
         )
         yield (
-            re.compile(rf"{left}(?:(?:{on})\s{{0,2}})?(?P<day>{weekday})s?{right}", flags),
-            lambda m: f" on {self.weekdays[_normal(m['day'])]} ",
+            re.compile(
+                rf"{left}(?:(?:(?:{on})\s{{0,2}})?(?P<day>{any_of(bare)})|(?:{on})\s{{1,2}}(?P<day2>{weekday}))s?{right}",
+                flags,
+            ),
+            lambda m: f" on {self.weekdays[_normal(m['day'] or m['day2'])]} ",
         )
         short = any_of(self.phrases)
         yield (
@@ -431,7 +445,7 @@ class _Writer:
         return f" {side} {self.weekdays[_normal(match['day'] or match['day2'])]} "
 
     def _day_of_month(self, match: re.Match[str]) -> str:
-        return f" {match['d']} {self.months[_normal(match['month'])]} {match['year'] or ''} "
+        return f" {match['d']} {self.months_with_day[_normal(match['month'])]} {match['year'] or ''} "
 
 
 def _clock(match: re.Match[str]) -> str | None:
@@ -463,6 +477,23 @@ def _told_relative(key: str) -> str:
     return (near or ("{} {{}} ago" if over else "in {} {{}}").format(count)).format(unit)
 
 
+# Names of weekdays that mean something else as often: in Vietnamese "second" to "seventh", in Turkish "market". A
+# question names such a day with a word before it.
+_ORDINARY: Final = frozenset(
+    _normal(name)
+    for name in (
+        *(
+            "th\u1ee9 hai",
+            "th\u1ee9 ba",
+            "th\u1ee9 t\u01b0",
+            "th\u1ee9 n\u0103m",
+            "th\u1ee9 s\u00e1u",
+            "th\u1ee9 b\u1ea3y",
+        ),
+        *(f"th\u1ee9 {number}" for number in range(1, 9)),
+        *("pazar", "segunda", "ter\u00e7a", "quarta", "quinta", "sexta"),
+    )
+)
 _PARTS: Final = (
     "morning",
     "afternoon",
@@ -488,9 +519,12 @@ _LENGTHS: Final = ("half an hour", "1 hour", "1 hour 30 minutes", "2 hours", "2 
 _PREFIXED: Final[dict[str, dict[str, list[str]]]] = {code: {"in": []} for code in ("ja", "zh", "ko", "tr", "hi", "fi")}
 _SUFFIXED: Final = frozenset(("ja", "zh", "ko", "tr", "hi", "fi", "id", "vi"))
 _ONE_UNSAID: Final = frozenset(("ru", "uk", "pl", "cs"))
-_IN_MONTH: Final = (
-    "im|en|em|in|w|we|v|ve|\u0432|\u0443|i|au mois de|au mois d'|du mois de|a|nel mese di|\u00een|bulan|th\u00e1ng"
-)
+# Before a month. Of Romanian none: there May is "more" too.
+_IN_MONTH: Final = {
+    **dict.fromkeys(("de", "nl"), "im|in"), "fr": "en|au mois de|au mois d'", "es": "en", "pt": "em", "it": "in|a|nel mese di",
+    "pl": "w", "ru": "\u0432", "uk": "\u0443|\u0432", "sv": "i", "da": "i", "nb": "i", "cs": "v", "id": "bulan|pada", "vi": "th\u00e1ng",
+    "ar": "\u0641\u064a", "he": "\u05d1", "hi": "\u092e\u0947\u0902",
+}  # fmt: skip
 
 
 @cache
