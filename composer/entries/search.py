@@ -3,6 +3,7 @@ and sessions is searched, whoever asks."""
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Final
@@ -15,8 +16,8 @@ from composer.entries.access import access_for_reading
 from composer.errors import BadInput, BudgetUsedUp, NotFound, Refused, Unavailable, for_operator
 from composer.layers import semantic, structured
 from composer.layers.retrieval_settings import STRATEGIES, with_overrides
-from composer.memory.index import embedding_text, without_mentions
-from composer.model import Item
+from composer.memory.index import embed_next, embedding_text, without_mentions
+from composer.model import Item, entries_namespace, project_namespace
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors, WorkKind
 from composer.repositories.database import Database, Transaction
@@ -118,6 +119,7 @@ class EntrySearch:
         """
         _check(question)
         text = clean_text(question.text)
+        await self._embed_latest(reader)
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
         now = self._clock.now().astimezone(self._zone(reader.tenant_id))
         async with self._database.transaction(reader.tenant_id, "read") as tx:
@@ -178,6 +180,15 @@ class EntrySearch:
             hit.item.id in there or exactly.get(hit.item.id, "").startswith(hit.item.text.removesuffix(CUT_SNIPPET))
             for hit in found.hits
         )
+
+    async def _embed_latest(self, reader: EntryReader) -> None:
+        """Embed what was just written where the question is asked, so that it is found. Where that fails, its words
+        are searched."""
+        projects = [] if reader.project is None else [project_namespace(reader.project)]
+        with suppress(BudgetUsedUp, Unavailable):  # the indexer tries again, and says why it can't
+            await embed_next(
+                self._database, self._embedder, reader.tenant_id, [entries_namespace(reader.user), *projects]
+            )
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone

@@ -101,14 +101,14 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     authors = authors_named((candidate.item.author for candidate in candidates), content)
     scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
     bound = MIN_FIT * scale - (NAMED_FIT if authors.difference(names) else 0.0)
-    without_vectors = all(candidate.meaning is None for candidate in candidates)
 
     def fit(candidate: Candidate) -> float:
-        """Its words count together with those of its neighbours: an answer seldom repeats the words of its question."""
+        """Its words count together with those of its neighbours: an answer seldom repeats the words of its question.
+        They decide where it has no vector, as just after it was written."""
         around = (before.get(candidate.item.id, ""), after.get(candidate.item.id, ""))
         matched_words = candidate.matched | matched.get(around[0], 0) | matched.get(around[1], 0)
         share = _share(matched_words, rarities)
-        return share if without_vectors else (candidate.meaning or 0.0) + WORDS_SHARE * share
+        return share if candidate.meaning is None else candidate.meaning + WORDS_SHARE * share
 
     return any(fit(candidate) >= bound for candidate in candidates)
 

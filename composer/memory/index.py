@@ -218,14 +218,17 @@ def memory_entries(memory: NewMemory, expires_at: datetime | None = None) -> lis
     return passage_entries(entry, memory.text)
 
 
-async def embed_next(database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID) -> EmbeddedCount:
-    """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
+async def embed_next(
+    database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID, namespaces: Collection[str] | None = None
+) -> EmbeddedCount:
+    """Embed the next batch of a tenant's items, of some namespaces (None: of all), and merge memories that prove to be
+    paraphrases.
 
     No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
     BudgetUsedUp.
     """
     async with database.statement(tenant_id) as tx:
-        waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
+        waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE, namespaces)
     if not waiting:
         return EmbeddedCount()
     account = UsageAccount(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name

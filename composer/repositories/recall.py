@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -269,9 +269,11 @@ class Recall:
         rows = await self._sql.fetch("messages_skipped")
         return [Skipped(row["why"], row["count"], row["example"]) for row in rows]
 
-    async def unembedded_items(self, limit: int) -> list[EmbeddingInput]:
-        """Passages without a vector, with the text to embed."""
-        rows = await self._sql.fetch("recall_unembedded", limit=limit)
+    async def unembedded_items(self, limit: int, namespaces: Collection[str] | None = None) -> list[EmbeddingInput]:
+        """Passages without a vector, with the text to embed: of some namespaces (None: of all)."""
+        rows = await self._sql.fetch(
+            "recall_unembedded", limit=limit, namespaces=None if namespaces is None else list(namespaces)
+        )
         return [EmbeddingInput(row["id"], row["part"], row["version"], row["text"]) for row in rows]
 
     async def store_vectors(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[tuple[uuid.UUID, int]]:

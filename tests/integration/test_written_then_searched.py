@@ -1,0 +1,56 @@
+"""What was just written is found by the next search, before the indexer has run, also where it shares no word with the
+question."""
+
+import uuid
+
+import pytest
+
+from composer.entries import entries
+from composer.entries.entries import Writer
+from composer.entries.search import EntryQuestion, EntryReader
+from composer.errors import Unavailable
+from composer.model import EVERY_VENDOR
+from tests.support.entries import OF_PERSON, Hub
+from tests.unit.test_relevance import candidate, found
+
+pytestmark = pytest.mark.integration
+
+PAIRS = [
+    ("My car stands in garage B, spot 14.", "where do I park?"),
+    ("The launch is on Friday.", "when do we ship?"),
+    ("I like espresso best.", "coffee or tea?"),
+    ("Dr. Weber treats my back.", "my doctor"),
+    ("I can't eat peanuts.", "allergies"),
+]
+
+
+async def written_and_searched(hub: Hub, said: str, asked: str) -> list[str]:
+    async with hub.request("alice", None, None, OF_PERSON) as (tx, access):
+        sent = {"content": said}
+        await entries.write(tx, access, sent, Writer("alice"), str(uuid.uuid4()), hub.harness.clock.now())  # type: ignore[arg-type]
+        reader = EntryReader(access.tenant_id, access.user, EVERY_VENDOR, OF_PERSON)
+    result = await hub.harness.app.entry_search.search(reader, EntryQuestion(asked))
+    return [hit.item.text for hit in result.hits]
+
+
+@pytest.mark.parametrize(("said", "asked"), PAIRS)
+async def test_what_was_just_written_is_found_by_its_meaning(hub: Hub, said: str, asked: str) -> None:
+    await hub.write("alice", "Our office has a blue door.")
+    assert said in await written_and_searched(hub, said, asked)
+
+
+async def test_without_an_embedder_it_is_found_by_its_words(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    await hub.write("alice", "Our office has a blue door.")
+
+    class Away:
+        async def embed(self, *_: object) -> None:
+            raise Unavailable("The embedder does not answer.")
+
+    monkeypatch.setattr(hub.harness.app.entry_search, "_embedder", Away())
+    assert await written_and_searched(hub, "The zqlynx sleeps at noon.", "zqlynx") == ["The zqlynx sleeps at noon."]
+
+
+def test_words_decide_where_a_text_has_no_vector_yet() -> None:
+    unrelated = candidate(1, meaning=0.05)
+    assert found([unrelated, candidate(2, meaning=None, matched=0b1)], [5.0])
+    assert not found([unrelated, candidate(2, meaning=None)], [5.0])
