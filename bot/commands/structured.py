@@ -22,9 +22,10 @@ from bot.commands.days import ON, as_of, day_suffix
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
-from composer.layers.structured import fact_subject
+from composer.layers.structured import differing, fact_subject
 from composer.memory import remember as remembering
 from composer.repositories.database import Transaction
+from composer.repositories.facts import Fact
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
@@ -68,9 +69,27 @@ async def _fact_set(call: Call) -> CommandAnswer:
             call.event_id,
             call.now,
         )
+        readable = visibility.readable(access, [])
+        there = [f for f in await tx.facts.find(readable, call.now, fact.key) if readable.admits(f)]
     if author.needs_approval:
         return CommandAnswer(approval_sentence(access, tag, pooled=False))
-    return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
+    return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.{_conflict(fact, there)}")
+
+
+def _conflict(fact: Fact, there: Sequence[Fact]) -> str:
+    """A sentence about the other values that the key of a fact has, too, or nothing."""
+    newest = differing(there)
+    others = [
+        f"{f.value} ({fact_subject(f)}; {f.author}, {f.valid_from:%Y-%m-%d})"
+        for f in there
+        if f.value != fact.value and fact.id in newest and newest.get(f.id) is newest[fact.id]
+    ]
+    if not others:
+        return ""
+    return (
+        f"\nAnother value holds, too: {'; '.join(others)}. Answers say that they differ, and which is newer, until you "
+        "set the same value there or forget it."
+    )
 
 
 async def _fact_get(call: Call) -> CommandAnswer:

@@ -3,9 +3,11 @@
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, Item
 from composer.repositories.facts import Fact
@@ -15,6 +17,7 @@ from composer.text.cleaning import clean_text
 from composer.text.names import in_quotes, speaker_label
 from composer.visibility import Readable
 
+NO_ORIGINS: Final[Mapping[str, str]] = {}
 _PLAIN_KEY = re.compile(r"[\w.\-/:@+]+")
 
 
@@ -31,12 +34,36 @@ async def read(
     )
 
 
-def fact_item(fact: Fact, came_from: str = "") -> Item:
-    """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from."""
+def differing(facts: Sequence[Fact]) -> dict[uuid.UUID, Fact]:
+    """The newest fact of each key with several values that hold at once, by the id of each fact of that key: the room
+    says one thing and its project another. Facts about two people are of two things."""
+    by_key = defaultdict[tuple[str, str], list[Fact]](list)
+    for fact in facts:
+        by_key[fact.key, fact.namespace if fact.namespace.startswith("profile:") else ""].append(fact)
+    newest = dict[uuid.UUID, Fact]()
+    for several in by_key.values():
+        if len({fact.value for fact in several}) > 1:
+            latest = max(several, key=lambda fact: (fact.valid_from, str(fact.id)))
+            newest |= {fact.id: latest for fact in several}
+    return newest
+
+
+def fact_items(facts: Sequence[Fact], origins: Mapping[str, str] = NO_ORIGINS) -> list[Item]:
+    """Facts as lines of the prompt, by where each came from. Where several values of a key hold, each line says so."""
+    newest = differing(facts)
+    return [fact_item(fact, origins.get(fact.namespace, ""), newest.get(fact.id)) for fact in facts]
+
+
+def fact_item(fact: Fact, came_from: str = "", newest: Fact | None = None) -> Item:
+    """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from.
+    `newest`: the newest of several values of its key that hold at once."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
     key = fact.key if _PLAIN_KEY.fullmatch(fact.key) else in_quotes(fact.key)
     subject = f"about {speaker_label(fact.subject)}" if fact.subject else fact_subject(fact)
-    text = f"- {key} = {value} ({subject}; {speaker_label(fact.author)}, {fact.valid_from:%Y-%m-%d})"
+    conflict = ""
+    if newest is not None:
+        conflict = f"; conflicts with another value, {'this is newer' if fact is newest else 'that is newer'}"
+    text = f"- {key} = {value} ({subject}; {speaker_label(fact.author)}, {fact.valid_from:%Y-%m-%d}{conflict})"
     return Item(
         layer="structured",
         kind="fact",

@@ -244,7 +244,7 @@ class Reader:
             agent=request.agent,
             context=context_section(access, question, window.recent, now),
             message=question,
-            facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in found.facts],
+            facts=structured.fact_items(found.facts, origins),
             landmarks=[structured.landmark_item(each, origins[each.namespace]) for each in found.landmarks],
             summaries=summaries,
             working=view.messages,
