@@ -1,4 +1,4 @@
-"""The buttons that confirm a command: who was shown what, until they press.
+"""Yes and Cancel below what a command would do: who was shown what, until they press, or write the word.
 
 They live in memory: after a restart a press is refused, and the command can be given again. The command that a press
 runs is recorded before as any other is (bot/commands/idempotency.py).
@@ -8,20 +8,44 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final, Protocol
 
 from cachetools import LRUCache, TTLCache
 
 from bot.commands.command import CommandAnswer
 from composer.errors import Refused, Unavailable
-from composer.model import Incoming
+from composer.model import ConversationKind, Incoming
 
-LABEL: Final = "Yes, do it"
+LABEL: Final = "Yes"
+CANCEL_LABEL: Final = "Cancel"
 BUTTON_PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
+_CANCEL: Final = f"{BUTTON_PREFIX}cancel:"
+CANCELLED: Final = "Cancelled: nothing was done."
 LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
 USED: Final = "You have pressed this button before: this press did nothing. Its answer is the one to your first press."
 BUTTON_EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
+
+
+# A whole message of one of these words, right after a question, is its answer.
+_LATIN_YES: Final = "yes y yep ok okay sure ja jo oui si sí sim tak ano evet da"
+_YES: Final = frozenset((*_LATIN_YES.split(), "да", "はい", "是", "好", "예", "네", "نعم"))
+_LATIN_NO: Final = "no n nope cancel stop nein abbrechen non não nie ne"
+_NO: Final = frozenset((*_LATIN_NO.split(), "нет", "いいえ", "不", "아니요", "لا"))
+
+
+class Answered(StrEnum):
+    """What somebody writes below a question."""
+
+    YES = "yes"
+    CANCEL = "cancel"
+
+
+def read_answer(text: str) -> Answered | None:
+    """The answer that a whole message is; None for any other message."""
+    word = text.strip().rstrip(".!").casefold()
+    return Answered.YES if word in _YES else Answered.CANCEL if word in _NO else None
 
 
 class Run(Protocol):
@@ -42,6 +66,11 @@ class _Shown:
     incoming: Incoming
     answer: CommandAnswer
     command: str
+
+    @property
+    def confirms(self) -> bool:
+        """Whether the button does what was shown, and not something else that may be chosen."""
+        return bool(self.answer.confirm) and self.command == self.answer.confirm
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +96,30 @@ class Confirmations:
         return self._add(incoming, answer, answer.confirm) if answer.confirm else None
 
     def buttons(self, incoming: Incoming, answer: CommandAnswer) -> list[Button]:
-        """The button that confirms what an answer shows, if it asks for that, and one for each of its choices."""
+        """The button that confirms what an answer shows, if it asks for that, one for each of its choices, and Cancel."""
         confirm = self.button(incoming, answer)
         first = [] if confirm is None else [Button(confirm, LABEL)]
         choices = [Button(self._add(incoming, answer, each.command), each.label, False) for each in answer.choices]
-        return [*first, *choices]
+        last = [] if confirm is None else [Button(self.cancel(confirm), CANCEL_LABEL, False)]
+        return [*first, *choices, *last]
 
     def _add(self, incoming: Incoming, answer: CommandAnswer, command: str) -> str:
         id = BUTTON_PREFIX + secrets.token_hex(16)
         self._waiting[id] = _Shown(incoming, answer, command)
         return id
+
+    def cancel(self, button: str) -> str:
+        """The id of the button that takes back the question of a button."""
+        return button.replace(BUTTON_PREFIX, _CANCEL, 1)
+
+    def typed(self, written: Incoming) -> str | None:
+        """The id of the button that a message presses: it is a yes or a no of somebody who was asked last in its place.
+        None for any other message."""
+        answer = read_answer(written.text)
+        waiting = [id for id, shown in self._waiting.items() if shown.confirms and _is_below(shown.incoming, written)]
+        if answer is None or not waiting or written.at - self._waiting[waiting[-1]].incoming.at > LIFETIME:
+            return None
+        return waiting[-1] if answer is Answered.YES else self.cancel(waiting[-1])
 
     async def press(
         self, id: str, pressed: Incoming, now: datetime, run: Run, begin: Begin
@@ -85,6 +128,13 @@ class Confirmations:
         once it was shown. If the command would do something else by now, or open something else, that is shown instead;
         how much it reaches may have changed. Raises Refused for a press that does not count, and Unavailable for one
         that could not be recorded: then the button still works."""
+        if id.startswith(_CANCEL):
+            id = id.replace(_CANCEL, BUTTON_PREFIX, 1)
+            if (taken_back := self._waiting.get(id)) is None or not _same(taken_back.incoming, pressed):
+                raise Refused(BUTTON_EXPIRED)
+            for other in [key for key, shown in self._waiting.items() if shown.incoming == taken_back.incoming]:
+                del self._waiting[other]
+            return pressed, CommandAnswer(CANCELLED)
         # Nothing is awaited until the button is used, so of two presses at once the second finds it used.
         if (used := self._used.get(id)) is not None and _same(used, pressed):
             raise Refused(USED)
@@ -112,6 +162,13 @@ class Confirmations:
 def _meaning(answer: CommandAnswer) -> tuple[object, ...]:
     """What somebody agrees to: the command, what it does, what it opens, and which projects and items that is about."""
     return answer.confirm, answer.choices, answer.acts, answer.opens, answer.touches
+
+
+def _is_below(shown: Incoming, written: Incoming) -> bool:
+    """Whether a message stands where its sender was asked. Whose workspace a DM belongs to need not be known yet."""
+    if written.place.kind is ConversationKind.DM:
+        written = replace(written, workspace=shown.workspace)
+    return _same(shown, written)
 
 
 def _same(one: Incoming, other: Incoming) -> bool:

@@ -7,15 +7,18 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import AnswerFile, Call, Command, CommandAnswer, Flag
+from bot.commands.command import PREFIX, AnswerFile, Call, Command, CommandAnswer, Flag
+from bot.commands.sources import counted_words, links, recalled_lines, source_lines
 from composer import visibility
 from composer.errors import NotFound
+from composer.model import ROOM_KINDS, ConversationKind
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.prompt.cited import Cited, cited, marked
 from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import (
     CALL_FOUND,
     COMPACTION,
+    CONTEXT,
     EARLIER,
     FACTS,
     LANDMARKS,
@@ -23,6 +26,7 @@ from composer.prompt.sections import (
     RECALL,
     RELATED,
     SUMMARIES,
+    SYSTEM,
     TOOLS,
     WORKING,
     UsedTool,
@@ -30,12 +34,15 @@ from composer.prompt.sections import (
 from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
+from composer.text.names import in_quotes
 from composer.text.offline import OFFLINE, answered_by
 from composer.turn.explanation import Explanation, explain_stored
+from composer.visibility import AccessContext
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES, TOOLS)  # sections whose sources are listed one by one
 MAX_SHOWN_ARGUMENT_CHARS: Final = 200  # of a tool call that is listed
 _MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
+_DETAILS: Final = Flag("details", "show every section with its tokens, and every source with its score")
 _PROMPT: Final = Flag("prompt", "show the exact prompt that was sent to the model")
 
 
@@ -71,6 +78,8 @@ async def _why(call: Call) -> CommandAnswer:
         text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)
         file = AnswerFile(_FILE, text, call.user, erasures)
         return CommandAnswer(f"{head}\n{turn} Its prompt, as far as you may read it now:", file=file)
+    if _DETAILS.name not in call.flags:
+        return CommandAnswer(_in_words(call, access, explanation, found.answer, by))
     taken = cited(explanation.sections, found.answer)
     quotes = "quotes" if OFFLINE in found.answer else "cites"
     lines = [head, *([f"The answer {quotes}:", *_cited_lines(call, taken, explanation)] if taken else [])]
@@ -80,17 +89,55 @@ async def _why(call: Call) -> CommandAnswer:
     return CommandAnswer(text, explanation.sections, head="\n".join(lines), tail="\n".join(tail))
 
 
+def _in_words(call: Call, access: AccessContext, explanation: Explanation, answer: str, by: str) -> str:
+    """What an answer was made from, as a person reads it: what it cites, what else its writer was shown, and for whose
+    sake something was left out."""
+    lines = source_lines(call, explanation, answer)
+    shown = [
+        phrase
+        for section in explanation.sections
+        if section.name not in (SYSTEM, CONTEXT, MESSAGE, TOOLS) and section.sources
+        for phrase in (_SHOWN.get(section.name, "{}").format(*sources_phrase(section)),)
+    ]
+    head = f"{by[0].upper()}{by[1:]}."
+    if lines:
+        head += " The answer is made from:"
+    elif lines := recalled_lines(call, explanation):
+        head += " The answer names no source. What I recalled for it, the best first:"
+    else:
+        head += " The answer names no source."
+    tools = [f"I called {used.name}." for used in explanation.tools]
+    also = f"I was shown {counted_words(shown)}." if shown else "I was shown nothing but your question."
+    return "\n".join((head, *lines, " ".join((also, *tools, _left_out(access))), f"More: {PREFIX} why --details"))
+
+
+def _left_out(access: AccessContext) -> str:
+    """What was not used, and for whom."""
+    conversation = access.conversation
+    if conversation.kind in ROOM_KINDS:
+        return (
+            f"What was said in direct messages and in other rooms was left out, since all of "
+            f"{in_quotes(f'#{conversation.name}')} reads my answers here."
+        )
+    if conversation.kind is ConversationKind.DM and not access.reads_rooms:
+        return f"What was said in rooms was left out: {PREFIX} rooms on lets me use yours here."
+    return "What others said where you are not was left out."
+
+
+_SHOWN: Final = {
+    FACTS: "the facts here ({})",
+    LANDMARKS: "the decisions here ({})",
+    SUMMARIES: "summaries ({})",
+    RECALL: "what I recalled ({})",
+}
+
+
 def _cited_lines(call: Call, taken: Sequence[Cited], explanation: Explanation) -> list[str]:
     """What the answer cites or quotes, each with its section and links to its messages."""
     return [
-        "  ".join((f"  {each.section}: {each.text.removeprefix('- ')}", *_links(call, each.source, explanation)))
+        "  ".join((f"  {each.section}: {each.text.removeprefix('- ')}", *links(call, each.source, explanation)))
         for each in taken
     ]
-
-
-def _links(call: Call, source: ExplainedSource | None, explanation: Explanation) -> list[str]:
-    addresses = () if source is None or source.id is None else explanation.addresses.get(source.id, ())
-    return [link for link in map(call.permalink, addresses) if link is not None]
 
 
 _FILE: Final = "prompt.txt"
@@ -146,7 +193,7 @@ def _source_line(call: Call, source: ExplainedSource, explanation: Explanation) 
         reasons = reasons_sentence(source.reasons)
         words += [f"({reasons})"] if reasons else []
     words += [CITED_WORDS] if source.cited else []
-    return "  ".join((*words, *_links(call, source, explanation)))
+    return "  ".join((*words, *links(call, source, explanation)))
 
 
 CITED_WORDS: Final = "(in the answer)"
@@ -220,7 +267,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Show which messages and memories an answer used, and why",
         _why,
         "why",
-        (_PROMPT,),
+        (_DETAILS, _PROMPT),
         act=Act.READ,
         names_rooms=True,
     ),

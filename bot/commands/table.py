@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from bot.commands import (
+    asking,
     audit,
     catching_up,
     compact,
@@ -42,7 +43,7 @@ from bot.commands.command import (
 )
 from bot.commands.parameters import Parameter, ParameterKind
 from composer.app import App
-from composer.errors import BadInput, NexusError
+from composer.errors import AdminNeeded, BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import ConversationKind, Incoming
@@ -130,7 +131,7 @@ def parse(text: str) -> tuple[Command, str]:
     """The command that a text calls, and the text after its name. `/nexus recall x` and `/recall x` are the same. The
     first word of several commands, alone, asks for help with these.
 
-    Raises BadInput for an unknown command, with those there are.
+    Several words that begin with no command are a question. Raises BadInput for an unknown command.
     """
     line = text.strip()
     if line.lower().startswith(PREFIX) and line[len(PREFIX) : len(PREFIX) + 1].strip() == "":
@@ -152,9 +153,12 @@ def parse(text: str) -> tuple[Command, str]:
     known = group or sorted({name.split()[0] for name in COMMANDS})
     given = " ".join(head[: 2 if group else 1])
     near = difflib.get_close_matches(given[:MAX_TYPO_CHARS].lower(), known, n=1, cutoff=0.75)
-    asked = "" if group or len(head) == 1 else " To ask something, write a message that mentions me, or one in our DM."
-    meant = f"; did you mean {PREFIX} {near[0]}?" if near else f".{asked}"
-    raise BadInput(f"There is no command {PREFIX} {given}{meant} Commands: {', '.join(known)}.")
+    if not near and not group and len(head) > 1:  # no command is meant, but something is asked
+        return COMMANDS[asking.ASK], line
+    if near:
+        raise BadInput(f"There is no command {PREFIX} {given}; did you mean {PREFIX} {near[0]}?")
+    listed = f"Commands: {', '.join(known)}." if group else f"{PREFIX} help shows what there is."
+    raise BadInput(f"There is no command {PREFIX} {given}. {listed}")
 
 
 def names_user(text: str) -> bool:
@@ -176,18 +180,62 @@ def _places(command: Command) -> str:
 
 
 _COMMAND: Final[Parameter[str]] = Parameter(
-    "command", ParameterKind.COMMAND, str, "the command to explain; leave it out to list all", required=False
+    "command", ParameterKind.COMMAND, str, "the command to explain, or more: all that there are", required=False
 )
+_MORE: Final = "more"
+_FURTHER: Final = (f"All commands: {PREFIX} help {_MORE}", f"One command: {PREFIX} help COMMAND, such as help forget")
 
 
 async def _help(call: Call) -> CommandAnswer:
     wanted = call.arguments.get(_COMMAND)
-    if wanted is not None:
+    if wanted is None:
+        return CommandAnswer("\n".join((*in_columns(_common(call)), *_FURTHER)))
+    if wanted.strip().lower() != _MORE:
         return CommandAnswer("\n\n".join(map(_explained, _meant(wanted))))
-    lines = in_columns([(command.usage, command.help) for command in COMMANDS.values()])
-    slug = call.agents[0].slug
-    first = f"To ask something: write @{slug} in a room, or write to {slug} directly."
-    return CommandAnswer("\n".join((first, *lines, f"For one command: {PREFIX} help COMMAND")))
+    async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
+        facts = await call.facts(tx)
+    parts = []
+    for subject, commands in _SUBJECTS:
+        rows = [(command.usage, command.help) for command in commands if _may_call(command, call, facts)]
+        parts += [f"{subject}:", *in_columns(rows)] if rows else []
+    return CommandAnswer("\n".join((*parts, _FURTHER[-1])))
+
+
+def _common(call: Call) -> list[tuple[str, str]]:
+    """What people do most here: what to write, and what it does."""
+    slug, place = call.agents[0].slug, PlaceKind.of(call.conversation)
+    here = {
+        PlaceKind.ROOM: (f"{PREFIX} catch-up", "Sum up what you missed in this room, for you alone"),
+        PlaceKind.DM: (f"{PREFIX} rooms on", "Let me use the rooms that you are in, here in our DM"),
+        PlaceKind.SESSION: (f"{PREFIX} project list", "List your projects"),
+    }[place]
+    ask = f"@{slug} when do we launch?" if place is PlaceKind.ROOM else "when do we launch?"
+    return [
+        (ask, "Ask anything"),
+        (f"{PREFIX} recall launch", "Search what I remember"),
+        (f"{PREFIX} remember we ship on Fridays", "Have me remember something"),
+        (f"{PREFIX} forget walnut", "Erase something of yours, for good; it shows first what"),
+        (f"{PREFIX} remind me in 2 hours call Tom", "Get reminded of something"),
+        here,
+        (f"{PREFIX} why", "See what my last answer to you was made from"),
+        (f"{PREFIX} privacy", "See what is stored of you, and who is answered from it"),
+    ]
+
+
+def _may_call(command: Command, call: Call, facts: ActorFacts) -> bool:
+    """Whether the caller may give a command here, in any of its forms, as far as that does not depend on what it
+    names."""
+    place = PlaceKind.of(call.conversation)
+    if place not in command.places:
+        return False
+    names_something = bool(command.parameters) and command.parameters[0].required
+    try:
+        rights.judge((command.act_in(place),), facts)
+    except AdminNeeded:
+        return bool(command.cases)
+    except NexusError:
+        return names_something or bool(command.cases)
+    return True
 
 
 def in_columns(rows: Sequence[tuple[str, str]]) -> list[str]:
@@ -245,26 +293,19 @@ async def _tool_servers(call: Call) -> dict[str, str]:
     return {slug: f", may ask the tool servers {', '.join(names)} here" for slug, names in used.items() if names}
 
 
-_DECLARED: Final[Sequence[Command]] = (
-    Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set", act=Act.READ),
-    *memories.COMMANDS,
-    *explaining.COMMANDS,
-    *forget.COMMANDS,
-    *structured.COMMANDS,
-    *projects.COMMANDS,
-    *compact.COMMANDS,
+_HELP: Final[Sequence[Command]] = (
+    Command("help", (_COMMAND,), "Show what I can do, or explain one command", _help, "help fact set", act=Act.READ),
     Command("agents", (), "List the agents that you can ask", _agents, "agents", act=Act.READ),
-    *people.COMMANDS,
-    *rooms.COMMANDS,
-    *reminders.COMMANDS,
-    *digests.COMMANDS,
-    *catching_up.COMMANDS,
-    *own_data.COMMANDS,
-    *keys.COMMANDS,
-    *sharing.COMMANDS,
-    *review.COMMANDS,
-    *retrieval.COMMANDS,
-    *audit.COMMANDS,
-    *usage.COMMANDS,
 )
-COMMANDS: Final = {command.name: command for command in _DECLARED}
+# The commands by subject, in the order in which they are listed.
+_SUBJECTS: Final[Sequence[tuple[str, Sequence[Command]]]] = (
+    ("Ask and search", (*asking.COMMANDS, *memories.COMMANDS, *explaining.COMMANDS, *catching_up.COMMANDS, *_HELP)),
+    ("Forget", forget.COMMANDS),
+    ("Facts and decisions", structured.COMMANDS),
+    ("Reminders and digests", (*reminders.COMMANDS, *digests.COMMANDS)),
+    ("Projects", projects.COMMANDS),
+    ("You and your data", (*people.COMMANDS, *rooms.COMMANDS, *own_data.COMMANDS, *sharing.COMMANDS)),
+    ("AI tools", keys.COMMANDS),
+    ("Look after memory", (*review.COMMANDS, *retrieval.COMMANDS, *compact.COMMANDS, *audit.COMMANDS, *usage.COMMANDS)),
+)
+COMMANDS: Final = {command.name: command for _, commands in _SUBJECTS for command in commands}

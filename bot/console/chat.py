@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bot.commands import suggestions
 from bot.commands.command import AnswerFile, require_current
+from bot.commands.confirmations import CANCELLED, Answered, read_answer
 from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
@@ -79,6 +80,7 @@ class Chat:
         self._hint = ""
         self._resolved: Position | None = None
         self._interrupted = False  # by Ctrl-C, twice
+        self._confirm = ""  # the command that a yes gives, right after it was asked
         app.turns.serve(CONSOLE, self._delivery, here_only=True)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -172,7 +174,13 @@ class Chat:
 
     async def _line(self, text: str) -> None:
         word, _, rest = text.partition(" ")
-        if word == "/as":
+        confirm, self._confirm = self._confirm, ""
+        answered = read_answer(text) if confirm else None
+        if answered is Answered.YES:
+            await self._command(confirm)
+        elif answered is Answered.CANCEL:
+            render.show(CANCELLED)
+        elif word == "/as":
             await self._switch_user(_required(rest, "which user", "/as bob").lstrip("@"))
         elif word == "/room":
             names = _required(rest, "which room", "/room general").split()
@@ -234,6 +242,7 @@ class Chat:
         position = self._position
         message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
         answer = await run_command(self._app, position.workspace, message, recorded=False)
+        self._confirm = answer.confirm
         if answer.sections and render.out.is_terminal:
             render.show_words(answer.head)
             if render.out.width < render.TABLE_WIDTH:

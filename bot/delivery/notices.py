@@ -1,7 +1,12 @@
-"""Posts a privacy notice in each room: what is remembered of it, once, as soon as its first message is stored."""
+"""Posts the first notice of each room and DM, once, as soon as its first message is stored.
+
+In a room it is the privacy notice, which says what is remembered of it. In the first DM of a person it is the question
+whether their rooms may be used there.
+"""
 
 import uuid
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import structlog
 
@@ -11,14 +16,21 @@ from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.recording import privacy_notice
-from composer.model import ROOM_KINDS, Incoming, derived_id
-from composer.workspace import Workspace, message_id, room_id
+from composer.model import ROOM_KINDS, ConversationKind, Incoming, derived_id
+from composer.turn.delivery import Offer
+from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
 logger = structlog.get_logger()
 
+ROOMS_QUESTION: Final = (
+    "Shall I also use the rooms that you are in, here in our DM? Only you will see the answer. "
+    "You can change it at any time: `/nexus rooms on`, `/nexus rooms off`."
+)
+ROOMS_OFFERS: Final = (Offer("Yes", "/nexus rooms on --yes"), Offer("Not now", "/nexus rooms off"))
 
-class PrivacyNotices:
-    """Posts the privacy notices of one platform in the background.
+
+class FirstNotices:
+    """Posts the first notices of one platform in the background.
 
     The place of a notice is stored before it is posted, and its id after: a notice whose posting was interrupted is
     looked for on the platform, and not posted twice.
@@ -32,11 +44,21 @@ class PrivacyNotices:
         self._tasks = BackgroundTasks()
 
     def on_stored(self, workspace: Workspace, batch: Sequence[Incoming], new: Collection[uuid.UUID]) -> None:
-        """Start on the notices of the rooms whose messages were stored now (ids in `new`). Returns at once."""
+        """Start on the notices of the rooms and DMs whose messages were stored now (ids in `new`). Returns at once."""
         for message in batch:
-            room = room_id(workspace, message.place.name)
-            if message.place.kind in ROOM_KINDS and room not in self._started and message_id(room, message.id) in new:
-                self._start(workspace, room, message.id)
+            place = self._conversation(workspace, message)
+            if place is not None and place not in self._started and message_id(place, message.id) in new:
+                self._start(workspace, place, message.id)
+
+    def _conversation(self, workspace: Workspace, message: Incoming) -> uuid.UUID | None:
+        """The room or DM that a message is in; None for a session."""
+        if message.place.kind in ROOM_KINDS:
+            return room_id(workspace, message.place.name)
+        agents = {agent.slug: agent.id for agent in self._app.directory.agents(workspace.tenant_id)}
+        agent = agents.get(message.place.name)
+        if message.place.kind is not ConversationKind.DM or agent is None:
+            return None
+        return conversation_id(workspace, message.place, user_id(workspace, message.user), agent)
 
     async def resume(self, workspace: Workspace) -> None:
         """Post the notices that an earlier process did not finish. Raises Unavailable."""
@@ -68,7 +90,7 @@ class PrivacyNotices:
             logger.exception("notice.failed", room=str(room))
 
     async def _post(self, workspace: Workspace, room: uuid.UUID, message: str) -> bool:
-        """Post the notice of a room unless it is posted. False while another process is doing it."""
+        """Post the notice of a room or DM unless it is posted. False while another process is doing it."""
         lock = derived_id("notice", str(room))
         if not await self._app.locks.take([lock]):
             return False
@@ -78,7 +100,10 @@ class PrivacyNotices:
             if notice is not None:
                 to, key = notice.destination, privacy_key(room)
                 posted = None if notice.first else await self._outbox.find(to, key)
-                posted = posted or await self._outbox.post(to, privacy_notice(notice.policy), key)
+                if posted is None:
+                    is_dm = to.kind is ConversationKind.DM
+                    text = ROOMS_QUESTION if is_dm else privacy_notice(notice.policy)
+                    posted = await self._outbox.post(to, text, key, ROOMS_OFFERS if is_dm else ())
                 async with self._app.database.transaction(workspace.tenant_id) as tx:
                     await tx.notices.mark_posted(room, posted)
         finally:

@@ -1,17 +1,20 @@
 """The port to a chat platform, and the idempotency keys of posted messages. A key is `<owner>-<part>` (a part of an
-answer) or `<owner>-0<letter>` (a notice: `t` delay, `n` privacy). The owner is a turn, or for a privacy notice a room.
-At most 25 characters, Discord's limit for a nonce.
+answer) or `<owner>-0<letter>` (a notice: `t` delay, `n` first notice, `o` offers). The owner is a turn, or for a first
+notice its conversation. At most 25 characters, Discord's limit for a nonce.
 """
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
 from composer.app import App
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
+from composer.turn.delivery import Offer
 
 DELAY_SUFFIX: Final = "t"  # ends the key of the sentence that an answer is delayed
+OFFER_SUFFIX: Final = "o"  # ends the key of the buttons below an answer
 PRIVACY_SUFFIX: Final = "n"  # ends the key of a room's privacy notice
 CLOCK_SKEW: Final = timedelta(minutes=1)  # between us and a platform, where a post is looked for by its time
 _OWNER_CHARS: Final = 21
@@ -30,8 +33,9 @@ class Outbox(Protocol):
         """Seconds between two edits of one message."""
         ...
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message and return its id on the platform. A second call with the same key posts no second one."""
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
+        """Post a message and return its id on the platform. A second call with the same key posts no second one.
+        `offers` are buttons below it, for the person of `to`."""
         ...
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
@@ -65,6 +69,11 @@ def part_key_of(turn: uuid.UUID, part: int) -> str:
 def delay_key(turn: Turn) -> str:
     """The key of the sentence that the answer to a turn is delayed."""
     return f"{_owner(turn.id)}-0{DELAY_SUFFIX}"
+
+
+def offer_key(turn: Turn) -> str:
+    """The key of the buttons below the answer to a turn."""
+    return f"{_owner(turn.id)}-0{OFFER_SUFFIX}"
 
 
 def privacy_key(room: uuid.UUID) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from bot.delivery.citations import link_marks
-from bot.delivery.outbox import Outbox, delay_key, part_key
+from bot.delivery.outbox import Outbox, delay_key, offer_key, part_key
 from bot.delivery.splitting import split
 from bot.platform.retry import Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -34,6 +34,7 @@ logger = structlog.get_logger()
 # Markdown links to messages, by mark, in an answer that is posted there.
 Links = Callable[[Destination, Mapping[str, MessageAddress]], Awaitable[Mapping[str, str]]]
 
+OFFER_PART: Final = -2  # the part number under which the buttons below an answer are stored
 DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
 EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
 HEARD_SECONDS: Final = 1.0  # after which a question that still waits is shown to be heard
@@ -130,6 +131,7 @@ class StreamingDelivery:
                 await self._close_streams(answer.turn)
             stream.links = await self._links(stream.to, answer.cited)
             await self._update(answer.turn, stream, answer.text)
+            await self._post_offers(answer, stream)
         except Refused:  # the platform refuses it for good
             if answer.text in (RETRACTED, ROOM_OPENED):
                 await self._queue_retractions(answer.turn, stream)
@@ -217,6 +219,20 @@ class StreamingDelivery:
         posted = await self._outbox.find(stream.to, key) or await self._outbox.post(stream.to, sentence, key)
         stream.notices[DELAY_PART] = posted
         await self._store_part(turn, DELAY_PART, posted)
+
+    async def _post_offers(self, answer: OutgoingAnswer, stream: _Stream) -> None:
+        """Post the buttons below an answer, once. They hold words of the answer, and are retracted with it."""
+        if not answer.offers or OFFER_PART in stream.notices:
+            return
+        text = "\n".join(f"{offer.label}: `{offer.command}`" for offer in answer.offers)
+        key = offer_key(answer.turn)
+        posted = await self._outbox.find(stream.to, key)
+        if posted is None:
+            posted = await self._outbox.post(stream.to, text, key, answer.offers)
+        stream.notices[OFFER_PART] = posted
+        if not await self._store_part(answer.turn, OFFER_PART, posted):
+            stream.parts[OFFER_PART] = posted
+            raise _QuestionErased
 
     def _begin_typing(self, turn: Turn, wait: float) -> None:
         self._end_typing(turn)

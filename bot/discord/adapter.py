@@ -12,7 +12,8 @@ import structlog
 
 from bot.commands import confirmations
 from bot.commands.idempotency import InterruptedCommands
-from bot.delivery.notices import PrivacyNotices
+from bot.delivery.notices import FirstNotices
+from bot.delivery.offers import OFFER_PREFIX
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
 from bot.delivery.streaming import StreamingDelivery
@@ -79,12 +80,14 @@ class DiscordAdapter:
         self._guilds = Guilds(app, lambda: self._client, self._all_ready)
         self._waiting = WaitingDms(lambda: self._client, self._guilds)
         slugs = [agent.slug for agent in app.settings.agents]
-        self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
+        self._events = DiscordEvents(
+            lambda: self._client, self._guilds, slugs, self._put, self._members.get, self._is_typed
+        )
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
         links = partial(markdown_links, self._outbox)
         self._delivery = StreamingDelivery(app, self._outbox, links, written=without_previews)
         self._retraction = Retraction(app, PLATFORM, self._outbox)
-        self._privacy_notices = PrivacyNotices(app, self._outbox)
+        self._first_notices = FirstNotices(app, self._outbox)
         self._handlers: dict[str, Callable[..., None]] = {
             **self._events.handlers,
             "shard_connect": self._on_connect,
@@ -169,7 +172,7 @@ class DiscordAdapter:
             inbox.finish()
         if self._inbox_tasks:
             await asyncio.wait(self._inbox_tasks, timeout=FLUSH_SECONDS)
-        await self._privacy_notices.close()
+        await self._first_notices.close()
         await self._waiting.close()
         await self._delivery.close()
         tasks = [*self._inbox_tasks, *reading]
@@ -188,6 +191,15 @@ class DiscordAdapter:
         except Exception:
             logger.exception("discord.event_failed", name=event)
 
+    def _is_typed(self, message: discord.Message, received: MessageReceived) -> bool:
+        """Whether a message in a DM is the yes or the no to what its sender was asked there; then it is done."""
+        if message.guild is not None or self._confirmations.typed(received.incoming) is None:
+            return False
+        workspace = partial(self._guilds.workspace, DMS_SHARD, str(message.author.id))
+        senders = slash.Senders(workspace, self._guilds.with_trust)
+        self._tasks.start(slash.typed(self._app, senders, self._confirmations, message, received.incoming))
+        return True
+
     def _put(self, guild: int | None, event: QueuedEvent) -> None:
         self._inbox(guild).put(event)
         if guild is None and isinstance(event, MessageReceived) and event.answer:
@@ -197,7 +209,7 @@ class DiscordAdapter:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""
         id = guild or DMS_SHARD
         if id not in self._inboxes:
-            listeners = InboxListeners(on_stored=self._privacy_notices.on_stored)
+            listeners = InboxListeners(on_stored=self._first_notices.on_stored)
             inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners, self._guilds.with_trust)
             self._inboxes[id] = inbox
             self._inbox_tasks.append(asyncio.create_task(inbox.run()))
@@ -269,8 +281,11 @@ class DiscordAdapter:
         if interaction.type is discord.InteractionType.application_command:
             self._start_command(interaction, self._confirmable(slash.answer))
         elif interaction.type is discord.InteractionType.component:
-            if str(dict(interaction.data or {}).get("custom_id")).startswith(confirmations.BUTTON_PREFIX):
+            pressed = str(dict(interaction.data or {}).get("custom_id"))
+            if pressed.startswith(confirmations.BUTTON_PREFIX):
                 self._start_command(interaction, self._confirmable(slash.press))
+            elif pressed.startswith(OFFER_PREFIX):
+                self._start_command(interaction, self._confirmable(slash.press_offer))
         elif interaction.type is discord.InteractionType.autocomplete:
             self._start_command(interaction, slash.complete)
 
@@ -292,7 +307,7 @@ class DiscordAdapter:
 
             async def resume(workspace: Workspace = workspace, commands: InterruptedCommands = interrupted) -> None:
                 await commands.finish(workspace)
-                await self._privacy_notices.resume(workspace)
+                await self._first_notices.resume(workspace)
 
             await self._backoff.retry(resume, "discord.resume_retrying")
 

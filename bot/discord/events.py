@@ -61,8 +61,11 @@ class DiscordEvents:
         slugs: Sequence[str],
         put: Callable[[int | None, QueuedEvent], None],
         members: Callable[[int], DiscordMembers | None] = lambda guild: None,
+        is_typed: Callable[[discord.Message, MessageReceived], bool] = lambda message, received: False,
     ) -> None:
-        """The first of `slugs` is the agent that this bot is. `members` reads those of a guild's private rooms."""
+        """The first of `slugs` is the agent that this bot is. `members` reads those of a guild's private rooms.
+        `is_typed`: a message only confirmed or cancelled a command, and is none to be stored."""
+        self._is_typed = is_typed
         self._get_client = client
         self._guilds = guilds
         self._slugs = slugs
@@ -145,7 +148,7 @@ class DiscordEvents:
         guild = message.guild.id if message.guild else None
         if isinstance(message.channel, discord.PartialMessageable):
             self._put(guild, partial(self._look_up_channel, message))
-        elif (received := self.read_message(message)) is not None:
+        elif (received := self.read_message(message)) is not None and not self._is_typed(message, received):
             self._put(guild, received)
 
     async def _look_up_channel(self, message: discord.Message) -> Sequence[PlatformEvent]:

@@ -1,16 +1,18 @@
 """Posts, edits and finds messages on Discord (bot.delivery.outbox.Outbox)."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import discord
 
+from bot.delivery.offers import buttons
 from bot.delivery.outbox import CLOCK_SKEW, DELAY_SUFFIX, PostedMessages, is_answer_part, part_of
 from bot.discord.reading import FAILURES, TEXT_MESSAGES
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind
 from composer.repositories.deliveries import Destination
+from composer.turn.delivery import Offer
 
 MAX_DISCORD_MESSAGE_CHARS: Final = 2_000
 EDIT_INTERVAL_SECONDS: Final = 1.1  # Discord takes five edits in five seconds
@@ -20,6 +22,7 @@ FAILING: Final = "Discord has trouble at the moment."
 RATE_LIMITED: Final = "Discord limits how often I may post; I try again soon."
 DISCORD_OUTAGES: Final = (DISCORD_UNREACHABLE, FAILING, RATE_LIMITED)
 THREAD_IS_ARCHIVED: Final = 50_083  # Discord's code for an edit in one
+MAX_BUTTON_ID_CHARS: Final = 100
 NO_MENTIONS: Final = discord.AllowedMentions.none()
 
 
@@ -46,9 +49,9 @@ class DiscordOutbox:
         """Seconds between two edits of one message."""
         return EDIT_INTERVAL_SECONDS
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message: as a reply to the question if it is the first part of an answer, or says that the answer is
-        delayed. Notices are posted silently, and `find` recognises them by that."""
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
+        """Post a message, with `offers` as buttons below it: as a reply to the question if it is the first part of an
+        answer, or says that the answer is delayed. Notices are posted silently, and `find` recognises them by that."""
         delay, notice, unasked = key.endswith(DELAY_SUFFIX), not is_answer_part(key), not to.message
         if delay and text.startswith(DISCORD_OUTAGES):
             raise Unavailable(text)  # pointless to post: once Discord takes the notice, it takes the answer too
@@ -61,6 +64,7 @@ class DiscordOutbox:
             if unasked
             else discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
         )
+        below = _below(to, offers)
         self._uncertain.add(key)
         with self._settled_if_refused(key), translate_discord_errors():
             if is_reply and question is not None:
@@ -71,11 +75,17 @@ class DiscordOutbox:
                     mention_author=False,
                     allowed_mentions=NO_MENTIONS,
                     silent=notice,
+                    **below,
                 )
             else:
                 # By the flag that suppresses previews, `find` tells an agent's own posts from parts of answers.
                 message = await channel.send(
-                    text, nonce=key, allowed_mentions=NO_MENTIONS, silent=notice, suppress_embeds=unasked
+                    text,
+                    nonce=key,
+                    allowed_mentions=NO_MENTIONS,
+                    silent=notice,
+                    suppress_embeds=unasked,
+                    **below,
                 )
         self._uncertain.discard(key)
         if message.content != text:  # an earlier message, which was posted with this nonce
@@ -105,12 +115,12 @@ class DiscordOutbox:
         posted = channel.get_partial_message(int(message))
         with translate_discord_errors(), suppress(discord.NotFound):
             try:
-                await posted.edit(content=text, allowed_mentions=NO_MENTIONS)
+                await posted.edit(content=text, allowed_mentions=NO_MENTIONS, view=None)
             except discord.HTTPException as error:
                 if error.code != THREAD_IS_ARCHIVED:
                     raise
                 await self.connected().http.edit_channel(channel.id, archived=False)
-                await posted.edit(content=text, allowed_mentions=NO_MENTIONS)
+                await posted.edit(content=text, allowed_mentions=NO_MENTIONS, view=None)
 
     async def find(self, to: Destination, key: str) -> str | None:
         """The message that an earlier process or an interrupted call posted with this key, if any."""
@@ -207,6 +217,16 @@ class DiscordOutbox:
         with translate_discord_errors():
             dm = await client.create_dm(discord.Object(int(to.user)))
         return client.get_partial_messageable(dm.id)
+
+
+def _below(to: Destination, offers: Sequence[Offer]) -> dict[str, Any]:
+    """The buttons below a message. Presses arrive as interactions, also where discord.py has forgotten the view."""
+    if not offers:
+        return {}
+    view = discord.ui.View(timeout=1)
+    for label, carried in buttons(to.user or "", offers, MAX_BUTTON_ID_CHARS):
+        view.add_item(discord.ui.Button(label=label, custom_id=carried))
+    return {"view": view}
 
 
 def _is_unasked(message: discord.Message) -> bool:

@@ -9,6 +9,7 @@ import aiohttp
 import discord
 import structlog
 
+from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
 
@@ -19,12 +20,19 @@ DM_WORKSPACE: Final = "dm"  # of DMs with people who are in no guild of ours
 # What a call to Discord may raise: discord.py's own errors, and those of the connection (aiohttp's are no OSErrors).
 FAILURES: Final = (discord.DiscordException, aiohttp.ClientError, OSError)
 TEXT_MESSAGES: Final = (discord.MessageType.default, discord.MessageType.reply)
+_WITH_WORDS: Final = (
+    *TEXT_MESSAGES,
+    discord.MessageType.poll_result,
+    discord.MessageType.chat_input_command,
+    discord.MessageType.context_menu_command,
+)
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
 
 def has_content(message: discord.Message) -> bool:
-    """Whether a message has text or files; joins, pins, thread notices and blank messages have not."""
-    return message.type in TEXT_MESSAGES and bool(_content(message).strip() or message.attachments)
+    """Whether a message has words or files; joins, pins, thread notices and blank messages have not."""
+    words = message.content.strip() or outside_words(message.content, _outside(message))
+    return message.type in _WITH_WORDS and bool(words or message.attachments or _forwarded_files(message))
 
 
 def is_automatic(message: discord.Message) -> bool:
@@ -116,7 +124,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         id=str(message.id),
         text=text_of(message, me, slugs),
         at=message.created_at,
-        attachments=tuple(_attachment(file) for file in message.attachments),
+        attachments=tuple(_attachment(file) for file in (*message.attachments, *_forwarded_files(message))),
         mentions=mentions_of(message, me),
         addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
         sender_is_admin=admin,
@@ -196,12 +204,21 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
 
 def mentions_of(message: discord.Message, me: discord.ClientUser) -> tuple[str, ...]:
     """The ids of the people who are mentioned in the text, without the bot."""
-    named = {int(id) for kind, id, _ in _TOKEN.findall(_content(message)) if kind in ("@", "@!")}
+    named = {int(id) for kind, id, _ in _TOKEN.findall(message.content) if kind in ("@", "@!")}
     return tuple(str(user.id) for user in message.mentions if user.id in named and user.id != me.id)
 
 
 def text_of(message: discord.Message, me: discord.ClientUser, slugs: Sequence[str]) -> str:
-    """The text as people read it: with names instead of ids, and the agent's slug where the bot is mentioned."""
+    """The text as people read it, with names instead of ids, the agent's slug where the bot is mentioned, and below it
+    the words that stand outside of it: those address nobody."""
+    shown = _shown(message.content, message, me, slugs)
+    outside = _shown(outside_words(message.content, _outside(message)), message, me, slugs)
+    for slug in slugs:
+        outside = re.sub(rf"@(?={re.escape(slug)}\b)", "", outside, flags=re.IGNORECASE)
+    return "\n".join(filter(None, (shown, outside)))
+
+
+def _shown(text: str, message: discord.Message, me: discord.ClientUser, slugs: Sequence[str]) -> str:
     people = {user.id: user.display_name for user in message.mentions}
     roles = {role.id: role for role in message.role_mentions}
 
@@ -216,12 +233,37 @@ def text_of(message: discord.Message, me: discord.ClientUser, slugs: Sequence[st
             return f"@{slugs[0]}" if id in roles and _is_bot_role(roles[id], me) else _role_name(roles.get(id), slugs)
         return f"@{slugs[0]}" if id == me.id else _mention(people.get(id, "someone"), slugs)
 
-    return _TOKEN.sub(read, _content(message))
+    return _TOKEN.sub(read, text)
 
 
-def _content(message: discord.Message) -> str:
-    """The text of a message, or of the messages that it forwards."""
-    return message.content or "\n".join(snapshot.content for snapshot in message.message_snapshots)
+def _outside(message: discord.Message) -> Outside:
+    """What a message has besides its content."""
+    polls = [] if message.poll is None else [message.poll]
+    return Outside(
+        tuple(map(_card, message.embeds)),
+        tuple((str(poll.question), tuple(str(each.text) for each in poll.answers)) for poll in polls),
+        tuple(sticker.name for sticker in message.stickers),
+        tuple(component_words(message.components)) if is_automatic(message) else (),
+        tuple(map(_forwarded, message.message_snapshots)),
+    )
+
+
+def _forwarded(snapshot: discord.MessageSnapshot) -> Forwarded:
+    stickers = tuple(sticker.name for sticker in snapshot.stickers)
+    components = tuple(component_words(snapshot.components))
+    cards = tuple(map(_card, snapshot.embeds))
+    return Forwarded(snapshot.content, Outside(cards, stickers=stickers, components=components))
+
+
+def _forwarded_files(message: discord.Message) -> list[discord.Attachment]:
+    return [file for snapshot in message.message_snapshots for file in snapshot.attachments]
+
+
+def _card(embed: discord.Embed) -> Card:
+    fields = tuple((each.name or "", each.value or "") for each in embed.fields)
+    author, footer = embed.author.name or "", embed.footer.text or ""
+    kind = "rich" if embed.type not in PREVIEWS else str(embed.type)
+    return Card(embed.title or "", embed.description or "", author, fields, footer, embed.url or "", kind)
 
 
 def _role_name(role: discord.Role | None, slugs: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from bot.commands.parameters import Parameter, ParameterKind
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.columns import fitted
+from bot.delivery.offers import ASKED_AGAIN, NOT_YOURS, offer_id, read_press
 from bot.delivery.splitting import split
 from bot.discord.links import permalink
 from bot.discord.outbox import MAX_DISCORD_MESSAGE_CHARS
@@ -54,7 +55,9 @@ class Senders:
 
 MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whole command with one more
 # Commands of one word that stand in a group on Discord, so that there are not too many: `/nexus room digest`.
-GROUPED: Final = {"agents": "room", "catch-up": "room", "compact": "room", "digest": "room", "login": "keys"}
+GROUPED: Final = {"agents": "room", "catch-up": "room", "compact": "room", "digest": "room", "settings": "room"} | {
+    "login": "keys"
+}
 
 
 def _path(name: str, names: Iterable[str]) -> str:
@@ -248,6 +251,35 @@ async def press(app: App, senders: Senders, confirmations: Confirmations, intera
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
+async def press_offer(
+    app: App, senders: Senders, confirmations: Confirmations, interaction: discord.Interaction
+) -> None:
+    """Run the command that a button below a message gives, once, as whoever it is for, and show them its answer."""
+    try:
+        await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
+        workspace = await _workspace(senders, interaction)
+        if workspace is None:
+            return
+        offered = read_press(str(dict(interaction.data or {}).get("custom_id")))
+        if offered is None or offered.user != str(interaction.user.id):
+            await _show(interaction.followup, CommandAnswer(NOT_YOURS))
+            return
+        incoming = await _located(app, workspace, senders, interaction, offered.command)
+        if isinstance(incoming, str):
+            await _show(interaction.followup, CommandAnswer(incoming))
+            return
+        message = "" if interaction.message is None else str(interaction.message.id)
+        incoming = replace(incoming, id=offer_id(message, offered))
+        if not await begin_command(app, workspace, incoming, _address(interaction)):
+            await _show(interaction.followup, CommandAnswer(ASKED_AGAIN))
+            return
+        found = await _run(app, incoming)
+        await _show(interaction.followup, found, confirmations.buttons(incoming, found))
+        await mark_answered(app, workspace, incoming)
+    except (NexusError, *FAILURES) as error:
+        logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
+
+
 async def _workspace(senders: Senders, interaction: discord.Interaction) -> Workspace | None:
     """The workspace of a command's sender. None if that can't be known at the moment, which they are told."""
     try:
@@ -278,6 +310,32 @@ def _confirming(buttons: Sequence[Button]) -> discord.ui.View:
         style = discord.ButtonStyle.danger if button.confirms else discord.ButtonStyle.secondary
         view.add_item(discord.ui.Button(label=button.label, style=style, custom_id=button.id))
     return view
+
+
+async def typed(
+    app: App, senders: Senders, confirmations: Confirmations, message: discord.Message, written: Incoming
+) -> None:
+    """Do what somebody confirms, or cancels, by a word in their DM, and answer there."""
+    id = confirmations.typed(written)
+    if id is None:
+        return
+    try:
+        workspace = await senders.workspace()
+        pressed = await senders.with_trust(replace(written, workspace=workspace.name, text=""))
+        begin = partial(begin_command, app, workspace, address={})
+        try:
+            ran, found = await confirmations.press(id, pressed, app.clock.now(), partial(_run, app), begin)
+        except NexusError as error:
+            ran, found = pressed, CommandAnswer(str(error))
+        buttons = confirmations.buttons(ran, found)
+        *parts, last = split(_as_here(found.text), MAX_DISCORD_MESSAGE_CHARS) or ["Done."]
+        for part in parts:
+            await message.channel.send(part, allowed_mentions=discord.AllowedMentions.none())
+        shown: dict[str, Any] = {"view": _confirming(buttons)} if buttons else {}
+        await message.channel.send(last, allowed_mentions=discord.AllowedMentions.none(), **shown)
+        await mark_answered(app, workspace, ran)
+    except (NexusError, *FAILURES) as error:
+        logger.warning("discord.command_unanswered", message=message.id, error=str(error))
 
 
 def _file(file: AnswerFile) -> discord.File:

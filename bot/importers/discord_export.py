@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from bot.discord.words import Card, Forwarded, Outside, outside_words
 from bot.importers.archive import Archive, NotJson
 from bot.importers.export import (
     AGENTS_OWN,
@@ -38,7 +39,8 @@ from bot.script.events import Time
 from composer.errors import BadInput
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place
 
-_MESSAGE_TYPES: Final = ("Default", "Reply")
+# The exporter writes types that it does not know as numbers: poll results, and answers of apps to commands.
+_MESSAGE_TYPES: Final = ("Default", "Reply", "46", "20", "23", "PollResult", "ChatInputCommand", "ContextMenuCommand")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 _Id = Annotated[str, Field(pattern=r"^\d{1,20}$")]
 
@@ -72,8 +74,41 @@ class _DiscordFile(BaseModel):
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
 
 
+class _Named(BaseModel):
+    name: str | None = ""
+
+
+class _Footer(BaseModel):
+    text: str | None = ""
+
+
+class _Field(BaseModel):
+    name: str | None = ""
+    value: str | None = ""
+
+
+class _Embed(BaseModel):
+    title: str | None = ""
+    url: str | None = ""
+    description: str | None = ""
+    author: _Named | None = None
+    footer: _Footer | None = None
+    fields: list[_Field] = []
+
+    def card(self) -> Card:
+        """The embed as the adapter reads it."""
+        fields = tuple((each.name or "", each.value or "") for each in self.fields)
+        author, footer = self.author or _Named(), self.footer or _Footer()
+        return Card(
+            self.title or "", self.description or "", author.name or "", fields, footer.text or "", self.url or ""
+        )
+
+
 class _Forwarded(BaseModel):
     content: str = ""
+    attachments: list[_DiscordFile] = []
+    embeds: list[_Embed] = []
+    stickers: list[_Named] = []
 
 
 class _DiscordMessage(BaseModel):
@@ -84,12 +119,25 @@ class _DiscordMessage(BaseModel):
     author: _Person
     attachments: list[_DiscordFile] = []
     mentions: list[_Person] = []
+    embeds: list[_Embed] = []
+    stickers: list[_Named] = []
     forwardedMessage: _Forwarded | None = None
 
     @property
     def text(self) -> str:
-        """The message's own text, or else the forwarded one."""
-        return self.content or (self.forwardedMessage.content if self.forwardedMessage else "")
+        """The message's own text, and below it the words that stand outside of it."""
+        forwarded = []
+        if (each := self.forwardedMessage) is not None:
+            stickers = tuple(sticker.name or "" for sticker in each.stickers)
+            forwarded = [Forwarded(each.content, Outside([e.card() for e in each.embeds], stickers=stickers))]
+        stickers = tuple(sticker.name or "" for sticker in self.stickers)
+        outside = Outside([each.card() for each in self.embeds], stickers=stickers, forwarded=forwarded)
+        return "\n".join(filter(None, (self.content, outside_words(self.content or "", outside))))
+
+    @property
+    def files(self) -> list[_DiscordFile]:
+        """Its files, and those that it forwards."""
+        return self.attachments + ([] if self.forwardedMessage is None else self.forwardedMessage.attachments)
 
 
 _GUILD: Final = TypeAdapter(_Guild)
@@ -219,7 +267,7 @@ class DiscordExport:
                     yield MessageOfExport(position, reason=reason, room=room)
                 elif message.author.id == self._bot:
                     yield MessageOfExport(position, reason=AGENTS_OWN, room=room)
-                elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
+                elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.files):
                     yield MessageOfExport(position, reason=NOTICES, room=room)
                 else:
                     yield MessageOfExport(position, self._incoming(message, part, home, archive), room=room)
@@ -266,7 +314,7 @@ class DiscordExport:
             f"{part.channel.id}:{message.id}" if moved and part.kind != "dm" else message.id,
             self._text(message, part),
             message.timestamp,
-            tuple(_attachment(file, part, archive) for file in message.attachments),
+            tuple(_attachment(file, part, archive) for file in message.files),
             self._mentioned(message),
         )
 
@@ -281,8 +329,9 @@ class DiscordExport:
 
     def _mentioned(self, message: _DiscordMessage) -> tuple[str, ...]:
         """The people whom the text mentions, by id or (as the exporter writes it) by name, without the bot."""
-        by_id = {id for kind, id, _ in _TOKEN.findall(message.text) if kind in ("@", "@!")}
-        named = (p.id for p in message.mentions if p.id in by_id or f"@{p.display_name}" in message.text)
+        own = message.content or ""
+        by_id = {id for kind, id, _ in _TOKEN.findall(own) if kind in ("@", "@!")}
+        named = (p.id for p in message.mentions if p.id in by_id or f"@{p.display_name}" in own)
         return tuple(dict.fromkeys(id for id in named if id != self._bot))
 
     def _text(self, message: _DiscordMessage, part: _ExportPart) -> str:

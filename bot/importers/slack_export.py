@@ -27,7 +27,7 @@ from bot.importers.export import (
 from bot.importers.file_names import is_same_name
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
-from bot.slack.text import mentioned, plain
+from bot.slack.text import mentioned, plain, unlabelled
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.text.moments import moment_of_seconds
@@ -157,6 +157,8 @@ class SlackExport:
         self._me = self._identity(users[:own] or users, workspace, bot, app_id)
         self._opened_by_channel: dict[str, str] = {}
         self._folders, self._strays = self._find_folders()
+        public = (each.channel for each in self._folders if each.kind == "channel")
+        self._titles = {channel.id: channel.name for channel in public if channel.name}
         self._target = None if room is None else self._room_named(room)
         self.rooms: Mapping[str, RoomOfExport] = self._rooms(room)
 
@@ -364,8 +366,7 @@ class SlackExport:
     def _incoming(self, sent: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
         """The message as SlackInbox would have made it; None for a blank one."""
         people = tuple(user for user in mentioned(sent.text) if user != self._me.user)
-        names = {user: self.people.get(user, user) for user in people}
-        text = plain(sent.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
+        text = "\n".join(filter(None, map(self._plain, (sent.text, sent.quoted))))
         attachments = tuple(
             Attachment(
                 str(f.get("name") or f.get("id") or "file"),
@@ -391,6 +392,12 @@ class SlackExport:
             attachments,
             people,
         )
+
+    def _plain(self, markup: str) -> str:
+        """A text in Slack's markup as people read it, with the names that the export has."""
+        names = {user: self.people.get(user, user) for user in mentioned(markup)}
+        rooms = {id: self._titles[id] for id in unlabelled(markup) if id in self._titles}
+        return plain(markup, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs, rooms=rooms)
 
     def _place(self, sent: SlackMessage, folder: _Folder) -> Place:
         if folder.kind == "im":

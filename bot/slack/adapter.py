@@ -23,7 +23,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook import WebhookResponse
 
 from bot.commands import confirmations
-from bot.delivery.notices import PrivacyNotices
+from bot.delivery.notices import FirstNotices
+from bot.delivery.offers import OFFER_PREFIX
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
 from bot.platform.events import (
@@ -67,7 +68,7 @@ from bot.slack.reading import (
 )
 from bot.slack.requests import retries, teams
 from bot.slack.signed_http import SlackHttp
-from bot.slack.text import command
+from bot.slack.text import addressed, command
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 
@@ -153,8 +154,8 @@ class SlackAdapter:
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
         self._ids = ids
         self._delivery = SlackDelivery(app, self.outbox, self.directory, ids)
-        self._privacy_notices = PrivacyNotices(app, self.outbox)
-        listeners = InboxListeners(on_stored=self._privacy_notices.on_stored)
+        self._first_notices = FirstNotices(app, self.outbox)
+        listeners = InboxListeners(on_stored=self._first_notices.on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self.outbox.note_question)
         self._channels = SlackChannels(app, ids, self.inbox.workspace)
         posted = SlackFiles(app, self._slack, self.directory, self.inbox)
@@ -210,7 +211,7 @@ class SlackAdapter:
 
     async def _close(self) -> None:
         await self._tasks.cancel()
-        await self._privacy_notices.close()
+        await self._first_notices.close()
         await self._delivery.close()
         await self.commands.close()
         await self._slack.close()
@@ -306,7 +307,7 @@ class SlackAdapter:
 
         async def resume() -> None:
             await self.commands.resume()
-            await self._privacy_notices.resume(await self.inbox.workspace())
+            await self._first_notices.resume(await self.inbox.workspace())
 
         await self._backoff.retry(resume, "slack.resume_retrying")
 
@@ -357,6 +358,7 @@ class SlackAdapter:
         bolt.event(re.compile("."))(self._on_event)
         bolt.command(re.compile("^/"))(self._on_command)
         bolt.action(re.compile(f"^{re.escape(confirmations.BUTTON_PREFIX)}"))(self._on_press)
+        bolt.action(re.compile(f"^{re.escape(OFFER_PREFIX)}"))(self._on_press)
         bolt.error(self._on_error)
         return bolt
 
@@ -476,6 +478,9 @@ class SlackAdapter:
         if message.direct and not message.from_bot:
             self.directory.note_dm(message.user, message.channel)
         words = None if message.from_bot else command(message.text, me.user, direct=message.direct)
+        said = None if message.from_bot else addressed(message.text, me.user, direct=message.direct)
+        if words is None and said is not None and await self.commands.typed(message, said):
+            return
         if words is None:
             await self.inbox.receive_message(message, retries)
         else:

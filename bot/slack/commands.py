@@ -12,7 +12,7 @@ from slack_sdk.webhook import WebhookResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
-from bot.commands.confirmations import Button, Confirmations
+from bot.commands.confirmations import Begin, Button, Confirmations, read_answer
 from bot.commands.idempotency import (
     InterruptedCommand,
     InterruptedCommands,
@@ -22,6 +22,7 @@ from bot.commands.idempotency import (
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.columns import fitted, in_columns
+from bot.delivery.offers import ASKED_AGAIN, NOT_YOURS, Press, offer_id, read_press
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.channels import ChannelIds
@@ -33,7 +34,7 @@ from bot.slack.links import permalink
 from bot.slack.reading import PLATFORM, SlackMessage, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound
+from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
@@ -106,19 +107,24 @@ class SlackCommands:
 
     async def _press(self, payload: Mapping[str, Any], respond: Respond) -> None:
         action, channel, ran = payload["actions"][0], str(payload["channel"]["id"]), None
-        thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
+        offered = read_press(str(action.get("value") or ""))
+        in_thread = str(action.get("value") or "") if offered is None else _thread_of(payload)
+        thread = {"thread_ts": in_thread} if in_thread else {}
         try:
             await self._begin()
             channel = self._ids.name(channel)
             place = await self._place({"channel_id": channel})
-            if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
-                inside = room_place(channel, place.private, place.stated_at, place.title, str(action["value"]))
+            if in_thread and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
+                inside = room_place(channel, place.private, place.stated_at, place.title, in_thread)
                 place = replace(inside, outsiders=place.outsiders, outsiders_at=place.outsiders_at)
             pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
             id, now, workspace = str(action["action_id"]), self._app.clock.now(), await self._inbox.workspace()
             address = {"response_url": str(payload.get("response_url") or "")} | thread
             begin = partial(begin_command, self._app, workspace, address=address)
-            ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
+            if offered is not None:
+                ran, answer = await self._press_offer(payload, offered, pressed, begin)
+            else:
+                ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
             parts = await self._finished(ran, answer)
         except NexusError as error:
             parts = _parts(str(error))
@@ -129,6 +135,40 @@ class SlackCommands:
         await self._show({"channel": channel}, str(payload["user"]["id"]), rest)
         if ran is not None:
             await mark_answered(self._app, await self._inbox.workspace(), ran)
+
+    async def _press_offer(
+        self, payload: Mapping[str, Any], offered: Press, pressed: Incoming, begin: Begin
+    ) -> tuple[Incoming, CommandAnswer]:
+        """Run the command that a button below a message gives, once, as whoever it is for. Raises Refused."""
+        if offered.user != pressed.user:
+            raise Refused(NOT_YOURS)
+        message = str((payload.get("message") or {}).get("ts") or pressed.id)
+        given = replace(pressed, text=offered.command, id=offer_id(message, offered))
+        if not await begin(given):
+            raise Refused(ASKED_AGAIN)
+        return given, await self._run(given)
+
+    async def typed(self, message: SlackMessage, text: str) -> bool:
+        """Do what somebody confirms, or cancels, by a word, and answer them alone. False for any other message. Raises
+        Unavailable: then it must be delivered again."""
+        if read_answer(text) is None:
+            return False
+        written = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
+        id = self._confirmations.typed(written)
+        if id is None:
+            return False
+        address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
+        workspace = await self._inbox.workspace()
+        begin = partial(begin_command, self._app, workspace, address=address)
+        pressed, now = replace(written, text=""), self._app.clock.now()
+        try:
+            ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
+            parts = await self._finished(ran, answer)
+        except Refused as error:
+            ran, parts = pressed, _parts(str(error))
+        await self._show(address, message.user, parts)
+        await mark_answered(self._app, workspace, ran)
+        return True
 
     async def close(self) -> None:
         """Wait for the answers that are still to be shown."""
@@ -268,6 +308,13 @@ class SlackCommands:
 
 def _in_room(place: Place) -> bool:
     return place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+
+
+def _thread_of(payload: Mapping[str, Any]) -> str:
+    """The thread of the message with a button that was pressed; "" where it is in none."""
+    message = payload.get("message") or {}
+    thread = str(message.get("thread_ts") or "")
+    return "" if thread == message.get("ts") else thread
 
 
 def _failed(id: str) -> str:

@@ -1,6 +1,7 @@
 """Stores Slack's events before they are acknowledged. What could not be stored, Slack delivers again."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChan
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import SlackDirectory, SlackPerson
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
-from bot.slack.text import channels, mentioned, plain
+from bot.slack.text import channels, mentioned, plain, unlabelled
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.ingest.addressing import find_addressed_agents
@@ -89,7 +90,8 @@ class SlackInbox(PlatformInbox):
 
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
         """A message with its ids looked up (names, files, place). Raises Unavailable."""
-        text, people = await self.plain_text(message.text, "" if message.direct else message.channel)
+        room = "" if message.direct else message.channel
+        text, people = await self._words(message.text, message.quoted, room)
         me, user = await self._directory.me(), message.user
         person = SlackPerson(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
         return Incoming(
@@ -110,6 +112,17 @@ class SlackInbox(PlatformInbox):
             trust_stated_at=person.stated_at,
         )
 
+    async def _words(self, text: str, quoted: str, room: str) -> tuple[str, tuple[str, ...]]:
+        """The words of a message, and the ids of the people that its own text mentions. What is quoted addresses
+        nobody."""
+        own, people = await self.plain_text(text, room)
+        if not quoted:
+            return own, people
+        shown, _ = await self.plain_text(quoted, room)
+        for agent in self._app.settings.agents:
+            shown = re.sub(rf"@(?={re.escape(agent.slug)}\b)", "", shown, flags=re.IGNORECASE)
+        return "\n".join(filter(None, (own, shown))), people
+
     async def plain_text(self, markup: str, room: str = "") -> tuple[str, tuple[str, ...]]:
         """A text in Slack's markup as people read it, and the ids of the people that it mentions. In a `room`, a
         private channel is named only if it is the room itself, so that a mention does not spread its name."""
@@ -119,7 +132,9 @@ class SlackInbox(PlatformInbox):
         slugs = {agent.slug for agent in self._app.settings.agents}
         others = [each for each in channels(markup) if room and each != room]
         hidden = {each for each in others if not await self._directory.is_public(each)}
-        return plain(markup, names, own=me.user, slug=self.slug, agents=slugs, hidden=hidden), people
+        unnamed = [each for each in unlabelled(markup) if each not in hidden]
+        rooms = {each: await self._directory.title(each) or each for each in unnamed}
+        return plain(markup, names, own=me.user, slug=self.slug, agents=slugs, hidden=hidden, rooms=rooms), people
 
     async def _addressed(self, markup: str) -> tuple[str, ...]:
         """The agent, if a text in Slack's markup mentions the app."""
@@ -206,7 +221,8 @@ class SlackInbox(PlatformInbox):
         people: tuple[str, ...] = ()
         agents: tuple[str, ...] = ()
         if change.text is not None:
-            text, people = await self.plain_text(change.text, "" if change.direct else change.channel)
+            room = "" if change.direct else change.channel
+            text, people = await self._words(change.text, change.quoted, room)
             agents = await self._addressed(change.text)
         await self.apply_change(
             MessageChanged(

@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 from cachetools import LRUCache
 
+from bot.delivery.offers import OFFER_PREFIX, buttons
 from bot.delivery.outbox import (
     CLOCK_SKEW,
     PRIVACY_SUFFIX,
@@ -25,11 +26,12 @@ from bot.platform.retry import Backoff
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.streams import METADATA_TYPE, Location, Streams, message_metadata
-from bot.slack.text import safe_markdown
+from bot.slack.text import escaped, safe_markdown
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
+from composer.turn.delivery import Offer
 
 logger = structlog.get_logger()
 
@@ -40,6 +42,7 @@ POST_BACKOFF: Final = Backoff(first_seconds=0.3)
 MAX_REMEMBERED_POSTS: Final = 10_000  # posted messages, and threads of questions
 SLACK_PAGE: Final = 200
 THINKING: Final = "is thinking…"
+MAX_BUTTON_CHARS: Final = 2_000  # that a button carries
 _NO_MESSAGE: Final = "message_not_found"
 _CANNOT_BE_EDITED: Final = frozenset({_NO_MESSAGE, "thread_not_found", "cant_update_message", "edit_window_closed"})
 _CLOSED_TO_EDITS: Final = frozenset({"cant_update_message", "edit_window_closed"})
@@ -107,15 +110,16 @@ class SlackOutbox:
 
     # bot.delivery.outbox.Outbox
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message; if one with this key is posted already, edit that one to this text."""
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
+        """Post a message; if one with this key is posted already, edit that one to this text. `offers` are buttons
+        below it."""
         known = self._known.get(key)
         if known is None and key in self._posting:
             known = await self._result(key)
         if known is not None:
             await self.edit(to, known, text)
             return known
-        self._posting[key] = task = asyncio.create_task(self._post(to, text, key))
+        self._posting[key] = task = asyncio.create_task(self._post(to, text, key, offers))
         # Shielded: cancelling the caller must not cancel a call that may have taken effect.
         try:
             return await asyncio.shield(task)
@@ -211,7 +215,7 @@ class SlackOutbox:
 
         async def update() -> bool:
             try:
-                await self._slack.call("chat.update", channel=location.channel, ts=ts, markdown_text=text, **more)
+                await self._slack.call("chat.update", channel=location.channel, ts=ts, **_edited(text), **more)
             except SlackRefused as error:
                 if error.code == _STREAMING:
                     return False
@@ -249,7 +253,7 @@ class SlackOutbox:
         await asyncio.wait({task})
         return None if task.cancelled() or task.exception() is not None else task.result()
 
-    async def _post(self, to: Destination, text: str, key: str) -> str:
+    async def _post(self, to: Destination, text: str, key: str, offers: Sequence[Offer]) -> str:
         location = _location_of(key, await self.location(to))
 
         async def post() -> str:
@@ -260,7 +264,7 @@ class SlackOutbox:
                     await self.edit(to, found, text)
                     return found
             try:
-                ts = await self._post_once(location, to, text, key)
+                ts = await self._post_once(location, to, text, key, offers)
             except OutcomeUnknown:
                 self._uncertain.add(key)
                 raise
@@ -270,7 +274,9 @@ class SlackOutbox:
 
         return await self._backoff.retry(post, "slack.post_retrying", on=OutcomeUnknown, max_tries=MAX_POST_TRIES)
 
-    async def _post_once(self, location: Location, to: Destination, text: str, key: str) -> str:
+    async def _post_once(
+        self, location: Location, to: Destination, text: str, key: str, offers: Sequence[Offer]
+    ) -> str:
         incomplete = owner_of(key) in self._incomplete and is_answer_part(key)
         if self._can_stream and location.thread is not None and incomplete:
             try:
@@ -281,7 +287,7 @@ class SlackOutbox:
         answer = await self._slack.call(
             "chat.postMessage",
             **location.arguments,
-            markdown_text=safe_markdown(text),
+            **_content(to, text, offers),
             metadata=message_metadata(key),
             unfurl_links=False,
             unfurl_media=False,
@@ -326,6 +332,25 @@ class SlackOutbox:
                 return []
             raise
         return [own[ts] for ts in sorted(own)]
+
+
+def _content(to: Destination, text: str, offers: Sequence[Offer]) -> dict[str, Any]:
+    """The words of a message, and its buttons."""
+    found = buttons(to.user or "", offers, MAX_BUTTON_CHARS)
+    if not found:
+        return {"markdown_text": safe_markdown(text)}
+    elements = [
+        {"type": "button", "action_id": f"{OFFER_PREFIX}{number}", "text": {"type": "plain_text", "text": label}}
+        | {"value": carried}
+        for number, (label, carried) in enumerate(found)
+    ]
+    shown = {"type": "section", "text": {"type": "mrkdwn", "text": escaped(text)}}
+    return {"text": escaped(text), "blocks": [shown, {"type": "actions", "elements": elements}]}
+
+
+def _edited(text: str) -> dict[str, Any]:
+    """The new words of a message. What is retracted loses its buttons too, which Slack keeps unless it is told."""
+    return {"text": text, "blocks": []} if text == RETRACTED else {"markdown_text": text}
 
 
 def _ts_before(at: datetime | None) -> str:

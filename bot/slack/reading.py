@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
+from bot.slack.words import other_words, own_words
 from composer.model import SLACK, ConversationKind, Place, Trust
 from composer.text.moments import moment_of_seconds
 
@@ -36,6 +37,7 @@ class SlackMessage:
 
     `direct`: it is in a DM. `private` None: the event does not say whether the channel is private. `from_bot`: written
     by another app, under `bot_name`. `outsiders`: the channel is shared with another organisation (None: not said).
+    `quoted`: words outside the text, as of a forwarded message or a card: they address nobody.
     """
 
     channel: str
@@ -49,6 +51,7 @@ class SlackMessage:
     from_bot: bool = False
     bot_name: str = ""
     outsiders: bool | None = None
+    quoted: str = ""
 
     @property
     def at(self) -> datetime:
@@ -61,7 +64,7 @@ class SlackMessageChange:
     """A message was edited (`text` is the new text) or deleted (None), at `changed_ts`.
 
     `user` wrote it. `attached` are the addresses of the files that are still attached (None: Slack does not tell),
-    `before` is the text that was edited.
+    `before` is the text that was edited; `quoted` are the words outside the new text.
     """
 
     channel: str
@@ -72,6 +75,7 @@ class SlackMessageChange:
     changed_ts: str
     attached: tuple[str, ...] | None = None
     before: str = ""
+    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,8 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         channel=channel,
         ts=message["ts"],
         user=_author(message),
-        text=str(message.get("text") or ""),
+        text=own_words(message),
+        quoted=other_words(message),
         thread=thread if thread != message["ts"] else None,
         direct=direct,
         private=_PRIVATE.get(kind),
@@ -266,12 +271,13 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentit
         return SlackMessageChange(channel, message["ts"], _author(before), None, direct, str(event["ts"]))
     if _is_ours(message, me) or _is_ours(before, me):
         return None
-    files = addresses(message)
-    if (message.get("text") == before.get("text") and files == addresses(before)) or not _author(message):
+    files, quoted = addresses(message), other_words(message)
+    same = own_words(message) == own_words(before) and quoted == other_words(before)
+    if (same and files == addresses(before)) or not _author(message):
         return None
     changed_ts = str((message.get("edited") or {}).get("ts") or event["ts"])
-    text, old = (str(each.get("text") or "") for each in (message, before))
-    return SlackMessageChange(channel, message["ts"], _author(message), text, direct, changed_ts, files, old)
+    text, old = own_words(message), own_words(before)
+    return SlackMessageChange(channel, message["ts"], _author(message), text, direct, changed_ts, files, old, quoted)
 
 
 def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:

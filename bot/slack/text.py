@@ -9,9 +9,11 @@ from typing import Final
 
 from bot.commands.table import COMMANDS, PREFIX
 
+_NO_NAMES: Final[Mapping[str, str]] = {}
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 _CHANNEL = re.compile(r"<#([CGD][A-Z0-9]+)(?:\|[^<>]*)?>")
+_UNLABELLED = re.compile(r"<#([CGD][A-Z0-9]+)\|?>")
 _FIRST_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>[\s,:]*")
 _NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
 _DANGEROUS = re.compile(r"<(?=[@#!]|[^<>\s|]+\|)")
@@ -30,6 +32,11 @@ def channels(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_CHANNEL.findall(text)))
 
 
+def unlabelled(text: str) -> tuple[str, ...]:
+    """The ids of the channels that a text in Slack's markup mentions without their names."""
+    return tuple(dict.fromkeys(_UNLABELLED.findall(text)))
+
+
 def plain(
     text: str,
     names: Mapping[str, str],
@@ -38,12 +45,13 @@ def plain(
     slug: str = "",
     agents: Collection[str] = (),
     hidden: Collection[str] = (),
+    rooms: Mapping[str, str] = _NO_NAMES,
 ) -> str:
     """A text in Slack's markup as people read it: `@name`, `#channel`, `label (address)`, and no entities.
 
     `names` are people's names by id; `own` is the agent's own id, which becomes `@slug`. A person whose name equals a
     slug of `agents` loses the `@`: mentioning them does not address the agent. `hidden` are the ids of channels that
-    are not named.
+    are not named, `rooms` the names of others that Slack leaves out.
     """
 
     def person(id: str, label: str) -> str:
@@ -54,7 +62,7 @@ def plain(
         is_slug = word is not None and word[0].casefold().rstrip(".-") in agents
         return name if is_slug else f"@{name}"
 
-    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person, hidden), text))
+    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person, hidden, rooms), text))
 
 
 def by_id(text: str) -> str:
@@ -62,16 +70,20 @@ def by_id(text: str) -> str:
     return _entities(_PERSON.sub(r"<@\1>", text))
 
 
-def _shown(token: str, person: Callable[[str, str], str], hidden: Collection[str]) -> str:
+def _shown(
+    token: str, person: Callable[[str, str], str], hidden: Collection[str], rooms: Mapping[str, str] = _NO_NAMES
+) -> str:
     """A token, without its brackets, as people see it."""
     head, _, label = token.partition("|")
     if head.startswith("@"):
         return person(head[1:], label)
     if head.startswith("#"):
-        return "#a channel" if head[1:] in hidden else f"#{label or head[1:]}"
+        return "#a channel" if head[1:] in hidden else f"#{label or rooms.get(head[1:]) or head[1:]}"
     if head.startswith("!"):
         name = head[1:].partition("^")[0]
-        if name in ("date", "subteam"):
+        if name == "subteam":
+            return label or "@a group"
+        if name == "date":
             return label or head[1:]
         return f"@{name}"
     address = head.removeprefix("mailto:").removeprefix("tel:")
@@ -90,18 +102,24 @@ def command(text: str, own: str, *, direct: bool) -> str | None:
 
     In a DM the mention may be left out. Without the slash, the first word must be that of a command.
     """
-    words = text.strip()
-    mention = _FIRST_MENTION.match(words)
-    mention = mention if mention is not None and mention[1] == own else None
-    if mention is None and not direct:
-        return None
-    found = _COMMAND.fullmatch(words[mention.end() :] if mention else words)
+    words = addressed(text, own, direct=direct)
+    found = None if words is None else _COMMAND.fullmatch(words)
     if found is None:
         return None
     rest = (found[2] or "").strip()
     if not found[1] and rest.split(maxsplit=1)[:1] and rest.split(maxsplit=1)[0].lower() not in _HEADS:
         return None
     return f"{PREFIX} {rest}".strip() if found[1] or rest else None
+
+
+def addressed(text: str, own: str, *, direct: bool) -> str | None:
+    """The words of a message to the agent, which begins with a mention or is in a DM; None for any other message."""
+    words = text.strip()
+    mention = _FIRST_MENTION.match(words)
+    mention = mention if mention is not None and mention[1] == own else None
+    if mention is None and not direct:
+        return None
+    return words[mention.end() :] if mention else words
 
 
 def safe_markdown(markdown: str) -> str:

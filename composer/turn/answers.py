@@ -22,7 +22,7 @@ from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer, AnswerGround, Delivered
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
-from composer.turn.delivery import OutgoingAnswer
+from composer.turn.delivery import Offer, OutgoingAnswer
 from composer.turn.sources import (
     derived_ids,
     lineage_of,
@@ -45,7 +45,8 @@ class DraftAnswer:
     `failure` is the sentence that tells the person why there is no reply. `model` is the one that answered, where that
     is known: a fallback model, perhaps. `notices` tell the asker what was written for them while the model answered;
     `notices_without_quotes` say the same without its words, for a failure: that is not in the message log, so
-    forgetting does not reach it. `failure_details` tell those who run Nexus why there is no reply; they are not stored.
+    forgetting does not reach it. `offers` are buttons for the asker. `failure_details` tell those who run Nexus why
+    there is no reply; they are not stored.
     """
 
     composed: ComposedPrompt | None = None
@@ -56,6 +57,7 @@ class DraftAnswer:
     failure_details: str = ""
     notices: list[str] = field(default_factory=list)
     notices_without_quotes: list[str] = field(default_factory=list)
+    offers: list[Offer] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
 

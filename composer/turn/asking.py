@@ -10,6 +10,7 @@ from composer.memory.index import without_mentions
 from composer.model import Turn, Usage
 from composer.ports.models import ChatMessage, MeteredModel, ToolCall, Work, WorkKind, whole_text
 from composer.prompt.lines import quote
+from composer.prompt.sections import Prompt
 from composer.signals import InteractivePriority
 from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
 from composer.text.instructions import template
@@ -71,6 +72,13 @@ class ModelAsker:
             text = ("\n\n" if draft.text else "") + "\n".join(remarks)
             await delivery.on_chunk(turn, text)
             draft.text += text
+
+    async def complete(self, request: PromptRequest, prompt: Prompt) -> tuple[str, str]:
+        """The whole answer to a prompt, without tools, and the model that gave it. It is stored nowhere. Raises as
+        `MeteredModel.stream`."""
+        work = Work(request.tenant_id, WorkKind.ANSWER, request.agent, request.conversation_id, request.asker)
+        chunks = [chunk async for chunk in self._model.stream(work, prompt.role_messages)]
+        return whole_text(chunks), next((chunk.model for chunk in reversed(chunks) if chunk.model), "")
 
     async def _false_claim(self, request: PromptRequest, turn: Turn, draft: DraftAnswer) -> str | None:
         """The sentence that what an answer says to have done was not done; None where it says nothing of that. The

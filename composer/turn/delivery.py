@@ -1,11 +1,20 @@
 """What the responder hands to an adapter, and how the adapter shows it to people. Adapters implement `Delivery`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from composer.model import Turn
 from composer.repositories.explanations import MessageAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a person can have done by pressing a button below an answer: the `label` on the button, and the `command`
+    that it gives in their name, as they would type it."""
+
+    label: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +25,7 @@ class OutgoingAnswer:
     The turn's id is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for
     what an agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited`
     maps each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
+    `offers` are what its asker may press: the text says how each is typed, since an adapter may have no buttons.
     `failure_details` tell those who run Nexus why there is no reply, where that is known: the terminal alone shows
     them.
     """
@@ -28,6 +38,7 @@ class OutgoingAnswer:
     failed: bool = False
     cited: Mapping[str, MessageAddress] = field(default_factory=dict)
     failure_details: str = ""
+    offers: Sequence[Offer] = ()
 
 
 class Delivery(Protocol):

@@ -15,7 +15,7 @@ from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
 from composer.turn.answers import DraftAnswer
 from composer.turn.asking import ModelAsker
-from composer.turn.compose import NOT_COMPARABLE, Composer
+from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt, Composer
 from composer.turn.delivery import Delivery
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
@@ -117,6 +117,13 @@ class Drafter:
             draft.failure = "\n".join((draft.failure, *draft.notices_without_quotes))
         draft.timings_ms["total"] = milliseconds(started)
         return draft
+
+    async def answer_unstored(self, request: PromptRequest) -> tuple[str, ComposedPrompt]:
+        """The answer to a question that is not stored, for whoever asks alone, and its prompt. Nothing of either is
+        kept. Raises as composing and asking a model do."""
+        composed = await self._composer.compose(request)
+        text, _ = await self._asker.complete(request, composed.prompt)
+        return text, composed
 
     async def _compose(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool

@@ -121,6 +121,7 @@ class Responder:
             timings_ms=draft.timings_ms,
             failed=stored.failure is not None,
             failure_details=draft.failure_details,
+            offers=() if stored.failure is not None else draft.offers,
         )
 
     async def _with_citations(self, answer: OutgoingAnswer, question: Message) -> OutgoingAnswer:

@@ -18,7 +18,7 @@ WITH answers AS (
           AND NOT t.conversation_id = ANY (:excluded_conversations::uuid[])
 ), posts AS (
     SELECT a.*, d.external_id, NULL::integer AS part
-    FROM answers AS a JOIN deliveries AS d ON d.tenant_id = :tenant_id AND d.turn_id = a.id AND d.part >= 0
+    FROM answers AS a JOIN deliveries AS d ON d.tenant_id = :tenant_id AND d.turn_id = a.id AND d.part <> -1
     UNION ALL
     SELECT a.*, '', (SELECT count(*) FROM deliveries AS d
                      WHERE d.tenant_id = :tenant_id AND d.turn_id = a.id AND d.part >= 0)

@@ -180,7 +180,7 @@ def test_failed_events_are_named_and_the_others_are_processed(program: Program, 
         "There is no message 'no such' here.",
         "There is no room 'no such' here.",
         f"{path}:6: VALUE is missing. Usage: /nexus fact set KEY VALUE ",
-        f"{path}:7: There is no command /nexus frobnicate. Commands: ",
+        f"{path}:7: There is no command /nexus frobnicate. /nexus help",
         f"{path}:8: There is no job 'no such'",
     )
     for event, beginning in zip(ran.lines, expected, strict=True):

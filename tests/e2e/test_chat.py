@@ -59,7 +59,7 @@ def test_a_terminal_shows_a_conversation(program: Program) -> None:
     try:
         terminal.process.expect_exact("You are talking to Nexus")
         assert "3 December" in terminal.type("when is the launch?")
-        table = terminal.type("/why")
+        table = terminal.type("/why --details")
         for word in ("section", "tokens", "source", "because", "LANDMARKS", "3 December", "\nTurn "):
             assert word in table
         assert "Porto" in terminal.type("where is my sister getting married?")
@@ -83,11 +83,11 @@ def test_a_narrow_terminal_shows_lines_that_fit_it(program: Program) -> None:
     try:
         terminal.process.expect_exact("You are talking to Nexus")
         assert "3 December" in terminal.type("when is the launch?")
-        for typed, words in (("/why", "It is close in meaning"), ("/help", "In the terminal also:")):
+        for typed, words in (("/why --details", "It is close in meaning"), ("/help", "In the terminal also:")):
             shown = terminal.type(typed)
             lines = [line.rstrip() for line in shown.replace("\r", "").split("\n")]
             assert words in " ".join(shown.split())
-            assert typed != "/why" or "\nTurn " in shown
+            assert typed != "/why --details" or "\nTurn " in shown
             assert max(len(line) for line in lines if not line.startswith("alice @nexus>")) <= 64 + 8
         terminal.process.send("/quit\r")
         terminal.process.expect(pexpect.EOF)

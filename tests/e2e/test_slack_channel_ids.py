@@ -292,7 +292,7 @@ async def test_a_command_is_acknowledged_before_the_database_says_which_ids_ther
 def button_of(office: Office, user: str) -> tuple[str, str]:
     """The message and the action of the latest button that somebody is shown."""
     said = next(each for each in reversed(office.slack.ephemerals(user)) if each.get("blocks"))
-    [action] = [e["action_id"] for block in said["blocks"] for e in block.get("elements", ()) if "action_id" in e]
+    action, *_ = [e["action_id"] for block in said["blocks"] for e in block.get("elements", ()) if "action_id" in e]
     return said["ts"], action
 
 

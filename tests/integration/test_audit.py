@@ -575,15 +575,15 @@ async def test_a_stored_prompt_expires_and_why_says_so(settings: Settings, owner
         await harness.ask(ALICE, "@nexus hello there", room="general")
         harness.clock.tick(2 * 24 * 3600)
         await schedule.run(harness.app, "expiry", harness.clock.now())
-        assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
+        assert "prompt had" in (await harness.command(ALICE, "/nexus why --details", room="general")).text
         harness.clock.tick(24 * 3600)
         await harness.ask(ALICE, "@nexus and again", id="later", room="general")
         assert (await schedule.run(harness.app, "expiry", harness.clock.now())).done == 1
         assert (await schedule.run(harness.app, "expiry", harness.clock.now())).done == 0
-        assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
+        assert "prompt had" in (await harness.command(ALICE, "/nexus why --details", room="general")).text
         harness.clock.tick(4 * 24 * 3600)
         await schedule.run(harness.app, "expiry", harness.clock.now())
-        for asked in ("/nexus why", "/nexus why later"):
+        for asked in ("/nexus why --details", "/nexus why later"):
             with pytest.raises(NotFound, match="its prompt has expired"):
                 await harness.command(ALICE, asked, room="general")
         with pytest.raises(NotFound, match="got no answer here"):

@@ -40,7 +40,7 @@ async def test_every_crossing_of_a_border_is_named(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus landmark add ask the heron", **ROOM)
 
     found = await sources(harness, "what of the heron in the vault?")
-    why = (await harness.command("alice", "/nexus why", **ROOM)).text
+    why = (await harness.command("alice", "/nexus why --details", **ROOM)).text
     recalled = (await harness.command("alice", "/nexus recall heron vault", **ROOM)).text
 
     assert found["RECALL profile"] == "from alice's profile"

@@ -45,7 +45,7 @@ async def test_the_prompt_of_a_busy_room_shows_the_discussion_and_why_counts_the
     ann, dot = ([m.content for m in prompt.role_messages[:-1]] for prompt in prompts.values())
     assert ann == dot, "chosen messages come after the part that all prompts share"
     await harness.ask("ann", "@nexus what now?", **ROOM)
-    why = (await harness.command("ann", "/nexus why", **ROOM)).text
+    why = (await harness.command("ann", "/nexus why --details", **ROOM)).text
     assert "of its last 100 messages 40 are shown, the last 30 and 10 earlier ones" in why
 
 

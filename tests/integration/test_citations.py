@@ -84,7 +84,7 @@ async def test_an_earlier_answer_is_shown_without_its_marks_and_stored_with_them
     sent = json.loads(reply.prompt or "{}")["role_messages"]
     assert {"role": "assistant", "content": "It is the heron."} in sent
     assert reply.text == "It is the heron (s1, s99)."
-    why = (await harness.command("alice", "/nexus why", **LAB)).text
+    why = (await harness.command("alice", "/nexus why --details", **LAB)).text
     assert "(s1)" in why
 
 
@@ -114,7 +114,7 @@ async def test_no_explanation_links_into_a_private_room_of_others(harness: AppHa
     await pooled_by_another(harness, room="cave", private=True)
     await harness.command("alice", "/nexus project assign apollo --yes", **LAB)
     await harness.ask("alice", "@nexus what is the code of the vault?", **place)
-    for text in ("/nexus why", "/nexus recall code of the vault"):
+    for text in ("/nexus why --details", "/nexus recall code of the vault"):
         where = place_of(place.get("room"), place.get("dm"), None)
         asked = incoming(harness.workspace(), where, "alice", text, harness.clock.tick(), id=text)
         answer = await run_command(harness.app, harness.workspace(), asked, permalink=lambda to: f"link to {to.name}")

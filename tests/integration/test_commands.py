@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from bot.commands.command import CommandAnswer
-from bot.commands.table import COMMANDS, parse, run_command
+from bot.commands.command import CommandAnswer, PlaceKind
+from bot.commands.table import COMMANDS, _who, parse, run_command
 from bot.console.operations import set_admin
 from bot.script.places import incoming
 from composer.errors import BadInput, Conflict, NexusError, NotFound, Refused
@@ -44,18 +44,68 @@ def test_a_command_line_is_split_into_its_name_and_text(text: str, name: str, wo
 
 @pytest.mark.parametrize(
     ("text", "near"),
-    [("/nexus fact sett", "fact set, fact get"), ("/nexus nothing", "agents, "), ("/nexusfact", "agents, ")],
+    [
+        ("/nexus fact sett", "did you mean /nexus fact set?"),
+        ("/nexus fact nonsense", "fact set, fact get"),
+        ("/nexus nothing", "/nexus help shows what there is"),
+        ("/nexusfact", "/nexus help shows what there is"),
+        ("/nexus remembr we ship on Fridays", "did you mean /nexus remember?"),
+    ],
 )
-def test_an_unknown_command_is_refused_with_a_list_of_known_commands(text: str, near: str) -> None:
+def test_an_unknown_command_is_refused_with_what_was_meant(text: str, near: str) -> None:
     with pytest.raises(BadInput, match=re.escape(near)):
         parse(text)
 
 
-async def test_help_lists_every_command(harness: AppHarness) -> None:
-    answer = (await harness.command("alice", "/nexus help", **ROOM)).text
+@pytest.mark.parametrize(("where", "own"), [(ROOM, "/nexus catch-up"), ({"dm": "nexus"}, "/nexus rooms on")])
+async def test_help_shows_eight_things_that_people_do(harness: AppHarness, where: dict[str, str], own: str) -> None:
+    *shown, more, one = (await harness.command("alice", "/nexus help", **where)).text.splitlines()
+    assert len(shown) == 8
+    assert any(line.startswith(own) for line in shown)
+    assert (more, one[:30]) == ("All commands: /nexus help more", "One command: /nexus help COMMA")
+
+
+async def test_help_lists_by_subject_what_the_caller_may(harness: AppHarness) -> None:
+    answers = {
+        place: (await harness.command("alice", "/nexus help more", **where)).text
+        for place, where in (("room", ROOM), ("dm", {"dm": "nexus"}))
+    }
+    assert [line for line in answers["room"].splitlines() if line.endswith(":")][:3] == [
+        "Ask and search:",
+        "Forget:",
+        "Facts and decisions:",
+    ]
     for command in COMMANDS.values():
-        assert f"/nexus {command.name}" in answer
-        assert command.help in answer
+        listed = [place for place, answer in answers.items() if f"{command.usage} " in answer]
+        assert listed or "admin" in _who(command), command.name
+        assert PlaceKind.DM in command.places or "dm" not in listed
+    assert "/nexus rooms" not in answers["room"]
+    assert "/nexus audit" not in answers["room"], "alice is no admin"
+    await set_admin(harness.app, harness.workspace().name, "alice", True)
+    assert "/nexus audit" in (await harness.command("alice", "/nexus help more", **ROOM)).text
+
+
+async def stored_messages(harness: AppHarness) -> int:
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
+        return int(await connection.fetchval("SELECT count(*) FROM messages"))
+
+
+@pytest.mark.parametrize(
+    "line", ["/nexus when is the launch?", "/nexus ask when is the launch?", "when is the launch?"]
+)
+async def test_a_question_after_the_command_is_answered_for_its_asker_alone(harness: AppHarness, line: str) -> None:
+    await harness.say("alice", "the launch is on June 12", **ROOM)
+    before = await stored_messages(harness)
+    answer = await harness.command("bob", line, **ROOM)
+    assert "the launch is on June 12" in answer.text
+    assert await stored_messages(harness) == before, "nothing of it is stored"
+
+
+async def test_a_question_after_the_command_reads_what_its_room_reads(harness: AppHarness) -> None:
+    await harness.say("bob", "my salary is 91k", dm="nexus")
+    assert "91k" not in (await harness.command("bob", "/nexus what is my salary?", **ROOM)).text
+    assert "91k" in (await harness.command("bob", "/nexus what is my salary?", dm="nexus")).text
 
 
 async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None:
@@ -79,7 +129,7 @@ async def test_help_says_once_who_may_where_that_is_alike(harness: AppHarness) -
 async def test_an_answer_is_explained_by_what_was_recalled_and_by_what_was_only_the_latest(harness: AppHarness) -> None:
     await harness.say("alice", "the parrot is grey", **ROOM)
     await harness.say("alice", "@nexus what colour is the parrot?", **ROOM)
-    lines = (await harness.command("alice", "/nexus why", **ROOM)).text.splitlines()
+    lines = (await harness.command("alice", "/nexus why --details", **ROOM)).text.splitlines()
     shown = {line.partition(":")[0]: line.partition(", ")[2] for line in lines if " token" in line}
     assert shown["WORKING"] == "the latest 1 message of this conversation"
     assert shown["MESSAGE"] == "the question"
@@ -96,7 +146,7 @@ async def test_why_says_first_what_an_answer_without_a_model_quotes(harness: App
     answer = (await harness.ask("alice", "@nexus what about the parrot?", **ROOM)).text
     assert "the parrot is grey" in answer
     assert "the parrot bites" in answer
-    why = await harness.command("alice", "/nexus why", **ROOM)
+    why = await harness.command("alice", "/nexus why --details", **ROOM)
     first, quotes, *lines = why.head.splitlines()
     assert first.startswith("No model: quotes. That answer's prompt had ")
     assert quotes == "The answer quotes:"
@@ -169,18 +219,13 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("fact list all of them", "'all of them' is too much"),
         ("project unassign apollo --yes", "'apollo' is too much"),
         ("why last one", "MESSAGE_ID is one word; 'last one' has several."),
-        ("reminders", "There is no command /nexus reminders; did you mean /nexus remind? Commands: agents, "),
-        ("catchup yesterday", "There is no command /nexus catchup; did you mean /nexus catch-up? Commands: agents, "),
+        ("reminders", "There is no command /nexus reminders; did you mean /nexus remind?"),
+        ("catchup yesterday", "There is no command /nexus catchup; did you mean /nexus catch-up?"),
         (
             "remind canel 3f2a91bc",
-            "There is no command /nexus remind canel; did you mean /nexus remind cancel? Commands: ",
+            "There is no command /nexus remind canel; did you mean /nexus remind cancel?",
         ),
-        ("help frobnicate", "There is no command /nexus frobnicate. Commands: agents, "),
-        (
-            "what did we decide?",
-            "There is no command /nexus what. To ask something, write a message that mentions me, or one in our DM. "
-            "Commands: agents, ",
-        ),
+        ("help frobnicate", "There is no command /nexus frobnicate. /nexus help shows what there is."),
     ],
 )
 async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing(
@@ -194,7 +239,7 @@ async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing
 
 async def test_why_of_a_message_that_got_no_answer_names_it(harness: AppHarness) -> None:
     with pytest.raises(NotFound, match="There is no answer to you here that I can explain"):
-        await harness.command("alice", "/nexus why", **ROOM)
+        await harness.command("alice", "/nexus why --details", **ROOM)
     named = "The message 'm77' got no answer here that I can explain to you. For your last one leave out the id."
     with pytest.raises(NotFound, match=re.escape(named)):
         await harness.command("alice", "/nexus why m77", **ROOM)

@@ -102,7 +102,7 @@ async def test_a_full_window_is_compacted_into_a_summary_and_the_log_stays(
     assert composed.prompt.tokens <= 0.7 * 4000
     assert "we keep backups for a year" in composed.prompt.as_text()
     assert len(await rows(settings, "SELECT 1 FROM compactions")) == 1
-    why = (await small.command("alice", "/nexus why", **ROOM)).text
+    why = (await small.command("alice", "/nexus why --details", **ROOM)).text
     assert f"its oldest {made['messages']} messages are a summary now" in why
     sizes = (
         f"WORKING had {made['before_tokens']:,} tokens then, and {made['after_tokens']:,} after it: the prompt, with"
@@ -164,7 +164,7 @@ async def test_a_compaction_of_a_private_room_is_not_shown_after_the_room_become
     composed = await small.compose("dave", "@nexus what was said?", room="cave")
     assert summaries(composed.prompt) == []
     assert "point" not in composed.prompt.as_text()
-    assert "compacted" not in (await small.command("alice", "/nexus why", room="cave")).text
+    assert "compacted" not in (await small.command("alice", "/nexus why --details", room="cave")).text
 
 
 async def test_composing_shows_the_compacted_view_and_stores_nothing(small: AppHarness, settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """A button does what was shown: not less because the room went on talking, and never something else."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,7 @@ import asyncpg
 import pytest
 
 from bot.commands.command import CommandAnswer
-from bot.commands.confirmations import USED, Begin, Confirmations
+from bot.commands.confirmations import CANCELLED, LIFETIME, USED, Begin, Confirmations
 from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
@@ -193,3 +194,51 @@ async def test_what_is_opened_is_said_by_a_name_that_is_distinct(harness: AppHar
     assert f"nobody in {here} recalls" in moved
     left = (await harness.command("alice", "/nexus project unassign", **ROOM)).text
     assert f"nobody in {here} recalls" in left
+
+
+@pytest.mark.parametrize(
+    ("word", "done"),
+    [("yes", True), ("Yes!", True), ("ja", True), ("はい", True), ("ok.", True), ("cancel", False), ("Nein", False)],
+)
+async def test_a_question_is_answered_by_a_word(harness: AppHarness, word: str, done: bool) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    await shown(harness, confirmations, "/nexus erase room")
+    typed = confirmations.typed(given(harness, word))
+    answer = await pressed(harness, confirmations, typed)
+    assert ("Forgotten for good: 1 message" in answer.text) is done
+    assert done or answer.text == CANCELLED
+    assert confirmations.typed(given(harness, word)) is None, "it was answered"
+
+
+@pytest.mark.parametrize("text", ["yes please do the other thing", "yesterday", "no idea", "", "/nexus help"])
+async def test_another_message_answers_no_question(harness: AppHarness, text: str) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    await shown(harness, confirmations, "/nexus erase room")
+    assert confirmations.typed(given(harness, text)) is None
+
+
+async def test_a_word_answers_what_its_writer_was_asked_there_last(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    assert confirmations.typed(given(harness, "yes")) is None, "nothing was asked"
+    await shown(harness, confirmations, "/nexus erase room")
+    last = await shown(harness, confirmations, "/nexus forget hello")
+    assert confirmations.typed(given(harness, "yes")) == last
+    bob = incoming(harness.workspace(), place_of("general", None, None), "bob", "yes", harness.clock.tick())
+    elsewhere = incoming(harness.workspace(), place_of("random", None, None), "alice", "yes", harness.clock.tick())
+    assert confirmations.typed(bob) is None
+    assert confirmations.typed(elsewhere) is None
+    harness.clock.set(harness.clock.now() + LIFETIME + timedelta(seconds=1))
+    assert confirmations.typed(given(harness, "yes")) is None, "it was long ago"
+
+
+async def test_cancel_takes_the_question_back(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus erase room")
+    assert button is not None
+    assert (await pressed(harness, confirmations, confirmations.cancel(button))).text == CANCELLED
+    with pytest.raises(Refused, match="has expired"):
+        await pressed(harness, confirmations, button)

@@ -68,7 +68,7 @@ async def test_the_messages_of_a_user_who_opted_out_are_answered_and_then_erased
     assert "the wombat is blue" not in prompt
     assert "my walrus is green" not in prompt
     with pytest.raises(NotFound):
-        await harness.command("bob", "/nexus why", room="general")
+        await harness.command("bob", "/nexus why --details", room="general")
     await harness.command("bob", "/nexus opt-in", room="general")
     await harness.say("bob", "the wombat is red", room="general")
     assert "the wombat is red" in await prompt_text(harness, "ann", "and the wombat?", room="general")

@@ -90,7 +90,7 @@ async def test_trashed_and_expired_and_pending_entries_are_recalled_nowhere(hub:
 async def test_why_names_an_entry_and_no_longer_shows_it_once_it_is_in_the_trash(hub: Hub) -> None:
     id = (await hub.write("alice", "the launch is on Friday zqlaunch")).entry.id
     await hub.harness.ask("alice", "when is the launch?", dm="nexus")
-    assert "own entries" in (await hub.harness.command("alice", "/nexus why", dm="nexus")).text
+    assert "own entries" in (await hub.harness.command("alice", "/nexus why --details", dm="nexus")).text
     await hub.trash("alice", id)
     assert "zqlaunch" not in (await hub.harness.command("alice", "/nexus why --prompt", dm="nexus")).text
 

@@ -369,7 +369,7 @@ async def test_a_deletion_on_the_platform_erases_everything_derived_from_the_mes
     assert await tables_with_secret(settings) == set()
     assert RETRACTED in await prompt_text(harness, "bob", **ROOM)
     with pytest.raises(NexusError, match="There is no answer to you here"):
-        await harness.command("bob", "/nexus why", **ROOM)
+        await harness.command("bob", "/nexus why --details", **ROOM)
     await harness.say("alice", f"I prefer the vault {SECRET}.", id="said", **ROOM)
     assert await tables_with_secret(settings) == set(), "a repeated event stored it again"
 

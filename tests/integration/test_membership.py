@@ -67,7 +67,7 @@ async def test_a_person_who_leaves_a_private_room_reads_nothing_of_it(harness: A
     await harness.say("alice", f"the vault is {SECRET}", room="cave", private=True)
     await harness.move("bob", "cave", joined=True)
     await harness.ask("bob", f"@nexus {QUESTION}", room="cave", id="asked")
-    assert SECRET in (await harness.command("bob", "/nexus why", room="cave")).text + await prompt_text(
+    assert SECRET in (await harness.command("bob", "/nexus why --details", room="cave")).text + await prompt_text(
         harness, "bob", room="cave"
     )
     await harness.move("bob", "cave", joined=False)
@@ -100,14 +100,14 @@ async def test_messages_of_a_private_room_stay_unreadable_after_it_becomes_publi
     await harness.command("alice", f'/nexus fact set vault "{SECRET}"', room="cave")
     await harness.command("alice", f"/nexus landmark add the vault is {SECRET}", room="cave")
     await harness.ask("alice", f"@nexus {QUESTION}", room="cave")
-    assert SECRET in (await harness.command("alice", "/nexus why", room="cave")).text
+    assert SECRET in (await harness.command("alice", "/nexus why --details", room="cave")).text
     await harness.say("alice", "we are open now", room="cave", private=False)
     for user in ("mallory", "alice"):  # everyone may read the room now, whoever asks in it
         assert SECRET not in await prompt_text(harness, user, room="cave")
         assert SECRET not in await prompt_text(harness, user, room="cave", thread="t1")
         for text in ("recall vault", "fact get vault", "fact history vault", "landmark list", "fact list"):
             assert SECRET not in (await harness.command(user, f"/nexus {text}", room="cave")).text
-    assert SECRET not in (await harness.command("alice", "/nexus why", room="cave")).text
+    assert SECRET not in (await harness.command("alice", "/nexus why --details", room="cave")).text
     await harness.say("alice", "and closed again", room="cave", private=True)
     assert SECRET not in await prompt_text(harness, "alice", room="cave"), "mallory joined while the room was public"
 
@@ -167,10 +167,10 @@ async def test_a_room_does_not_show_the_profile_of_a_person_who_left_it(harness:
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere --yes", dm="nexus")
     await harness.say("alice", "hello", room="general")
     await harness.ask("bob", f"@nexus {QUESTION}", room="general")
-    assert SECRET in (await harness.command("bob", "/nexus why", room="general")).text
+    assert SECRET in (await harness.command("bob", "/nexus why --details", room="general")).text
     await harness.move("alice", "general", joined=False)
     assert SECRET not in await prompt_text(harness, "bob", room="general")
-    assert SECRET not in (await harness.command("bob", "/nexus why", room="general")).text
+    assert SECRET not in (await harness.command("bob", "/nexus why --details", room="general")).text
 
 
 # --- projects --------------------------------------------------------------------------------------------------------
@@ -184,15 +184,15 @@ async def test_a_room_removed_from_its_project_reads_its_own_messages_and_leaves
     await harness.say("alice", "the vault of rocket is numbat3", room="rocket")
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --project --yes", room="apollo")
     await harness.ask("bob", f"@nexus {QUESTION}", room="rocket")
-    assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
+    assert SECRET in (await harness.command("bob", "/nexus why --details", room="rocket")).text
     assert "numbat3" in await prompt_text(harness, "alice", room="apollo")
     await harness.command("alice", "/nexus project unassign --yes", room="rocket")
-    assert SECRET not in (await harness.command("bob", "/nexus why", room="rocket")).text
+    assert SECRET not in (await harness.command("bob", "/nexus why --details", room="rocket")).text
     assert SECRET not in await prompt_text(harness, "bob", room="rocket")
     assert "numbat3" in await prompt_text(harness, "bob", room="rocket")
     assert "numbat3" not in await prompt_text(harness, "alice", room="apollo")
     await harness.command("alice", "/nexus project assign apollo --yes", room="rocket")
-    assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
+    assert SECRET in (await harness.command("bob", "/nexus why --details", room="rocket")).text
 
 
 async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_member(harness: AppHarness) -> None:
@@ -202,15 +202,15 @@ async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_me
     await harness.command("alice", "/nexus project member add apollo bob read", room="apollo")
     await harness.command("bob", "/nexus project assign apollo", dm="nexus")
     await harness.ask("bob", QUESTION, dm="nexus")
-    assert SECRET in (await harness.command("bob", "/nexus why", dm="nexus")).text
+    assert SECRET in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
     await harness.command("alice", "/nexus project member remove apollo bob", room="apollo")
     assert SECRET not in await prompt_text(harness, "bob", dm="nexus")
-    assert SECRET not in (await harness.command("bob", "/nexus why", dm="nexus")).text
+    assert SECRET not in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
     assert SECRET not in (await harness.command("bob", "/nexus recall vault", dm="nexus")).text
     assert "apollo" not in await prompt_text(harness, "bob", dm="nexus")
     assert "apollo" not in (await harness.command("bob", "/nexus project list", dm="nexus")).text
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
-    assert SECRET in (await harness.command("bob", "/nexus why", dm="nexus")).text
+    assert SECRET in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
 
 
 async def test_a_session_is_pooled_only_while_it_and_its_user_belong_to_the_project(harness: AppHarness) -> None:

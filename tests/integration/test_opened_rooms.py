@@ -1,6 +1,7 @@
 """A room that is made public before an answer is delivered gets none that was made from its private time."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,7 +14,7 @@ from composer.model import CONSOLE, Turn
 from composer.repositories.deliveries import Destination
 from composer.settings import AgentSettings, Settings
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import OutgoingAnswer
+from composer.turn.delivery import Offer, OutgoingAnswer
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 
@@ -81,7 +82,7 @@ class Screen:
     async def find(self, to: Destination, key: str) -> str | None:
         return None
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
         self.shown.append(text)
         return "part"
 

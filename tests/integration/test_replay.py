@@ -22,7 +22,7 @@ ROOM = {"room": "general"}
 async def answered(harness: AppHarness, text: str, user: str = "alice", **place: Any) -> str:
     """Ask something; return the id of the turn as why shows it."""
     await harness.ask(user, text, **place)
-    why = (await harness.command(user, "/nexus why", **place)).text
+    why = (await harness.command(user, "/nexus why --details", **place)).text
     found = re.search(r"^Turn ([0-9a-f-]{36})\.$", why, re.MULTILINE)
     assert found is not None
     return found[1]

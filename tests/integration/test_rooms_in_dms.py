@@ -281,7 +281,7 @@ async def test_an_answer_from_a_room_stays_in_the_dm(harness: AppHarness, settin
 async def test_why_judges_rooms_as_they_are_now(harness: AppHarness) -> None:
     await open_rooms(harness)
     await harness.ask("alice", QUESTION, **DM)
-    explained = (await harness.command("alice", "/nexus why", **DM)).text
+    explained = (await harness.command("alice", "/nexus why --details", **DM)).text
     assert found_in(explained) == {"zqgeneral", "zqvault"}
     assert 'from the room "#vault"' in explained
     await harness.move("alice", "vault", joined=False)
@@ -291,7 +291,7 @@ async def test_why_judges_rooms_as_they_are_now(harness: AppHarness) -> None:
         assert found_in(shown) == {"zqgeneral"}
         assert "vault" not in shown
     await harness.command("alice", "/nexus rooms off", **DM)
-    assert found_in((await harness.command("alice", "/nexus why", **DM)).text) == set()
+    assert found_in((await harness.command("alice", "/nexus why --details", **DM)).text) == set()
 
 
 async def test_forgetting_in_the_room_reaches_the_answers_in_dms(harness: AppHarness) -> None:
@@ -301,7 +301,7 @@ async def test_forgetting_in_the_room_reaches_the_answers_in_dms(harness: AppHar
     await harness.command("bob", "/nexus forget message zqvault --yes", **VAULT)
     composed = await harness.compose("alice", "what did you say before?", **DM)
     assert "zqvault" not in composed.prompt.as_text()
-    assert "zqvault" not in (await harness.command("alice", "/nexus why", **DM)).text
+    assert "zqvault" not in (await harness.command("alice", "/nexus why --details", **DM)).text
 
 
 async def test_a_dm_says_that_rooms_can_be_read_there_until_they_are(harness: AppHarness) -> None:
@@ -342,11 +342,11 @@ async def test_a_fact_that_moved_to_a_room_is_explained_there_and_not_in_the_dm(
     await open_rooms(harness)
     await harness.command("alice", '/nexus fact set harbour "zqfact"', **DM)
     await harness.ask("alice", QUESTION, **DM)
-    assert "zqfact" in (await harness.command("alice", "/nexus why", **DM)).text
+    assert "zqfact" in (await harness.command("alice", "/nexus why --details", **DM)).text
     listed = (await harness.command("alice", "/nexus share", **DM)).text
     id = next(line.split()[0] for line in listed.splitlines() if "zqfact" in line)
     await harness.command("alice", f"/nexus share {id} here --yes", **VAULT)
-    assert "zqfact" not in (await harness.command("alice", "/nexus why", **DM)).text
+    assert "zqfact" not in (await harness.command("alice", "/nexus why --details", **DM)).text
 
 
 async def test_the_export_says_whether_an_account_reads_rooms(harness: AppHarness) -> None:

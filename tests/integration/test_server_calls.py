@@ -134,6 +134,6 @@ async def test_nothing_is_sent_for_who_has_left_the_room(settings: Settings, wik
 
 async def test_why_names_a_call_that_was_refused(office: Office, wiki: Wiki) -> None:
     await called_twice(office, wiki, share)
-    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    why = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     assert 'Called wiki__search: {"query": "one"} \u2192 answered' in why
     assert 'Called wiki__search: {"query": "two"} \u2192 refused' in why

@@ -207,20 +207,22 @@ async def test_why_names_the_servers_that_could_not_be_reached(office: Office, w
     said = "wiki could not be reached; its tools were not offered."
     port = wiki.port
     await office.ask("alice", "@nexus hello there", **LAB)
-    assert said not in (await office.harness.command("alice", "/nexus why", **LAB)).text
+    assert said not in (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     await wiki.stop()
     office.harness.clock.tick(600)  # the list of its tools has expired
     for steps in ((), (call("recall", query="heron"),)):
         await office.ask("alice", "@nexus hello there", *steps, **LAB)
-        why = await office.harness.command("alice", "/nexus why", **LAB)
+        why = await office.harness.command("alice", "/nexus why --details", **LAB)
         assert said in why.text.splitlines()
         assert said in why.tail.splitlines(), "below a table too"
         await office.ask("alice", "@nexus hello there", **DM)
-        assert said not in (await office.harness.command("alice", "/nexus why", **DM)).text, "it is not offered here"
+        assert said not in (await office.harness.command("alice", "/nexus why --details", **DM)).text, (
+            "it is not offered here"
+        )
     await wiki.start(port)
     office.harness.clock.tick(600)
     await office.ask("alice", "@nexus hello there", **LAB)
-    assert said not in (await office.harness.command("alice", "/nexus why", **LAB)).text
+    assert said not in (await office.harness.command("alice", "/nexus why --details", **LAB)).text
 
 
 async def test_a_failed_server_is_not_asked_again_within_a_minute(office: Office, wiki: Wiki) -> None:
@@ -324,7 +326,7 @@ async def test_a_turn_that_is_stopped_leaves_the_server_usable(office: Office, w
     assert harness.app.drafter.stop(received.turns[0].conversation_id)
     await harness.app.turns.settle()
     assert "Stopped" in harness.delivery.replies[-1].text
-    why = (await harness.command("alice", "/nexus why", **LAB)).text
+    why = (await harness.command("alice", "/nexus why --details", **LAB)).text
     assert 'Called wiki__search: {"query": "a"} \u2192 failed' in why, "its arguments were sent"
     wiki.add("search", "Here.")
     await office.ask("alice", "@nexus hello there", call("wiki__search", query="c"), **LAB)
@@ -447,7 +449,7 @@ async def test_tools_of_the_same_name_are_told_apart_by_their_server(settings: S
 
 async def test_why_shows_the_call(office: Office) -> None:
     await office.ask("alice", "@nexus hello there", call("wiki__search", query="heron"), **LAB)
-    answer = await office.harness.command("alice", "/nexus why", **LAB)
+    answer = await office.harness.command("alice", "/nexus why --details", **LAB)
     called, turn = answer.tail.splitlines()
     assert called == 'Called wiki__search: {"query": "heron"} \u2192 answered'
     assert turn.startswith("Turn ")
@@ -469,9 +471,9 @@ async def test_why_hides_arguments_and_results_once_something_of_the_prompt_may_
     await harness.command("alice", "/nexus project assign apollo --yes", room="hall")
     search = call("wiki__search", query="walnut")
     await office.ask("alice", "@nexus how does the vault open with the key?", search, **LAB)
-    assert "walnut" in (await harness.command("alice", "/nexus why", **LAB)).text
+    assert "walnut" in (await harness.command("alice", "/nexus why --details", **LAB)).text
     await harness.command("alice", "/nexus project unassign --yes", room="hall")
-    why = (await harness.command("alice", "/nexus why", **LAB)).text
+    why = (await harness.command("alice", "/nexus why --details", **LAB)).text
     assert "walnut" not in why
     assert "Called wiki__search: not shown" in why
     exact = (await harness.command("alice", "/nexus why --prompt", **LAB)).file
@@ -571,7 +573,7 @@ async def test_a_prompt_that_becomes_too_long_is_answered_without_asking_again(o
     assert (await office.harness.ask("alice", "@nexus hello there", **LAB)).text == "Short."
     assert len(wiki.calls) == 1
     assert outside(office) == []
-    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    why = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     assert 'Called wiki__search: {"query": "a"} \u2192 answered' in why
     assert await office.rows("SELECT trust FROM messages WHERE agent_id IS NOT NULL") == [("tool",)]
 
@@ -586,7 +588,7 @@ async def test_what_a_call_repeats_goes_also_if_the_prompt_became_too_long(offic
     reply = await office.harness.ask("alice", "@nexus hello there", **LAB)
     assert "walnut" not in json.dumps(office.server.requests[-1].body["messages"]), "the control"
     assert "walnut" in (reply.prompt or "")
-    assert "walnut" in (await office.harness.command("alice", "/nexus why", **LAB)).text
+    assert "walnut" in (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     await office.harness.command("bob", "/nexus forget message b --yes", **LAB)
     assert "walnut" not in json.dumps(await office.rows("SELECT prompt::text FROM turns"))
 

@@ -228,7 +228,7 @@ async def test_why_shows_each_call_with_what_came_back(office: Office) -> None:
     await office.ask(
         "alice", "@nexus hello there", call("recall", query="vault key"), call("read_more", mark="s77"), **LAB
     )
-    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    why = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     assert 'Called recall: {"query": "vault key"} → 2 found (s1, s2)' in why
     assert 'Called read_more: {"mark": "s77"} → refused' in why
     assert "TOOLS: " in why
@@ -243,7 +243,7 @@ async def test_why_shows_what_the_answer_cites_of_what_a_tool_brought(office: Of
     await office.chatter(**LAB)
     office.server.script.extend((call("recall", query="vault key"), Say(("It is a bird (s1).",))))
     await office.harness.ask("alice", "@nexus hello there", **LAB)
-    why = await office.harness.command("alice", "/nexus why", **LAB)
+    why = await office.harness.command("alice", "/nexus why --details", **LAB)
     assert "The answer cites:\n  TOOLS: (s1) " in why.text
 
 

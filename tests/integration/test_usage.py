@@ -307,7 +307,7 @@ async def test_a_fallback_model_answers_when_the_first_one_fails_and_the_stored_
         assert (reply.failed, reply.text) == (False, "Hello there.")
         assert office.models_asked == ["m", "other/b", "c"]
         assert await office.rows("SELECT model FROM turns") == [("c",)]
-        why = (await office.harness.command("alice", "/nexus why", **ROOM)).text
+        why = (await office.harness.command("alice", "/nexus why --details", **ROOM)).text
         assert why.startswith("Model: c. That answer's prompt had ")
         assert await office.rows("SELECT model, calls, failures FROM model_usage ORDER BY 1") == [
             ("c", 1, 0),

@@ -606,7 +606,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus fact get {rng.choice(KEYS)}",
         f"/nexus fact history {rng.choice(KEYS)}",
         f"/nexus project member list {hidden}",
-        "/nexus why",
+        "/nexus why --details",
         "/nexus why m1",
         "/nexus why --prompt",
         f"/nexus project create {hidden}",

@@ -1,6 +1,7 @@
 """Every way in which words of people are stored, or leave."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from composer.memory.review import approve
 from composer.model import CONSOLE, Trust
 from composer.repositories.deliveries import Destination
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
+from composer.turn.delivery import Offer
 from composer.workspace import room_id
 from tests.races.erasures import (
     EDITED,
@@ -128,7 +130,7 @@ class Screen:
     async def find(self, to: Destination, key: str) -> str | None:
         return None
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
         self.shown = text
         return "part"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
 from composer.signals import ErasureSignal
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import OutgoingAnswer
+from composer.turn.delivery import Offer, OutgoingAnswer
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -76,7 +76,7 @@ class Outbox:
     async def find(self, to: Destination, key: str) -> str | None:
         return None
 
-    async def post(self, to: Destination, text: str, key: str) -> str:
+    async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
         self.shown[f"p{len(self.shown)}"] = text
         return f"p{len(self.shown) - 1}"
 
@@ -257,7 +257,7 @@ async def test_a_part_whose_post_was_interrupted_is_found_and_retracted() -> Non
         async def find(self, to: Destination, key: str) -> str | None:
             return "p0" if self.shown else None
 
-        async def post(self, to: Destination, text: str, key: str) -> str:
+        async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
             self.shown["p0"] = text
             self.posted.set()
             return await asyncio.Future()
@@ -307,7 +307,7 @@ async def test_a_part_that_may_be_posted_is_queued_to_be_looked_for_while_the_pl
                 raise Unavailable("Discord can't be reached.")
             return None
 
-        async def post(self, to: Destination, text: str, key: str) -> str:
+        async def post(self, to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
             self.posted.set()
             return await asyncio.Future()
 

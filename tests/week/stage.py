@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from bot.delivery.notices import ROOMS_QUESTION
 from composer.ingest.recording import privacy_notice
 from composer.model import RecordingPolicy
 from tests.support.discord.model import Channel, Guild, Permission, User
@@ -25,7 +26,7 @@ from tests.week.script import Week
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SERVICE: Final = "tests.week.service"
-NOTICES: Final = {privacy_notice(policy) for policy in RecordingPolicy}
+NOTICES: Final = {privacy_notice(policy) for policy in RecordingPolicy} | {ROOMS_QUESTION}
 DAY_TOKENS: Final = 12_000  # what all answers of a day may use
 SETTINGS: Final = """
 timezone = "{zone}"

@@ -1,7 +1,7 @@
 """Nexus on Discord during faults: every message is stored, and every answer is posted exactly once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from composer.errors import Unavailable
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Destination
 from composer.settings import Settings
+from composer.turn.delivery import Offer
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up
 from tests.support.discord.model import Channel, Event, Guild, User
@@ -340,10 +341,10 @@ def dies_while_posting(step: str, part: int) -> Callable[[DiscordAdapter], None]
     def change(adapter: DiscordAdapter) -> None:
         post = adapter._outbox.post
 
-        async def posts(to: Destination, text: str, key: str) -> str:
+        async def posts(to: Destination, text: str, key: str, offers: Sequence[Offer] = ()) -> str:
             if step == "before" and key.endswith(f"-{part}"):
                 raise asyncio.CancelledError
-            id = await post(to, text, key)
+            id = await post(to, text, key, offers)
             if step == "after" and key.endswith(f"-{part}"):
                 raise asyncio.CancelledError
             return id

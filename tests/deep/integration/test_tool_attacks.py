@@ -71,7 +71,7 @@ async def test_whatever_a_model_calls_an_answer_comes_and_what_is_sent_back_is_v
         assert len(function["arguments"]) <= 4_000
         assert 0 < len(function["name"]) <= 64
         assert function["name"].replace("_", "").replace("-", "").isalnum()
-    why = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    why = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     assert why.count("Called ") == 6
     assert max(map(len, why.splitlines())) <= 300
 
@@ -323,9 +323,9 @@ async def test_why_counts_only_what_may_still_be_read(office: Office) -> None:
     await office.harness.say("bob", "the vault opens with the walnut key", **LAB)
     await office.chatter(**LAB)
     await office.ask("alice", "@nexus hello there", call("recall", query="vault key opens"), **LAB)
-    before = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    before = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     await office.harness.command("alice", "/nexus project unassign --yes", room="hall")
-    after = (await office.harness.command("alice", "/nexus why", **LAB)).text
+    after = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
     count = [int(text.split("\u2192 ")[1].split()[0]) for text in (before, after)]
     assert count[0] == count[1] + 1
 

@@ -14,6 +14,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
 
+from bot.delivery.notices import ROOMS_QUESTION
 from bot.discord.adapter import DiscordAdapter
 from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
@@ -26,7 +27,7 @@ from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import PLATFORM_SECONDS, until
 
-NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
+NOTICES = {privacy_notice(memory) for memory in RecordingPolicy} | {ROOMS_QUESTION}
 RECONNECT_SECONDS = 0.05
 
 

@@ -265,20 +265,24 @@ class DiscordServer:
         files: dict[str, bytes] | None = None,
         at: datetime | None = None,
         kind: int = 0,
+        more: JSON | None = None,
     ) -> Message:
-        """Someone writes; `at` puts the message in the past. ValueError if the author cannot see the room."""
+        """Someone writes; `at` puts the message in the past, `more` are other fields of it. ValueError if the author
+        cannot see the room."""
         if not self.world.reads(channel, author):
             raise ValueError(f"{author.name} does not see {channel.name or 'this DM'}")
-        message = Message(self.world.ids.next(at), channel, author, content, kind)
+        message = Message(self.world.ids.next(at), channel, author, content, kind, via=more or {})
         message.attachments = self.world.attach(channel, (files or {}).items())
         return self.world.post(channel, message, reply_to=reply_to)
 
-    async def post_by_webhook(self, channel: Channel, name: str, content: str, *, followed: bool = False) -> Message:
+    async def post_by_webhook(
+        self, channel: Channel, name: str, content: str, *, followed: bool = False, embeds: Iterable[JSON] = ()
+    ) -> Message:
         """What a webhook posts under a name, as Discord's documentation shows it: the author has the webhook's id, and
         is nobody. `followed`: it comes from an announcement channel of another server."""
         webhook = User(self.world.ids.next(), name)
         message = Message(self.world.ids.next(), channel, webhook, content, flags=CROSSPOST if followed else 0)
-        message.via = {"webhook_id": str(webhook.id)}
+        message.via, message.embeds = {"webhook_id": str(webhook.id)}, list(embeds)
         return self.world.post(channel, message)
 
     async def delete_source(self, message: Message) -> None:

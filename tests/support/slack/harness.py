@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from bot.delivery.notices import ROOMS_QUESTION
 from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import SLACK_EVENTS_PATH
 from bot.web.app import web_app
@@ -25,7 +26,7 @@ from tests.support.slack.server import SlackServer
 from tests.support.waiting import PLATFORM_SECONDS, TIMEOUT_SECONDS
 from tests.support.web import served_at
 
-NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
+NOTICES = {privacy_notice(memory) for memory in RecordingPolicy} | {ROOMS_QUESTION}
 PING = 1.0  # seconds; half of it is the time that a busy machine has for answering a ping
 
 

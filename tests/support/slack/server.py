@@ -207,9 +207,11 @@ class SlackServer:
 
     # The driver: people
 
-    async def post(self, channel: str, user: str, text: str, *, thread: str = "", broadcast: bool = False) -> str:
-        """A person says something; returns its ts."""
-        said = {"user": user, "text": text, "client_msg_id": str(uuid.uuid4()), "blocks": rich_text(text)}
+    async def post(
+        self, channel: str, user: str, text: str, *, thread: str = "", broadcast: bool = False, **more: Any
+    ) -> str:
+        """A person says something; returns its ts. `more` are other fields of the message."""
+        said = {"user": user, "text": text, "client_msg_id": str(uuid.uuid4()), "blocks": rich_text(text), **more}
         return str(self.world.post(self.world.channels[channel], said, thread, broadcast=broadcast)["ts"])
 
     def post_untold(self, channel: str, user: str, text: str, at: float) -> str:
@@ -218,8 +220,8 @@ class SlackServer:
         place.messages[ts] = {"type": "message", "user": user, "text": text, "ts": ts, "team": place.team.id}
         return ts
 
-    async def post_as_other_bot(self, channel: str, text: str, *, thread: str = "") -> str:
-        said = {"subtype": "bot_message", "bot_id": "B99999999", "username": "deploys", "text": text}
+    async def post_as_other_bot(self, channel: str, text: str, *, thread: str = "", **more: Any) -> str:
+        said = {"subtype": "bot_message", "bot_id": "B99999999", "username": "deploys", "text": text, **more}
         return str(self.world.post(self.world.channels[channel], said, thread)["ts"])
 
     async def edit(self, channel: str, ts: str, text: str) -> None:
