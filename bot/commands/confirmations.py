@@ -96,7 +96,7 @@ class Confirmations:
         return self._add(incoming, answer, answer.confirm) if answer.confirm else None
 
     def buttons(self, incoming: Incoming, answer: CommandAnswer) -> list[Button]:
-        """The button that confirms what an answer shows, if it asks for that, one for each of its choices, and Cancel."""
+        """The button that confirms what an answer shows, if it asks for that, those of its choices, and Cancel."""
         confirm = self.button(incoming, answer)
         first = [] if confirm is None else [Button(confirm, LABEL)]
         choices = [Button(self._add(incoming, answer, each.command), each.label, False) for each in answer.choices]

@@ -153,7 +153,7 @@ async def test_a_typed_cancel_on_slack_is_no_message(office: Office) -> None:
         await office.answered(1, dm)
         await office.slack.command(dm, office.alice, "forget walnut")
         [asked] = [each for each in office.slack.ephemerals(office.alice) if each.get("blocks")]
-        assert buttons_of(asked) == ["Yes", "Cancel"]
+        assert buttons_of(asked) == ["Yes", "Erase, leave the answers", "Cancel"]
         await office.slack.post(dm, office.alice, "no")
         await office.slack.wait_for(lambda: office.slack.ephemerals(office.alice)[-1]["text"] == CANCELLED)
         assert len(office.answers(dm)) == 1

@@ -154,7 +154,7 @@ def test_the_argument_of_forget_is_parsed_into_a_target(text: str, scope: Forget
         ("message", "The id is missing: write 'message ID'"),
         ("item --yes", "The id is missing: write 'item ID'"),
         ("item 1f0c", "'1f0c' is no id of an item"),
-        ("item of clothing", "'of clothing' is no id of an item"),
+        ("item of clothing", "'of' is no id of an item"),
     ],
 )
 def test_forget_says_what_to_write_instead_of_half_a_target(text: str, instead: str) -> None:

@@ -67,7 +67,7 @@ def test_each_tenant_has_what_it_sets_and_else_what_is_common(tmp_path: Path) ->
     assert (acme.key, acme.role_for("qwen"), narrow.key) == ("acme-key", "developer", "common-key")
     assert (acme.models, narrow.models) == (frozenset({"qwen"}), frozenset({"gpt-4.1-mini"}))
     roles = {name: common.role_for(name) for name in ("gpt-4.1", "gemma", "no-system")}
-    assert roles == {"gpt-4.1": "system", "gemma": "user", "no-system": "user"}
+    assert roles == {"gpt-4.1": None, "gemma": "user", "no-system": "user"}
     assert {"common-key", "acme-key"} <= settings.secrets
     assert "acme-key" not in repr(settings)
 

@@ -51,7 +51,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "e2e/test_discord.py::test_a_dm_is_answered_and_not_readable_in_any_room",
     ),
     "Alice asks the same question": ("e2e/test_chat.py::test_a_terminal_shows_a_conversation",),
-    "`/help` lists every command": ("integration/test_commands.py::test_help_lists_every_command",),
+    "`/help` lists every command": ("integration/test_commands.py::test_help_lists_by_subject_what_the_caller_may",),
     "shows what this costs by day, room, person and model": (
         "integration/test_usage.py::test_usage_is_shown_by_what_is_asked_for",
     ),

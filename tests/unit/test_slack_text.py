@@ -20,7 +20,7 @@ OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}
         ("ask <@U2> or <@U3>", "ask nexus or Nexus."),
         ("see <#C1|general> and <#C2> and <#C3|>", "see #general and #C2 and #C3"),
         ("<!here> <!channel|@channel> <!everyone>", "@here @channel @everyone"),
-        ("<!subteam^S1|@devs> <!subteam^S2>", "@devs subteam^S2"),
+        ("<!subteam^S1|@devs> <!subteam^S2>", "@devs @a group"),
         ("<!date^1392734382^{date}|Feb 18>", "Feb 18"),
         ("<https://a.example/?x=1&amp;y=2>", "https://a.example/?x=1&y=2"),
         ("<https://a.example|the plan>", "the plan (https://a.example)"),
