@@ -22,7 +22,8 @@ logger = structlog.get_logger()
 
 # Cosines of a sentence of an answer and a source, measured with minilm on answers in other words
 # (tests/deep/integration/test_retracted_answers.py).
-MIN_LIKENESS: Final = 0.3  # of a sentence alone or after its question, for being made of the source
+MIN_LIKENESS: Final = 0.3  # of a sentence alone, for being made of the source
+MIN_LIKENESS_AFTER: Final = 0.36  # or after its question
 MIN_LIKENESS_OF_SMALL_TALK: Final = 0.5  # the same in the answer to small talk, which asks for nothing
 MIN_OWN_LIKENESS: Final = 0.15  # of the sentence alone: else only its question is like the source
 MIN_GAIN: Final = 0.05  # or what the sentence adds to the likeness of its question
@@ -89,7 +90,8 @@ def made_of(
     score = np.where(statements, np.maximum(alone, after), alone)
     nearest = np.where(statements, score, score - NO_STATEMENT).max(axis=1, keepdims=True)
     own = (alone >= MIN_OWN_LIKENESS) | (statements & (after - question >= MIN_GAIN))
-    taken = ((score >= nearest - UNSURE) & (score >= least) & own).any(axis=0)
+    like = (alone >= least) | (statements & (after >= max(least, MIN_LIKENESS_AFTER)))
+    taken = ((score >= nearest - UNSURE) & like & own).any(axis=0)
     return {item.id for item, is_taken in zip(sources, taken, strict=True) if is_taken}
 
 

@@ -71,6 +71,7 @@ async def test_what_says_it_goes(
     [
         ("hello", "Hello! How can I help you today?"),
         ("make a table of who drinks what", "| who | drink |\n|---|---|\n| Bob | tea |"),
+        ("make a table of our drinks", "Here is the table:\n| who | drink |\n|---|---|\n| Bob | tea |"),
         ("how long is the break?", "It begins at noon, and nobody says how long it is."),
         ("which database do we use?", "Postgres."),
         ("what is 3 times 4?", "12."),

@@ -73,7 +73,7 @@ async def test_an_answer_in_other_words_goes_with_the_source_of_a_landmark_in_it
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.settings.set("retrieval.top_k", "0", harness.clock.now())  # the message is not recalled beside it
     await ask(harness, model, "bob", "shall we go on?", "Gladly.")
-    await ask(harness, model, "bob", "where do we keep our data?", "Where we decided to keep it.")
+    await ask(harness, model, "bob", "where do we keep our data?", "In the storage that we decided to use.")
     await harness.change("said", None)
     assert await answers(harness) == ["Gladly.", RETRACTED]
 
