@@ -49,8 +49,8 @@ async def test_every_crossing_of_a_border_is_named(harness: AppHarness) -> None:
     assert found["RECALL room"] in ("", 'from "#rocket" of project apollo')
     assert found["WORKING room"] == found["LANDMARKS room"] == ""
     for text in (why, recalled):
-        assert "(note, from alice's profile): the heron of alice" in text
-        assert "(note, from project apollo): the heron of apollo" in text
+        assert "note, from alice's profile): the heron of alice" in text
+        assert "note, from project apollo): the heron of apollo" in text
         assert 'bob (from "#rocket" of project apollo): the heron sleeps' in text
     assert "alice (from project apollo): feed the heron" in why
     assert "alice: ask the heron" in why
