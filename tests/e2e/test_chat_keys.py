@@ -30,7 +30,7 @@ async def terminal(model: ModelServer, settings: Settings) -> "AsyncIterator[pex
     """A terminal that runs `nexus chat` with a model."""
     assert settings.database_url is not None
     assert settings.redis_url is not None
-    of_model = {"NEXUS_OPENAI_BASE_URL": model.url, "NEXUS_OPENAI_API_KEY": "key", "NEXUS_MODEL": "m1"}
+    of_model = {"NEXUS_OPENAI_BASE_URL": model.url, "NEXUS_OPENAI_API_KEY": "key", "NEXUS_MODEL": "gpt-m1"}
     stores = {"NEXUS_DATABASE_URL": settings.database_url, "NEXUS_REDIS_URL": settings.redis_url}
     program = Program(settings.home, of_model | stores | {"NEXUS_HOME": str(settings.home)})
     process: pexpect.spawn[str] = pexpect.spawn(

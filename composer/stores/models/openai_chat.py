@@ -42,6 +42,10 @@ _NO_TOOLS: Final = re.compile(r"\btools?\b|\btool[_ -](?:use|call|choice)|\bfunc
 logger = structlog.get_logger()
 
 
+# Models whose makers' servers never put reasoning into the answer: theirs is shown from its first word on.
+SEPARATES_REASONING: Final = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt|o[1-9]|claude|gemini)", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class _Quirks:
     """What a model's server has refused, and is therefore not sent again; and how much room its model needs to reason
@@ -166,7 +170,7 @@ class OpenAIChat:
         stream = True
         while True:
             limit = agent.reply_tokens + self._room(agent)
-            answer = _AnswerReader(tools, hold=agent.model not in self._begin_plainly)
+            answer = _AnswerReader(tools, hold=self._may_begin_with_reasoning(agent.model))
             request = _Request(agent, messages, tools, limit, stream)
             try:
                 async with aclosing(self._streamed(subject, request, answer)) as chunks:
@@ -215,6 +219,10 @@ class OpenAIChat:
                     yield Chunk(text=storable(text), restarts=answer.take_restart())
         finally:
             await response.aclose()
+
+    def _may_begin_with_reasoning(self, model: str) -> bool:
+        """Whether what an answer begins with may turn out to be reasoning."""
+        return model not in self._begin_plainly and not SEPARATES_REASONING.search(model)
 
     def _learn_beginning(self, model: str, answer: "_AnswerReader") -> None:
         """Remember whether answers of a model begin with reasoning of which only the end is marked: what the beginning
