@@ -375,6 +375,7 @@ def _candidate(row: Row) -> Candidate:
         starts_at=row["starts_at"],
         by_agent=row["by_agent"],
         passage=_place(sorted(set(row["parts"])), row["of"]) if row["parts"] else "",
+        with_files=row["with_files"],
     )
     return Candidate(
         item,

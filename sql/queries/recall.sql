@@ -192,7 +192,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
                   WHERE passage.tenant_id = :tenant_id AND passage.id = r.id AND passage.part = ANY (candidates.parts))
        END AS text, coalesce(m.author, memory.author, '') AS author,
        coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
-       coalesce(m.by_agent, false) AS by_agent,
+       coalesce(m.by_agent, false) AS by_agent, coalesce(m.with_files, false) AS with_files,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
@@ -218,7 +218,8 @@ LEFT JOIN replies ON replies.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT CASE WHEN message.attachments = '[]' THEN message.text
                 ELSE message_words(message.text, message.attachments) END AS text,
-           message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
+           message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent,
+           message.attachments <> '[]' AND message_words(message.text, message.attachments) <> message.text AS with_files
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
 ) AS m ON true

@@ -26,9 +26,9 @@ FILLERS: Final = 60  # push what was said before them out of the working view
 _TOKEN = re.compile(r"zq\d{3}[0-9a-f]{6}")
 
 # How far a layer's secret goes from where it was told.
-POOLED: Final = ("old", "said", "stated", "remembered", "summary")  # episodes, memories and summaries are pooled
+POOLED: Final = ("old", "said", "attachment", "stated", "remembered", "summary")  # episodes, memories, summaries
 OWN_RUN: Final = ("fact", "landmark")  # are not
-OWN_TALK: Final = ("reply", "attachment")  # stand in the talk alone
+OWN_TALK: Final = ("reply",)  # stands in the talk alone
 LAYERS: Final = (*POOLED, *OWN_RUN, *OWN_TALK)
 
 
