@@ -13,6 +13,7 @@ from composer.text.moments import moment_of_seconds
 PLATFORM: Final = SLACK
 _ADDRESSES: Final = ("url_private_download", "url_private")
 _WITH_CONTENT: Final = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
+_OF_APP: Final = "bot_message"
 _CONVERTED: Final = "channel_convert"  # …_to_private, …_to_public
 _RENAMED: Final = frozenset({"channel_name", "group_name"})
 _PRIVATE: Final = {"channel": False, "group": True, "mpim": True, "im": True}
@@ -243,7 +244,7 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
     if subtype not in _WITH_CONTENT or _is_ours(message, me) or not _author(message):
         return None
     time_of(str(message["ts"]))  # raises BadInput here, and not when the message is used
-    thread, from_bot = message.get("thread_ts"), bool(message.get("bot_id"))
+    thread, from_bot = message.get("thread_ts"), bool(message.get("bot_id")) or subtype == _OF_APP
     profile = message.get("bot_profile") or {}
     files = (file for file in message.get("files") or () if file.get("mode") not in ("tombstone", "hidden_by_limit"))
     return SlackMessage(
@@ -288,7 +289,9 @@ def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _author(message: Mapping[str, Any]) -> str:
-    return str(message.get("user") or message.get("bot_id") or "")
+    """The id of who wrote a message. Old integrations have a name alone."""
+    named = message.get("username") if message.get("subtype") == _OF_APP else None
+    return str(message.get("user") or message.get("bot_id") or named or "")
 
 
 def _is_ours(message: Mapping[str, Any], me: BotIdentity) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 MAX_WORDS_CHARS: Final = 20_000  # of one message's blocks and attachments
+MIN_REPEATED_WORDS: Final = 3  # of a line that is left out since it stands somewhere in the text
 MAX_DEPTH: Final = 12  # of blocks inside blocks
 _BARE: Final = re.compile(r"<[@#!]?([^<>|]*)(?:\|([^<>]*))?>|[\W_]+")
 
@@ -32,12 +33,15 @@ def other_words(message: Json) -> str:
     for attachment in _dicts(message, "attachments"):
         if not _is_preview(attachment):
             lines += _attachment(attachment)
-    said, kept = _plain(own), []
+    said, kept = _plain(own), list[str]()
+    whole = {_plain(line) for line in own.splitlines()}
     for line in lines:
         plain = _plain(line)
-        if plain and plain not in said:
+        is_short = len(plain.split()) < MIN_REPEATED_WORDS  # such a value may stand in any sentence
+        if plain.strip() and plain not in (whole if is_short else said):
             kept.append(line)
-            said += f" {plain}"
+            whole.add(plain)
+            said += plain
     return "\n".join(kept)[:MAX_WORDS_CHARS]
 
 
@@ -102,8 +106,9 @@ def _rich_text(block: Json, depth: int = 0) -> list[str]:
         if kind == "rich_text_list":
             ordered = element.get("style") == "ordered"
             items = [_inline(item) for item in _dicts(element, "elements")]
-            indent = "  " * min(int(element.get("indent") or 0), MAX_DEPTH)
-            lines += [f"{indent}{f'{n}.' if ordered else '-'} {item}" for n, item in enumerate(items, start=1)]
+            indent = "  " * min(_number(element.get("indent")), MAX_DEPTH)
+            first = _number(element.get("offset")) + 1
+            lines += [f"{indent}{f'{n}.' if ordered else '-'} {item}" for n, item in enumerate(items, start=first)]
         elif kind == "rich_text_quote":
             lines += [f"> {line}" for line in _inline(element).splitlines()]
         elif kind == "rich_text_preformatted":
@@ -117,6 +122,10 @@ def _rich_text(block: Json, depth: int = 0) -> list[str]:
                 else _inline({"elements": [element]}).splitlines()
             )
     return lines
+
+
+def _number(value: object) -> int:
+    return max(value, 0) if isinstance(value, int) else 0
 
 
 def _inline(section: Json) -> str:

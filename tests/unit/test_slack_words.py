@@ -187,6 +187,25 @@ def line(*elements: dict[str, Any], kind: str = "rich_text_section", **more: Any
             },
             "",
         ),
+        (
+            {"text": "all is ok here", "bot_id": "B", "attachments": [{"fields": [{"title": "state", "value": "ok"}]}]},
+            "state: ok",
+        ),
+        ({"text": "a b", "bot_id": "B", "attachments": [{"text": "b"}]}, "b"),
+        (
+            {
+                "text": "",
+                "bot_id": "B",
+                "blocks": [
+                    rich(
+                        line(
+                            line(text("three", "text")), kind="rich_text_list", style="ordered", offset=2, indent="odd"
+                        )
+                    )
+                ],
+            },
+            "3. three",
+        ),
         ({"text": "x", "blocks": None, "attachments": "odd"}, ""),
         (
             {
@@ -239,6 +258,13 @@ def test_an_alert_that_its_app_updates_is_edited(state: str, changes: bool) -> N
     assert (read is not None) is changes
     if isinstance(read, SlackMessageChange):
         assert read.quoted == "resolved"
+
+
+def test_an_old_integration_without_an_id_is_an_app_of_its_name() -> None:
+    sent = {"ts": "1.000001", "subtype": "bot_message", "username": "nagios", "text": "db-7 is down"}
+    read = read_message(sent, "C1", "channel", ME)
+    assert isinstance(read, SlackMessage)
+    assert (read.user, read.from_bot, read.bot_name, read.text) == ("nagios", True, "nagios", "db-7 is down")
 
 
 def test_the_preview_of_a_link_is_no_edit() -> None:
