@@ -149,7 +149,7 @@ async def test_the_terminal_explains_its_own_commands_too(
 ) -> None:
     await chat_of(harness).run(typed("/help"))
     shown = capsys.readouterr().out
-    assert "/nexus remember TEXT" in shown
+    assert "/nexus remember we ship on Fridays" in shown
     for own in CHAT_COMMANDS:
         assert f"\n{own}" in shown, own
     chat = chat_of(harness)

@@ -131,7 +131,10 @@ ROWS: Final = (
     Row("forget everything", "cave", shows=ALL),
     Row("forget everything --leave", "cave", shows=ALL),
     Row("remember tea --everywhere\nfact set tea 1 --everywhere\nlandmark add tea --everywhere", "cave, dm", shows=ALL),
-    Row("forget message nosuch --yes\nwhy\nwhy --prompt", "cave", hidden=ALL),  # there is nothing of theirs
+    Row("ask tea?", "cave, dm", runs=ALL),
+    Row(
+        "forget message nosuch --yes\nwhy\nwhy --details\nwhy --prompt", "cave", hidden=ALL
+    ),  # there is nothing of theirs
     Row("forget here --since 2026-05-01 --until 2026-05-02", "cave", shows=ALL),
     Row("unlink", "dm", hidden=ALL),  # nobody is linked
     # Accounts are linked in DMs alone.

@@ -85,8 +85,9 @@ async def test_the_words_are_erased_and_the_answers_left_where_one_chooses_that(
         harness.workspace(), place_of("general", None, None), "alice", "/nexus forget heliotrope", harness.clock.tick()
     )
     shown = await run_command(harness.app, harness.workspace(), given)
-    yes, leave = confirmations.buttons(given, shown)
-    assert (yes.label, yes.confirms, leave.label) == ("Yes, do it", True, "Erase, leave the answers")
+    yes, leave, cancel = confirmations.buttons(given, shown)
+    assert (yes.label, yes.confirms, leave.label) == ("Yes", True, "Erase, leave the answers")
+    assert cancel.label == "Cancel"
     assert f"To leave the answers: {shown.choices[0].command}" in shown.text
     receipt = await harness.command("alice", shown.choices[0].command, **ROOM)
     assert "1 message" in receipt.text

@@ -250,7 +250,7 @@ async def test_extraction_uses_its_own_model_where_one_is_set(settings: Settings
         await office.extract()
         assert [each.body["model"] for each in office.server.requests] == ["small"]
         await office.harness.ask("alice", "@nexus hello?", **ROOM)
-        assert [each.body["model"] for each in office.server.requests] == ["small", "m"]
+        assert {each.body["model"] for each in office.server.requests[1:]} == {"m"}
 
 
 async def test_the_model_sees_neither_replies_nor_memories_of_another_scope(office: Office) -> None:
