@@ -16,7 +16,7 @@ from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
 from composer.text.instructions import template
 from composer.turn.answers import DraftAnswer
 from composer.turn.citations import cites
-from composer.turn.delivery import Delivery
+from composer.turn.delivery import Delivery, Offer
 from composer.turn.forget_offer import forget_offer
 from composer.turn.question import asked_text
 from composer.turn.reading import PromptRequest
@@ -29,6 +29,7 @@ CLAIMS_PROMPT: Final = "claims.v1"
 MAX_CHECKED_CHARS: Final = 2_000  # of the message, and of the answer
 MAX_OFFERED_CHARS: Final = 200  # of a message that a command repeats
 VERDICT_TOKENS: Final = 16
+REMEMBER_LABEL: Final = "Remember it"
 
 
 class ModelAsker:
@@ -103,6 +104,8 @@ class ModelAsker:
         said = " ".join(without_mentions(asked_text(request.message)).split())
         words = said if verdict[0] is Claim.STORE and 0 < len(said) <= MAX_OFFERED_CHARS else "TEXT"
         command = f"/nexus remember {words}" if verdict[0] is Claim.STORE else "/nexus remind WHEN TEXT"
+        if words is said and words:
+            draft.offers.append(Offer(REMEMBER_LABEL, command))
         return claim_notice(*verdict, command)
 
     async def _ask_once(

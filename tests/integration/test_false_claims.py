@@ -47,6 +47,8 @@ async def test_a_claim_that_nothing_stands_behind_is_said_to_be_none(
     office.server.script.extend((Say((answer,)), Say((verdict,))))
     reply = await office.harness.ask("alice", "@nexus I like tea", **LAB)
     assert reply.text.startswith(f"{answer}\n\n{notice}")
+    offered = ["/nexus remember I like tea"] if verdict.startswith("STORE") else []
+    assert [each.command for each in reply.offers] == offered, "with a button that does it"
     (asked,) = checks(office)
     assert answer in asked
     office.server.script.append(Say(("On Thursday.",)))
