@@ -58,7 +58,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class ExportedPost:
     """A message of an export with its `position` (file and place). `thread` is the id of its first message, or its
     topic; `skip` why it is not loaded, `error` why it can't be read."""
 
@@ -83,7 +83,7 @@ class Contents:
     """What a format reads of its files: the channels by key, and the names of people by id. Both may grow while posts
     are read."""
 
-    posts: Iterable[Post]
+    posts: Iterable[ExportedPost]
     channels: dict[str, Channel] = field(default_factory=dict)
     people: dict[str, str] = field(default_factory=dict)
     opened: dict[str, float] = field(default_factory=dict)  # by channel: when it was made public, in seconds since 1970
@@ -161,7 +161,7 @@ class ChatExport:
         id = self._ids[channel.key]
         return MIXED if self._target not in (None, id) and self.rooms[id].private is not False else ""
 
-    def _incoming(self, post: Post, channel: Channel, at: datetime) -> Incoming:
+    def _incoming(self, post: ExportedPost, channel: Channel, at: datetime) -> Incoming:
         own = self._ids[channel.key]
         room = self._target or own
         title = channel.name if room == own else None
@@ -209,7 +209,7 @@ class _PostFile:
         """Close the file."""
         self._file.close()
 
-    def write(self, posts: Iterable[Post]) -> None:
+    def write(self, posts: Iterable[ExportedPost]) -> None:
         """Add posts."""
         numbers: dict[str, int] = {}
         for post in posts:
@@ -218,7 +218,7 @@ class _PostFile:
             self._starts.append(self._file.tell())
             self._file.write(json.dumps(_compact(post)).encode() + b"\n")
 
-    def read(self) -> Iterator[Post]:
+    def read(self) -> Iterator[ExportedPost]:
         """All posts."""
         columns = tuple(np.array(column) for column in (self._starts, self._times, self._channels))
         for index in np.lexsort(columns).tolist():
@@ -226,16 +226,16 @@ class _PostFile:
             yield _post(json.loads(self._file.readline()))
 
 
-def _compact(post: Post) -> dict[str, object]:
+def _compact(post: ExportedPost) -> dict[str, object]:
     fields = {key: value for key, value in asdict(post).items() if value not in (None, "", ())}
     return fields | ({"at": post.at.isoformat()} if post.at else {})
 
 
-def _post(line: Mapping[str, object]) -> Post:
+def _post(line: Mapping[str, object]) -> ExportedPost:
     values: dict[str, object] = {key: tuple(v) if isinstance(v, list) else v for key, v in line.items()}
     if isinstance(values.get("at"), str):
         values["at"] = datetime.fromisoformat(str(values["at"]))
-    return Post(**values)  # type: ignore[arg-type]
+    return ExportedPost(**values)  # type: ignore[arg-type]
 
 
 def lines_of(*parts: object) -> str:

@@ -74,7 +74,7 @@ class _DiscordFile(BaseModel):
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
 
 
-class _Named(BaseModel):
+class _NamedThing(BaseModel):
     name: str | None = ""
 
 
@@ -91,14 +91,14 @@ class _Embed(BaseModel):
     title: str | None = ""
     url: str | None = ""
     description: str | None = ""
-    author: _Named | None = None
+    author: _NamedThing | None = None
     footer: _Footer | None = None
     fields: list[_Field] = []
 
     def card(self) -> Card:
         """The embed as the adapter reads it."""
         fields = tuple((each.name or "", each.value or "") for each in self.fields)
-        author, footer = self.author or _Named(), self.footer or _Footer()
+        author, footer = self.author or _NamedThing(), self.footer or _Footer()
         return Card(
             self.title or "", self.description or "", author.name or "", fields, footer.text or "", self.url or ""
         )
@@ -108,7 +108,7 @@ class _Forwarded(BaseModel):
     content: str = ""
     attachments: list[_DiscordFile] = []
     embeds: list[_Embed] = []
-    stickers: list[_Named] = []
+    stickers: list[_NamedThing] = []
 
 
 class _DiscordMessage(BaseModel):
@@ -120,7 +120,7 @@ class _DiscordMessage(BaseModel):
     attachments: list[_DiscordFile] = []
     mentions: list[_Person] = []
     embeds: list[_Embed] = []
-    stickers: list[_Named] = []
+    stickers: list[_NamedThing] = []
     forwardedMessage: _Forwarded | None = None
 
     @property

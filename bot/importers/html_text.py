@@ -7,7 +7,7 @@ _LINES: Final = frozenset({"p", "br", "div", "li", "tr", "blockquote", "h1", "h2
 _SILENT: Final = frozenset({"script", "style"})
 
 
-class _Reader(HTMLParser):
+class _HtmlReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
@@ -52,7 +52,7 @@ class _Reader(HTMLParser):
 
 def text_of_html(html: str) -> tuple[str, list[str]]:
     """The text, line by line, and the names of the images in it."""
-    reader = _Reader()
+    reader = _HtmlReader()
     reader.feed(html)
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))

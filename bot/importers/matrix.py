@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
-from bot.importers.chat_export import Channel, Contents, Post, lines_of, listed, mapping, text_field, when
+from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import NOTICES
 from bot.importers.streamed_json import BEGIN, StreamedObject
 from composer.errors import BadInput
@@ -102,7 +102,7 @@ def _events(archive: Archive, name: str, room: _Room) -> Iterator[Mapping[str, A
                 room.name = str(value or "")
 
 
-def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
+def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[ExportedPost]:
     where, room = archive.where(name), _Room()
     with suppress(NotJson):  # which the second reading tells
         for event in _events(archive, name, room):
@@ -121,9 +121,9 @@ def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
             try:
                 yield _post(position, event, key, room)
             except BadInput as error:
-                yield Post(position, key, error=str(error))
+                yield ExportedPost(position, key, error=str(error))
     except NotJson as error:
-        yield Post("", key, error=str(error))
+        yield ExportedPost("", key, error=str(error))
 
 
 def _local(user: str) -> str:
@@ -131,7 +131,7 @@ def _local(user: str) -> str:
     return user.lstrip("@").partition(":")[0]
 
 
-def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Post:
+def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> ExportedPost:
     kind, content = event.get("type"), mapping(event.get("content"))
     id, user, at = text_field(event, "event_id"), text_field(event, "sender"), when(event.get("origin_server_ts"), 1000)
     relation = mapping(content.get("m.relates_to"))
@@ -145,7 +145,7 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Pos
     elif kind not in ("m.room.message", "m.sticker", *_POLLS):
         skip = NOTICES
     if skip:
-        return Post(position, key, skip=skip)
+        return ExportedPost(position, key, skip=skip)
     edited = room.edits.get((id, user))
     replied = mapping(relation.get("m.in_reply_to")).get("event_id")
     in_thread = relation.get("rel_type") == "m.thread" and isinstance(relation.get("event_id"), str)
@@ -153,7 +153,7 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Pos
     body = edited[1] if edited else str(content.get("body") or "")
     text = _poll(content) if kind in _POLLS else _QUOTED.sub("", body) if replied else body
     name = str(content.get("filename") or content.get("body") or "file")
-    return Post(
+    return ExportedPost(
         position,
         key,
         id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bot.importers.archive import Archive
-from bot.importers.chat_export import Channel, Contents, Post, lines_of, listed, mapping, text_field, when
+from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import NOTICES, LeftOut
 from composer.errors import BadInput
 
@@ -54,7 +54,7 @@ def _lines(archive: Archive, name: str) -> Iterator[tuple[str, Mapping[str, Any]
             yield f"{where}:{number}", entry if isinstance(entry, dict) else None, "this is not a JSON object."
 
 
-def _posts(files: list[tuple[Archive, str]], contents: Contents) -> Iterator[Post]:
+def _posts(files: list[tuple[Archive, str]], contents: Contents) -> Iterator[ExportedPost]:
     members: dict[str, list[str]] = {}
     for archive, name in files:
         for position, entry, problem in _lines(archive, name):
@@ -71,7 +71,7 @@ def _posts(files: list[tuple[Archive, str]], contents: Contents) -> Iterator[Pos
                     name = text_field(content, "username")
                     contents.people[name] = str(content.get("display_name") or name)
             except BadInput as error:
-                yield Post(position, "", error=str(error))
+                yield ExportedPost(position, "", error=str(error))
                 continue
             if kind in ("post", "direct_post"):
                 yield from _thread(position, content, contents, direct=kind == "direct_post")
@@ -103,13 +103,13 @@ def _add_person(contents: Contents, entry: Mapping[str, Any], members: dict[str,
                 )
 
 
-def _thread(position: str, entry: Mapping[str, Any], contents: Contents, *, direct: bool) -> Iterator[Post]:
+def _thread(position: str, entry: Mapping[str, Any], contents: Contents, *, direct: bool) -> Iterator[ExportedPost]:
     """A post and its replies."""
     channel = _DIRECT if direct else _key(str(entry.get("team")), str(entry.get("channel")))
     try:
         root = _post(position, entry, channel, contents)
     except BadInput as error:
-        yield Post(position, channel, error=str(error))
+        yield ExportedPost(position, channel, error=str(error))
         return
     yield root
     for number, reply in enumerate(listed(entry.get("replies")), 1):
@@ -117,10 +117,12 @@ def _thread(position: str, entry: Mapping[str, Any], contents: Contents, *, dire
         try:
             yield _post(where, mapping(reply), channel, contents, thread=root.id)
         except BadInput as error:
-            yield Post(where, channel, error=str(error))
+            yield ExportedPost(where, channel, error=str(error))
 
 
-def _post(position: str, entry: Mapping[str, Any], channel: str, contents: Contents, thread: str | None = None) -> Post:
+def _post(
+    position: str, entry: Mapping[str, Any], channel: str, contents: Contents, thread: str | None = None
+) -> ExportedPost:
     user, at = text_field(entry, "user"), when(entry.get("create_at"), 1000)
     props = entry.get("props")
     if isinstance(props, str):  # in some versions JSON in a text
@@ -136,7 +138,7 @@ def _post(position: str, entry: Mapping[str, Any], channel: str, contents: Conte
     if kind == _CONVERTED:
         contents.opened[channel] = max(contents.opened.get(channel, 0), at.timestamp())
     files = [str(mapping(file).get("path") or "file") for file in listed(entry.get("attachments"))]
-    return Post(
+    return ExportedPost(
         position,
         channel,
         f"{entry['create_at']}-{user}",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
-from bot.importers.chat_export import Channel, Contents, Post, lines_of, listed, mapping, text_field, when
+from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import NOTICES
 from bot.importers.html_text import text_of_html
 from bot.importers.matrix import DELETED
@@ -91,7 +91,7 @@ def _short(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:6]
 
 
-def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
+def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[ExportedPost]:
     where, number = archive.where(name), 0
     try:
         with archive.open(name) as file:
@@ -105,9 +105,9 @@ def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
                     try:
                         yield _post(position, row, channel, contents)
                     except BadInput as error:
-                        yield Post(position, channel, error=str(error))
+                        yield ExportedPost(position, channel, error=str(error))
     except NotJson as error:
-        yield Post("", "", error=str(error))
+        yield ExportedPost("", "", error=str(error))
 
 
 def _channel_of(row: Mapping[str, Any], contents: Contents) -> str:
@@ -120,14 +120,14 @@ def _channel_of(row: Mapping[str, Any], contents: Contents) -> str:
     return key
 
 
-def _post(position: str, row: Mapping[str, Any], channel: str, contents: Contents) -> Post:
+def _post(position: str, row: Mapping[str, Any], channel: str, contents: Contents) -> ExportedPost:
     if "messageType" not in row and "body" not in row:
         raise BadInput("this is not a message of Teams: it has no body.")
     id, at = text_field(row, "id"), when(row.get("createdDateTime"))
     if row.get("messageType", "message") != "message":
-        return Post(position, channel, skip=NOTICES)
+        return ExportedPost(position, channel, skip=NOTICES)
     if row.get("deletedDateTime"):
-        return Post(position, channel, skip=DELETED)
+        return ExportedPost(position, channel, skip=DELETED)
     user, name = _author(row, contents)
     body = small(row.get("body"))
     content = str(body.get("content") or "")
@@ -135,7 +135,7 @@ def _post(position: str, row: Mapping[str, Any], channel: str, contents: Content
     attached = [small(each) for each in listed(row.get("attachments"))]
     mentioned = [small(small(small(each).get("mentioned")).get("user")) for each in listed(row.get("mentions"))]
     root = row.get("replyToId")
-    return Post(
+    return ExportedPost(
         position,
         channel,
         id,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
-from bot.importers.chat_export import Channel, Contents, Post, lines_of, listed, mapping, text_field, when
+from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import NOTICES
 from bot.importers.streamed_json import BEGIN, StreamedObject
 from composer.errors import BadInput
@@ -37,7 +37,7 @@ def _is_export(archive: Archive, name: str) -> bool:
     return last.endswith(".json") and (last.startswith("result") or len(archive.names) == 1 or "/" not in name)
 
 
-def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
+def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[ExportedPost]:
     where, number = archive.where(name), 0
     chat: dict[str, Any] = {}
     try:
@@ -53,11 +53,11 @@ def _posts(archive: Archive, name: str, contents: Contents) -> Iterator[Post]:
                     try:
                         yield _post(position, mapping(value), channel, contents)
                     except BadInput as error:
-                        yield Post(position, channel.key, error=str(error))
+                        yield ExportedPost(position, channel.key, error=str(error))
                 elif len(inside) == 1:
                     chat[inside[0]] = value
     except NotJson as error:
-        yield Post("", "", error=str(error))
+        yield ExportedPost("", "", error=str(error))
 
 
 def _channel(contents: Contents, chat: Mapping[str, Any], where: str) -> Channel:
@@ -71,10 +71,10 @@ def _channel(contents: Contents, chat: Mapping[str, Any], where: str) -> Channel
     return contents.channels[key]
 
 
-def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: Contents) -> Post:
+def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: Contents) -> ExportedPost:
     at, id = when(entry.get("date_unixtime") or entry.get("date")), text_field(entry, "id")
     if entry.get("type") != "message":
-        return Post(position, channel.key, skip=NOTICES)
+        return ExportedPost(position, channel.key, skip=NOTICES)
     user = str(entry.get("from_id") or "unknown")
     user = user if not user.isdigit() else f"user{user}"  # as Telegram wrote it before 2021
     name = str(entry.get("from") or "Deleted Account")
@@ -93,7 +93,7 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
         entry.get("sticker_emoji") if not entry.get("text") else "",
     )
     reply = entry.get("reply_to_message_id")
-    return Post(
+    return ExportedPost(
         position,
         channel.key,
         id,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
-from bot.importers.chat_export import Channel, Contents, Post, listed, mapping, text_field, when
+from bot.importers.chat_export import Channel, Contents, ExportedPost, listed, mapping, text_field, when
 from bot.importers.export import NOTICES
 from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
@@ -113,7 +113,7 @@ class _Realm:
                 at = when(row.get("event_time")).timestamp()
                 self._contents.opened[found[id].key] = max(at, self._contents.opened.get(found[id].key, 0))
 
-    def posts(self) -> Iterator[Post]:
+    def posts(self) -> Iterator[ExportedPost]:
         """The messages of all files."""
         for name in self._files:
             where, number = self._archive.where(name), 0
@@ -127,11 +127,11 @@ class _Realm:
                         try:
                             yield self._post(position, mapping(row))
                         except BadInput as error:
-                            yield Post(position, "", error=str(error))
+                            yield ExportedPost(position, "", error=str(error))
             except NotJson as error:
-                yield Post("", "", error=str(error))
+                yield ExportedPost("", "", error=str(error))
 
-    def _post(self, position: str, row: Mapping[str, Any]) -> Post:
+    def _post(self, position: str, row: Mapping[str, Any]) -> ExportedPost:
         id, sender, recipient = _number(row, "id"), _number(row, "sender"), _number(row, "recipient")
         channel = self._channels.get(recipient, _DIRECT if recipient in self._people_only else "an unlisted channel")
         content = row.get("content")
@@ -139,7 +139,7 @@ class _Realm:
             raise BadInput("`content` is missing, or no text.")
         user, topic = self._people.get(sender, f"user{sender}"), str(row.get("subject") or "").strip()
         names = dict.fromkeys(name for name in _PERSON.findall(content))
-        return Post(
+        return ExportedPost(
             position,
             channel,
             str(id),

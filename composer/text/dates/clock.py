@@ -38,7 +38,7 @@ _STEPS: Final = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ClockTime:
     """A time of day, where it ends in its text, and what is to be said of it. `guessed`: only a part of the day is
     named."""
 
@@ -48,7 +48,7 @@ class Clock:
     guessed: bool = False
 
 
-def clock_at(text: str, start: int, *, after_day: bool) -> Clock | None:
+def clock_at(text: str, start: int, *, after_day: bool) -> ClockTime | None:
     """The time of day that stands at a place; None without one. A number alone is one only after a day, and so is one
     with a dot, without "at". Raises ValueError for an hour that does not exist."""
     first = _PART_FIRST.match(text, start)
@@ -58,13 +58,13 @@ def clock_at(text: str, start: int, *, after_day: bool) -> Clock | None:
         return (
             None
             if first is None
-            else Clock(PARTS[first["part"].lower()], start + len(first[0].rstrip(" ~\t\n")), guessed=True)
+            else ClockTime(PARTS[first["part"].lower()], start + len(first[0].rstrip(" ~\t\n")), guessed=True)
         )
     last = None if first else _PART_AFTER.match(text, match.end())
     named = first or last
     part = "" if named is None else named["part"].lower()
     at, note = _time_of(match, part)
-    return Clock(at, last.end() if last else match.end(), note)
+    return ClockTime(at, last.end() if last else match.end(), note)
 
 
 def _is_time(match: re.Match[str], text: str, *, after_day: bool) -> bool:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from composer.text.dates.clock import FLAGS, SKIP, Clock, clock_at
+from composer.text.dates.clock import FLAGS, SKIP, ClockTime, clock_at
 from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, clock_note, local_moment
 from composer.text.dates.tongues import SLASHED, Told, told_in_english
 from composer.text.dates.vocabulary import (
@@ -346,7 +346,7 @@ def _dated(text: str, start: int, now: datetime, zone: tzinfo) -> _Found | None:
     return When(moment, note=note), end, clock is None or clock.guessed
 
 
-def _note(clock: Clock | None, day: date | None = None, zone: tzinfo | None = None, at: time | None = None) -> str:
+def _note(clock: ClockTime | None, day: date | None = None, zone: tzinfo | None = None, at: time | None = None) -> str:
     """What is to be said of a time: that its hour was assumed, and what the clocks do on that day."""
     if clock is None or clock.guessed:
         return "You named no hour: to change it, cancel this and say the hour."
@@ -408,7 +408,7 @@ def _in_year(year: str | None, month: int, day: int, now: datetime, at: time, zo
     return found
 
 
-def _time_after(text: str, end: int, *, bare: bool = True) -> tuple[Clock | None, int]:
+def _time_after(text: str, end: int, *, bare: bool = True) -> tuple[ClockTime | None, int]:
     """The time that follows, and where it ends; without one, None and the same place. `bare`: a number alone is one."""
     between = _BETWEEN.match(text, end)
     clock = clock_at(text, between.end() if between else end, after_day=bare)
