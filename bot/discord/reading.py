@@ -11,6 +11,7 @@ import structlog
 
 from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
+from composer.ingest.addressing import unaddressed
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
 
 logger = structlog.get_logger()
@@ -213,9 +214,7 @@ def text_of(message: discord.Message, me: discord.ClientUser, slugs: Sequence[st
     the words that stand outside of it: those address nobody."""
     shown = _shown(message.content, message, me, slugs)
     outside = _shown(outside_words(message.content, _outside(message)), message, me, slugs)
-    for slug in slugs:
-        outside = re.sub(rf"@(?={re.escape(slug)}\b)", "", outside, flags=re.IGNORECASE)
-    return "\n".join(filter(None, (shown, outside)))
+    return "\n".join(filter(None, (shown, unaddressed(outside, slugs))))
 
 
 def _shown(text: str, message: discord.Message, me: discord.ClientUser, slugs: Sequence[str]) -> str:

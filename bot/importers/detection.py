@@ -15,18 +15,24 @@ from composer.errors import BadInput
 HEAD_BYTES: Final = 2**16
 MAX_TRIED: Final = 50  # files of an archive, and lines of a log
 _NAMES: Final = (
-    (ZULIP, re.compile(r"(?:.*/)?realm\.json")),
-    (TEAMS, re.compile(r"(?:.*/)?(?:teamsList|channels_[^/]+)\.json", re.IGNORECASE)),
-    (SLACK, re.compile(r"(?:.*/)?(?:channels|groups|dms|mpims)\.json")),
+    (ZULIP, re.compile(r"\A(?:.*/)?realm\.json")),
+    (TEAMS, re.compile(r"\A(?:.*/)?(?:teamsList|channels_[^/]+)\.json", re.IGNORECASE)),
+    (SLACK, re.compile(r"\A(?:.*/)?(?:channels|groups|dms|mpims)\.json")),
 )
 _CHAT: Final = (
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|(?:private|public)_(?:super)?group|\w+_channel)"'
 )
 _HEADS: Final = (  # all of a format's expressions are found in the first bytes of its files
-    (DISCORD, (r'"guild"\s*:\s*\{', r'"channel"\s*:\s*\{')),
-    (MATRIX, (r'"room_name"\s*:', r'"exported_by"\s*:')),
-    (TELEGRAM, (r'"personal_information"\s*:|"chats"\s*:\s*\{|' + _CHAT,)),
-    (TEAMS, (r'"[Cc]reatedDateTime"\s*:', r'"(?:[Mm]essageType|[Cc]hannelIdentity|[Cc]hatId)"\s*:')),
+    (DISCORD, (re.compile(r'"guild"\s*:\s*\{'), re.compile(r'"channel"\s*:\s*\{'))),
+    (MATRIX, (re.compile(r'"room_name"\s*:'), re.compile(r'"exported_by"\s*:'))),
+    (TELEGRAM, (re.compile(r'"personal_information"\s*:|"chats"\s*:\s*\{|' + _CHAT),)),
+    (
+        TEAMS,
+        (
+            re.compile(r'"[Cc]reatedDateTime"\s*:'),
+            re.compile(r'"(?:[Mm]essageType|[Cc]hannelIdentity|[Cc]hatId)"\s*:'),
+        ),
+    ),
 )
 _OF_MATTERMOST: Final = frozenset(
     {"version", "team", "channel", "user", "post", "direct_channel", "direct_post", "role"}
@@ -70,9 +76,9 @@ def format_of_head(head: bytes) -> str | None:
     return _format_of_lines(text) or next((format for format, all in _HEADS if _all_found(all, text)), None)
 
 
-def _all_found(expressions: tuple[str, ...], text: str) -> bool:
+def _all_found(expressions: tuple[re.Pattern[str], ...], text: str) -> bool:
     """Whether a text has all of some expressions in it."""
-    return all(re.search(expression, text) for expression in expressions)
+    return all(expression.search(text) for expression in expressions)
 
 
 def _format_of_lines(text: str) -> str | None:

@@ -19,37 +19,40 @@ BACK: Final = timedelta(hours=1)  # that the clock of a log may go back with no 
 _TIME: Final = r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:[.,]\d+)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 _DAY: Final = r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ]|(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) +)"
 _ZONE: Final = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
-_STAMP: Final = re.compile(rf"\s*[\[(]?{_DAY}?{_TIME}{_ZONE}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
+_STAMP: Final = re.compile(rf"\A\s*[\[(]?{_DAY}?{_TIME}{_ZONE}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
 _SECONDS: Final = re.compile(r"(\d{9,10})[ \t]+(?=[<*-])")  # ii
-_LONG_DAY: Final = re.compile(r"\s*\[(?:\w+ )?(\w+ \d{1,2} \d{4})\] (?=\[)")  # Konversation, before each time
-_SAID: Final = re.compile(r"<(?P<nick>[^>]+)>[ \t]?(?P<text>.*)")
+_LONG_DAY: Final = re.compile(r"\A\s*\[(?:\w+ )?(\w+ \d{1,2} \d{4})\] (?=\[)")  # Konversation, before each time
+_SAID: Final = re.compile(r"\A<(?P<nick>[^>]+)>[ \t]?(?P<text>.*)")
 _ACTION: Final = re.compile(r"(?:\*|•|Action:)[ \t]+(?P<nick>\S+)(?: (?P<text>.*))?")
-_COLUMN: Final = re.compile(r"(?P<nick>[^\s\t]+)\t(?P<text>.*)")  # WeeChat
+_COLUMN: Final = re.compile(r"\A(?P<nick>[^\s\t]+)\t(?P<text>.*)")  # WeeChat
 _COLUMN_ACTION: Final = re.compile(r" ?\*\t(?P<nick>\S+)(?: (?P<text>.*))?")
 _NOTICE: Final = re.compile(
-    r"(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b)|"
+    r"\A(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b)|"
     r"(?=\S+ \([^)]*\) (?:joined|left) |Topic changed on |Nick change: |\S+: mode change |\S+ kicked from ))"  # Eggdrop
     r"[ \t]*(?P<rest>.*)"
 )
 _MOVED: Final = re.compile(
-    r"(?P<nick>\S+) (?:[\[(<][^\])>]*[\])>] )?(?:has )?(?P<verb>joined|left|quit)\b",
+    r"\A(?P<nick>\S+) (?:[\[(<][^\])>]*[\])>] )?(?:has )?(?P<verb>joined|left|quit)\b",
 )
 _ZNC_MOVED: Final = re.compile(r"(?P<verb>Joins|Parts|Quits): (?P<nick>\S+)")
 _LEFT: Final = frozenset({"left", "quit", "Parts", "Quits"})
 _EVENT: Final = re.compile(  # what HexChat and mIRC write behind the star of an action; these texts are not translated
-    r"(?:\S+ (?:\([^)]*\) |\[[^\]]*\] )?(?:has (?:joined|left|quit|changed|kicked)|is now known as|sets? mode|"
+    r"\A(?:\S+ (?:\([^)]*\) |\[[^\]]*\] )?(?:has (?:joined|left|quit|changed|kicked)|is now known as|sets? mode|"
     r"(?:gives|removes) (?:channel|voice)|was kicked|changes topic|joined|quit)\b|"
     r"Now talking|Topic for|Channel|You are now|Disconnected|Rejoined|Set by|Retrieving|Attempting)"
 )
 _OPENED: Final = re.compile(  # a line of the program about its log: opened, closed, or a new day
-    r"\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):)\s*(?P<rest>.*)", re.IGNORECASE
+    r"\A\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):)\s*(?P<rest>.*)", re.IGNORECASE
 )
-_MARKED: Final = re.compile(r"\s*(?:Session |#|\*\*\* )")  # another, without a time
+_MARKED: Final = re.compile(r"\A\s*(?:Session |#|\*\*\* )")  # another, without a time
 _WRITTEN_DAY: Final = re.compile(r"(?P<month>[A-Z][a-z]{2})\w* +(?P<day>\d{1,2}) +(?:[\d:]+ +)?(?P<year>\d{4})")
 MAX_DAY_CHARS: Final = 60
 _DAY_ALONE: Final = re.compile(  # Eggdrop, ERC
-    r"(?:\[[\d:]+\] )?\W*(?:\w+,? )?(?P<day>\w{3,9} +\d{1,2},? \d{4})\W*"
+    r"\A(?:\[[\d:]+\] )?\W*(?:\w+,? )?(?P<day>\w{3,9} +\d{1,2},? \d{4})\W*"
 )
+_EXTENSION: Final = re.compile(r"\.(?:weechatlog|log|txt)\Z", re.IGNORECASE)
+_CHANNEL_NAME: Final = re.compile(r"[#&][^\s/]+")
+_ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _FILE_DAY: Final = re.compile(r"(?<!\d)(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
@@ -58,7 +61,7 @@ _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
 def is_irc_line(line: str) -> bool:
     """Whether a line is one of an IRC log."""
     line = without_colours(line)
-    stamp = _STAMP.match(_LONG_DAY.sub("", _SECONDS.sub("00:00 ", line)))
+    stamp = _STAMP.match(_LONG_DAY.sub("", _SECONDS.sub("00:00 ", line), count=1))
     if stamp is None:
         return bool(_OPENED.match(line)) or line.startswith("===")
     rest = stamp["rest"]
@@ -67,8 +70,8 @@ def is_irc_line(line: str) -> bool:
 
 def room_of_log(path: Path) -> str:
     """The room that a log is about: its file's name, without a day and the network before it."""
-    name = re.sub(r"\.(?:weechatlog|log|txt)$", "", path.name, flags=re.IGNORECASE)
-    channel = re.search(r"[#&][^\s/]+", name)
+    name = _EXTENSION.sub("", path.name)
+    channel = _CHANNEL_NAME.search(name)
     name = _FILE_DAY.sub("", channel[0] if channel else name).strip(" ._-")
     parent = path.resolve().parent.name
     return name or (parent if parent[:1] in ("#", "&") else path.stem)
@@ -259,7 +262,7 @@ class _LogClock:
         """Set the day that a log says, and the time if it has one. `next_day`: in words that are not understood, it is
         the day after."""
         found = _WRITTEN_DAY.search(written)
-        iso = re.search(r"\d{4}-\d\d-\d\d", written)
+        iso = _ISO_DAY.search(written)
         day = None
         try:
             if iso:

@@ -32,6 +32,7 @@ from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.text.moments import moment_of_seconds
 
+_FOLDER: Final = re.compile("(?<![^/])[^/]+/")
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
@@ -150,7 +151,7 @@ class SlackExport:
         self.left_out = LeftOut()
         users = [user for name in _PEOPLE for user in self._listed(name, _USER)]
         own = len(users)
-        for above in re.finditer("[^/]+/", folder):  # where the people of a whole organisation stand
+        for above in _FOLDER.finditer(folder):  # where the people of a whole organisation stand
             users += self._listed(_PEOPLE[1], _USER, prefix=folder[: above.start()])
         self._users: dict[str, _User] = {user.id: user for user in reversed(users)}
         self.people: dict[str, str] = {user.id: user.display_name_or_id() for user in self._users.values()}

@@ -16,8 +16,8 @@ from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
 
 _CHATS: Final = "chats"
-_LIST: Final = re.compile(r"(?:.*/)?(teamsList|usersList|(?:channels|teamMembers)_[^/]+)\.json", re.IGNORECASE)
-_MESSAGES: Final = re.compile(r"(?:.*/)?(?!teamInstalledApps|teamsSettings|meetings_)[^/]+\.json", re.IGNORECASE)
+_LIST: Final = re.compile(r"\A(?:.*/)?(teamsList|usersList|(?:channels|teamMembers)_[^/]+)\.json", re.IGNORECASE)
+_MESSAGES: Final = re.compile(r"\A(?:.*/)?(?!teamInstalledApps|teamsSettings|meetings_)[^/]+\.json", re.IGNORECASE)
 _INTO: Final = frozenset({(), ("value",), ("messages",)})
 _SHOWN: Final = frozenset({"text", "title", "subtitle", "summary", "value", "altText"})  # of a card, what people read
 MAX_CARD_DEPTH: Final = 20

@@ -14,13 +14,13 @@ from composer.errors import BadInput
 from composer.settings import DEFAULT_WORKSPACE
 
 REALM: Final = "realm.json"
-MESSAGES: Final = re.compile(r"(?:.*/)?messages-\d+\.json")
+MESSAGES: Final = re.compile(r"\A(?:.*/)?messages-\d+\.json")
 _DIRECT: Final = "direct"
 _STREAM: Final = 2  # the type of a recipient that is a channel
 _PERSON: Final = re.compile(r"@_?\*\*([^*|]+)(?:\|\d+)?\*\*")
 _GROUP: Final = re.compile(r"@_?\*([^*]+)\*")
 _CHANNEL: Final = re.compile(r"#\*\*([^*]+)\*\*")
-_UPLOAD: Final = re.compile(r"!?\[([^\]]*)\]\((/user_uploads/[^)\s]+)\)")
+_UPLOAD: Final = re.compile(r"!?\[([^\[\]\n]{0,300})\]\((/user_uploads/[^)\s]+)\)")
 _GONE: Final = "(deleted)"
 _PEOPLE: Final = ("zerver_userprofile", "zerver_userprofile_mirrordummy", "zerver_userprofile_crossrealm")
 

@@ -1,7 +1,6 @@
 """Stores Slack's events before they are acknowledged. What could not be stored, Slack delivers again."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,7 @@ from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_p
 from bot.slack.text import channels, mentioned, plain, unlabelled
 from composer.app import App
 from composer.errors import NexusError, Unavailable
-from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.addressing import find_addressed_agents, unaddressed
 from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
 from composer.workspace import Workspace
 
@@ -119,9 +118,8 @@ class SlackInbox(PlatformInbox):
         if not quoted:
             return own, people
         shown, _ = await self.plain_text(quoted, room)
-        for agent in self._app.settings.agents:
-            shown = re.sub(rf"@(?={re.escape(agent.slug)}\b)", "", shown, flags=re.IGNORECASE)
-        return "\n".join(filter(None, (own, shown))), people
+        slugs = {agent.slug for agent in self._app.settings.agents}
+        return "\n".join(filter(None, (own, unaddressed(shown, slugs)))), people
 
     async def plain_text(self, markup: str, room: str = "") -> tuple[str, tuple[str, ...]]:
         """A text in Slack's markup as people read it, and the ids of the people that it mentions. In a `room`, a

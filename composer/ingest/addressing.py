@@ -1,7 +1,7 @@
 """Find the agents that a message addresses. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from composer.model import Agent, Conversation, Incoming
 
@@ -12,6 +12,15 @@ def find_addressed_agents(text: str, agents: Sequence[Agent]) -> list[Agent]:
     """The agents that a text addresses by `@slug`, in the order of the configuration."""
     slugs = {name.casefold().rstrip(".-") for name in _ADDRESS.findall(text)}
     return [agent for agent in agents if agent.slug in slugs]
+
+
+def unaddressed(text: str, slugs: Collection[str]) -> str:
+    """A text that addresses no agent of these slugs: without the @ before each."""
+
+    def read(found: re.Match[str]) -> str:
+        return found[1] if found[1].casefold().rstrip(".-") in slugs else found[0]
+
+    return _ADDRESS.sub(read, text)
 
 
 def find_answering_agents(agents: Sequence[Agent], incoming: Incoming, conversation: Conversation) -> list[Agent]:

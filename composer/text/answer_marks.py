@@ -12,6 +12,7 @@ from typing import Final
 MAX_MARK_CHARS: Final = 200
 _NAME: Final = r"[A-Za-z\uff5c][\w:.\u2581\uff5c-]{0,80}"
 _MORE: Final = r"(?:[ =][^<>\n|]{0,100})?"
+_NO_LETTERS: Final = re.compile(r"[^a-z]+")
 _MARK: Final = re.compile(
     rf"(?P<opens><[|\uff5c]?|\u25c1|\[)(?P<slash>/?)(?P<name>{_NAME})(?P<more>{_MORE})(?P<shuts>\|?>|\uff5c>|\u25b7|\])"
 )
@@ -60,7 +61,7 @@ def mark_at(text: str, at: int = 0) -> Mark | None:
         return None
     raw = found["name"].strip("|\uff5c").lower()
     spelled = _SPELLED.get(raw, raw)
-    words = [each for each in re.split(r"[^a-z]+", spelled) if each]
+    words = [each for each in _NO_LETTERS.split(spelled) if each]
     closes = bool(found["slash"]) or spelled.startswith("/") or words[:1] in (["end"], ["stop"], ["close"])
     closes = closes or words[-1:] == ["end"]
     kind, name = _kind(found, spelled, words)

@@ -16,20 +16,20 @@ MAX_LOOKAHEAD: Final = 60  # characters after which it is known what begins
 
 _START: Final = re.compile(r"[<\u25c1\[`~{]")
 _MARK_START: Final = re.compile(r"[<\u25c1\[]")
-_FENCE: Final = re.compile(r"(`{3,}|~{3,})([^\n`]*)\n")
+_FENCE: Final = re.compile(r"\A(`{3,}|~{3,})([^\n`]*)\n")
 _TICKS: Final = re.compile(r"`+|\n")
 _CHANNEL: Final = re.compile(r"<\|channel\|>(?P<name>[^<]{0,200})(?:<\|constrain\|>[^<]{0,40})?<\|message\|>")
 _CHANNEL_END: Final = re.compile(r"<\|(?:end|start|return|call|channel)\|>")
 _NEXT_CHANNEL: Final = re.compile(r"\s*(?:<\|end\|>)?\s*(?:<\|start\|>\s*assistant)?\s*")
 _UNMARKED_ANALYSIS: Final = re.compile(r"analysis(?=[A-Z])")  # channels whose marks the server has taken out
 _UNMARKED_FINAL: Final = re.compile(r"assistantfinal")
-_ROLE_NAME: Final = re.compile(r"\s*(?:assistant|model)(?=\s*(?:\n|<|\Z))")
+_ROLE_NAME: Final = re.compile(r"\A\s*(?:assistant|model)(?=\s*(?:\n|<|\Z))")
 _BARE_CALL: Final = re.compile(r"\{|```(?:json|tool_code|tool_call)?[^\S\n]*\n|\[\s*(?:\{|[A-Za-z_][\w.]*\()")
 _LIKE_A_CALL: Final = re.compile(r"\s*(?:\Z|[\[{<\uff5c]|[\w.:\u2581-]+\s*(?:[\[{<(:=]|\n|\Z))")
 _THINKING_FENCE: Final = frozenset(("think", "thinking", "thought", "thoughts", "reasoning"))
 _SENTENCE_ENDS: Final = tuple(".!?\u2026\u3002\uff01\uff1f")
 _QUOTES: Final = tuple("\"'`(\u201c\u2018\u00ab[")
-_READS_ON: Final = re.compile(r"[^\S\n]+[^\W\dA-Z_]|[,.;:!?)\"'`\u201d\u2019\u00bb]")
+_READS_ON: Final = re.compile(r"\A(?:[^\S\n]+[^\W\dA-Z_]|[,.;:!?)\"'`\u201d\u2019\u00bb])")
 
 
 class _State(Enum):

@@ -32,7 +32,7 @@ _NOTICES: Final[Mapping[str, Sequence[str]]] = {
     for language, *sentences in [line.split("\t")]
 }
 CLAIM_NOTICES: Final = tuple(sentence for each in _NOTICES.values() for sentence in each)
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[^\S\r\n]*>.*$", re.DOTALL | re.MULTILINE)
 
 
 class Claim(StrEnum):

@@ -11,7 +11,7 @@ OVERLAP_BYTES: Final = 200
 MAX_PASSAGES: Final = 1_000  # of one text; the rest is not found
 
 # After a line, or after a sentence: possessive, so that a run of marks is read once.
-_BOUND: Final = re.compile(r"\n++|[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++|[\u3002\uff01\uff1f]++")
+_BOUND: Final = re.compile(r"\n++|(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++|[\u3002\uff01\uff1f]++")
 _SPACE: Final = re.compile(r"\s")
 
 

@@ -11,6 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 MAX_READ_CHARS: Final = 20_000  # of what a model wrote; a longer text is no call
+MAX_BRACKETS: Final = 20  # after which no further end of a call is tried
+_CALLED: Final = re.compile(r"\A(?:print\()?([A-Za-z_][\w.-]{0,200})\(")
+_NAME_OF_CALL: Final = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,200})\(")
+_NUMBER: Final = re.compile(r":\d+\Z")
+_WORD: Final = re.compile(r"\A\w*")
 MAX_WRITTEN_CALLS: Final = 8
 Offered = Mapping[str, Sequence[str]]  # the names of functions, with those of their arguments where all are texts
 
@@ -42,8 +47,23 @@ def written_calls(text: str, offered: Offered, *, bare: bool = False) -> list[tu
     return [(name, json.dumps(given, ensure_ascii=False)) for name, given in found[:MAX_WRITTEN_CALLS]]
 
 
+def _unfenced(text: str) -> str:
+    """A text without the fence of code around it."""
+    inner = text.removeprefix("```").removesuffix("```") if text.startswith("```") else text.removesuffix("```")
+    return (inner[len(_WORD.match(inner)[0]) :] if text.startswith("```") else inner).strip()  # type: ignore[index]
+
+
+def _ends_of_calls(text: str) -> list[int]:
+    """Where a call may end: after each of the first closing brackets."""
+    ends, at = list[int](), text.find(")")
+    while at >= 0 and len(ends) < MAX_BRACKETS:
+        ends.append(at + 1)
+        at = text.find(")", at + 1)
+    return ends
+
+
 def _is_nothing_but_calls(text: str, offered: Offered) -> bool:
-    inner = re.sub(r"\A```\w*\s*|\s*```\s*\Z", "", text.strip()).strip()
+    inner = _unfenced(text.strip())
     if inner[:1] in ("{", "["):
         try:
             value, end = _JSON.raw_decode(inner)
@@ -57,7 +77,7 @@ def _is_nothing_but_calls(text: str, offered: Offered) -> bool:
             and all(_call(each, offered, strict=True) is not None for each in objects)
         )
         return is_call and (not rest or _is_nothing_but_calls(rest, offered))
-    called = re.match(r"(?:print\()?([A-Za-z_][\w.-]*)\(", inner)
+    called = _CALLED.match(inner)
     return called is not None and _known(called[1], offered) is not None and inner.endswith(")")
 
 
@@ -93,11 +113,11 @@ def _of_json(text: str, offered: Offered) -> Iterator[tuple[str, Mapping[str, An
 
 def _of_python(text: str, offered: Offered) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Calls such as recall(query="tea")."""
-    for found in re.finditer(r"([A-Za-z_][\w.-]*)\(", text):
+    for found in _NAME_OF_CALL.finditer(text):
         name = _known(found[1].removesuffix(".call"), offered)
         if name is None:
             continue
-        for end in [each.end() for each in re.finditer(r"\)", text[found.end() :])][:20]:
+        for end in _ends_of_calls(text[found.end() :]):
             given = _python_arguments(f"f({text[found.end() : found.end() + end]}", offered[name])
             if given is not None:
                 yield name, given
@@ -147,7 +167,7 @@ def _call(value: Any, offered: Offered, *, strict: bool) -> tuple[str, Mapping[s
 
 def _known(name: str, offered: Offered) -> str | None:
     """The offered function that a model names: some put a prefix before it, and a number behind it."""
-    bare = re.sub(r":\d+\Z", "", name.strip())
+    bare = _NUMBER.sub("", name.strip())
     for each in (bare, bare.rpartition(".")[2], bare.rpartition(":")[2]):
         if each in offered:
             return each

@@ -66,7 +66,7 @@ async def test_who_reads_slowly_is_given_no_piece_of_an_answer_that_was_thrown_a
             return len(model.shown) == before + 2
 
         monkeypatch.setattr(AnswerStore, "store", stored)
-        model.says, before = ["zqorchid is before it.", "I do not know that."], len(model.shown)
+        model.says, before = ["Look behind zqorchid.", "I do not know that."], len(model.shown)
         asked = await sessions.ask(alice, "where is the vault?")
         await until(written_anew)
         heard = []

@@ -133,14 +133,14 @@ async def test_a_model_that_says_nothing_after_its_calls_has_answered(
     office: Office, said: tuple[str, ...], expected: str
 ) -> None:
     first = replace(call("remember", text="it is late"), pieces=said)
-    office.server.script.extend((first, Say(())))
+    office.server.script.extend((first, Say(()), Say(())))  # an empty answer is asked for once more
     reply = await office.harness.ask("alice", "@nexus remember that it is late", **LAB)
     assert not reply.failed
     assert reply.text.startswith(expected)
 
 
 async def test_a_model_that_only_looked_and_says_nothing_has_failed(office: Office) -> None:
-    office.server.script.extend((call("recall", query="vault"), Say(())))
+    office.server.script.extend((call("recall", query="vault"), Say(()), Say(())))
     reply = await office.harness.ask("alice", "@nexus hello there", **LAB)
     assert reply.failed
     assert "empty answer" in reply.text
