@@ -283,7 +283,7 @@ async def test_a_revoked_token_is_reported_once_and_the_answer_comes_with_a_new_
         assert "NEXUS_SLACK_BOT_TOKEN" in office.reports[0]
         await office.slack.wait_for(lambda: office.slack.calls_of("chat.postMessage"))  # refused
         office.slack.world.tokens[office.team.bot_token].dead = ""
-        assert await office.answered() == [office.model.answer]
+        assert (await office.answered())[-1] == office.model.answer
         await running.settle()
         assert len(office.reports) == 1
 
