@@ -6,25 +6,29 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import Call, Command, CommandAnswer
+from bot.commands.command import OUTDATED, Call, Command, CommandAnswer
 from bot.commands.memories import unstored_question
 from bot.commands.sources import source_lines
+from composer.errors import Refused
 from composer.rights.table import Act
 from composer.text.offline import OFFLINE
 from composer.turn.explanation import explain_stored
+from composer.turn.sources import derived_ids, message_and_memory_texts
 
 ASK: Final = "ask"
 _QUESTION: Final = parameters.text("question", "what you want to know, in your own words")
 
 
 async def _ask(call: Call) -> CommandAnswer:
-    question = call.arguments[_QUESTION]
-    text, composed = await call.app.drafter.answer_unstored(unstored_question(call, question))
+    request = unstored_question(call, call.arguments[_QUESTION])
+    text, composed = await call.app.drafter.answer_unstored(request)
+    read = [each for each in message_and_memory_texts(composed.prompt) if each[0] != request.message.id]
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-        # What was erased while the model answered, and what may not be read any more, is not named.
+        if await tx.erasure.changed_sources(read, derived_ids(composed.prompt)):
+            raise Refused(OUTDATED)  # the answer may say what was erased while the model wrote it
         explanation = await explain_stored(tx, await access_context(tx, call), json.dumps(composed.prompt.as_json()))
-    sources = [] if OFFLINE in text else source_lines(call, explanation, text)  # without a model it quotes them
-    return CommandAnswer("\n".join((text.strip(), *sources)))
+    lines = [] if OFFLINE in text else source_lines(call, explanation, text)  # without a model it quotes them
+    return CommandAnswer("\n".join((text.strip(), *lines)))
 
 
 COMMANDS: Final[Sequence[Command]] = (

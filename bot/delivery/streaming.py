@@ -221,7 +221,9 @@ class StreamingDelivery:
         await self._store_part(turn, DELAY_PART, posted)
 
     async def _post_offers(self, answer: OutgoingAnswer, stream: _Stream) -> None:
-        """Post the buttons below an answer, once. They hold words of the answer, and are retracted with it."""
+        """Post the buttons below an answer, once. They hold words of its question, and are retracted with it."""
+        if OFFER_PART in stream.notices and answer.text == RETRACTED:
+            await self._outbox.edit(stream.to, stream.notices[OFFER_PART], RETRACTED)
         if not answer.offers or OFFER_PART in stream.notices:
             return
         text = "\n".join(f"{offer.label}: `{offer.command}`" for offer in answer.offers)

@@ -221,10 +221,11 @@ class DiscordOutbox:
 
 def _below(to: Destination, offers: Sequence[Offer]) -> dict[str, Any]:
     """The buttons below a message. Presses arrive as interactions, also where discord.py has forgotten the view."""
-    if not offers:
+    found = buttons(to.user or "", offers, MAX_BUTTON_ID_CHARS)
+    if not found:
         return {}
     view = discord.ui.View(timeout=1)
-    for label, carried in buttons(to.user or "", offers, MAX_BUTTON_ID_CHARS):
+    for label, carried in found:
         view.add_item(discord.ui.Button(label=label, custom_id=carried))
     return {"view": view}
 

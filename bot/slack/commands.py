@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
+from cachetools import LRUCache
 from slack_sdk.webhook import WebhookResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
@@ -34,7 +35,7 @@ from bot.slack.links import permalink
 from bot.slack.reading import PLATFORM, SlackMessage, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound, Refused
+from composer.errors import BadInput, NexusError, NotFound, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
@@ -46,6 +47,7 @@ _GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a
 _MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
 _OK: Final = 200
 NO_PREVIEWS: Final = {"unfurl_links": False, "unfurl_media": False}  # Slack requests the address of a link for one
+MAX_TYPED: Final = 1_000  # messages that are known to have answered a question
 DONE: Final = "Done."  # the answer to a command that returns no text
 
 Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
@@ -75,6 +77,7 @@ class SlackCommands:
         self._begin = begin
         self._tasks = BackgroundTasks()
         self._confirmations = Confirmations()
+        self._typed: LRUCache[tuple[str, str], bool] = LRUCache(MAX_TYPED)  # messages that answered a question
         self._interrupted = InterruptedCommands(app, partial(self._run, late=True), self._answer_late)
 
     async def slash(self, payload: dict[str, Any], respond_later: Respond) -> Message | None:
@@ -153,10 +156,13 @@ class SlackCommands:
         Unavailable: then it must be delivered again."""
         if read_answer(text) is None:
             return False
+        if (message.channel, message.ts) in self._typed:  # a mention comes twice, and what is acknowledged late again
+            return True
         written = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         id = self._confirmations.typed(written)
         if id is None:
             return False
+        self._typed[message.channel, message.ts] = True
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
         workspace = await self._inbox.workspace()
         begin = partial(begin_command, self._app, workspace, address=address)
@@ -164,6 +170,9 @@ class SlackCommands:
         try:
             ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
             parts = await self._finished(ran, answer)
+        except Unavailable:
+            del self._typed[message.channel, message.ts]  # it is delivered again
+            raise
         except Refused as error:
             ran, parts = pressed, _parts(str(error))
         await self._show(address, message.user, parts)

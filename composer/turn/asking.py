@@ -74,12 +74,10 @@ class ModelAsker:
             await delivery.on_chunk(turn, text)
             draft.text += text
 
-    async def complete(self, request: PromptRequest, prompt: Prompt) -> tuple[str, str]:
-        """The whole answer to a prompt, without tools, and the model that gave it. It is stored nowhere. Raises as
-        `MeteredModel.stream`."""
+    async def complete(self, request: PromptRequest, prompt: Prompt) -> str:
+        """The whole answer to a prompt, without tools. It is stored nowhere. Raises as `MeteredModel.stream`."""
         work = Work(request.tenant_id, WorkKind.ANSWER, request.agent, request.conversation_id, request.asker)
-        chunks = [chunk async for chunk in self._model.stream(work, prompt.role_messages)]
-        return whole_text(chunks), next((chunk.model for chunk in reversed(chunks) if chunk.model), "")
+        return whole_text([chunk async for chunk in self._model.stream(work, prompt.role_messages)])
 
     async def _false_claim(self, request: PromptRequest, turn: Turn, draft: DraftAnswer) -> str | None:
         """The sentence that what an answer says to have done was not done; None where it says nothing of that. The

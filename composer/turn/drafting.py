@@ -122,8 +122,7 @@ class Drafter:
         """The answer to a question that is not stored, for whoever asks alone, and its prompt. Nothing of either is
         kept. Raises as composing and asking a model do."""
         composed = await self._composer.compose(request)
-        text, _ = await self._asker.complete(request, composed.prompt)
-        return text, composed
+        return await self._asker.complete(request, composed.prompt), composed
 
     async def _compose(
         self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool

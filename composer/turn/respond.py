@@ -167,7 +167,7 @@ class Responder:
                 if answer.failed:
                     return TurnOutcome.FAILED
                 return TurnOutcome.DELIVERED if found.has_reply else TurnOutcome.ERASED
-            answer = replace(answer, text=found.other_text, prompt=None, cited={})  # the notice
+            answer = replace(answer, text=found.other_text, prompt=None, cited={}, offers=())  # the notice
 
     async def _mark_sent(self, turn: Turn) -> None:
         async with self._database.transaction(turn.tenant_id) as tx:

@@ -157,3 +157,16 @@ async def test_a_typed_cancel_on_slack_is_no_message(office: Office) -> None:
         await office.slack.post(dm, office.alice, "no")
         await office.slack.wait_for(lambda: office.slack.ephemerals(office.alice)[-1]["text"] == CANCELLED)
         assert len(office.answers(dm)) == 1
+
+
+async def test_a_typed_yes_that_slack_delivers_twice_is_no_message(office: Office) -> None:
+    # A mention comes as two events, and what is acknowledged late comes again.
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "the vault code is walnut")
+        await running.settle()
+        await office.slack.command(office.general, office.alice, "forget walnut")
+        await office.slack.post(office.general, office.alice, office.mention("yes"))
+        await office.slack.wait_for(lambda: "Forgotten for good" in office.slack.ephemerals(office.alice)[-1]["text"])
+        await running.settle()
+        assert "@nexus yes" not in await running.stored()
+        assert office.answers() == []

@@ -12,7 +12,7 @@ import pytest
 
 from bot.delivery import streaming
 from bot.delivery.citations import link_marks
-from bot.delivery.streaming import EMPTY_PART, StreamingDelivery
+from bot.delivery.streaming import EMPTY_PART, OFFER_PART, StreamingDelivery
 from bot.platform.retry import Backoff
 from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
@@ -389,3 +389,15 @@ async def test_nobody_is_said_to_write_once_another_process_has_posted(monkeypat
     delivery.on_wait(turn)
     await delivery._tasks.join()
     assert outbox.signs == []
+
+
+async def test_the_buttons_below_an_answer_go_when_it_is_retracted_while_it_is_delivered() -> None:
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    offer = Offer("Remember it", "/nexus remember walnut")
+    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None, offers=(offer,)))
+    assert outbox.shown == {"p0": TEXT, "p1": "Remember it: `/nexus remember walnut`"}
+    assert store.noted == {0: "p0", OFFER_PART: "p1"}
+    await delivery.deliver(OutgoingAnswer(turn, RETRACTED, "m1", None))
+    assert outbox.shown == {"p0": RETRACTED, "p1": RETRACTED}
