@@ -117,15 +117,12 @@ async def expire(run: JobRun) -> None:
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
-            await tx.maintenance.delete_expired_link_codes(run.now)
-            await tx.teams.delete_expired_invites(run.now)
-            await tx.login_links.delete_expired(run.now)
-            await tx.web_sessions.delete_expired(run.now)
-            await tx.connected_apps.delete_expired(run.now)
-            await tx.api_keys.delete_ended(run.now - KEY_RETENTION)
-            await tx.requests.delete_expired(run.now)
-            await tx.gateway_turns.delete_before(run.now - TURN_LIFETIME)
-            await tx.gateway_exchanges.delete_before(run.now - EXCHANGE_RETENTION)
+            await tx.maintenance.delete_expired(
+                run.now,
+                keys_before=run.now - KEY_RETENTION,
+                turns_before=run.now - TURN_LIFETIME,
+                exchanges_before=run.now - EXCHANGE_RETENTION,
+            )
             current = await tx.conversations.versions(sorted(cached))
         with suppress(Unavailable):  # the next run does it
             await run.app.cache.drop([id for id, version in current.items() if version != cached[id]])

@@ -88,7 +88,11 @@ async def revoke(app: App, id: str) -> StoredCredential:
 
 
 async def _all(tx: Transaction, app: App) -> Sequence[StoredCredential]:
-    return (*await tx.api_keys.all(), *await tx.web_sessions.all(app.clock.now()), *await tx.openid_logins.all())
+    return (
+        *await tx.api_keys.of(None),
+        *await tx.web_sessions.of(None, app.clock.now()),
+        *await tx.openid_logins.of(None),
+    )
 
 
 async def login(app: App, person: NamedPerson) -> str:

@@ -64,9 +64,7 @@ async def erase(
     opening = await delete_credentials(tx, names_of) if names_of else {}
     if names_of:
         await tx.conversations.clear_session_names(names_of)
-        await tx.own_settings.delete_of(names_of)
-        await tx.gateway_turns.delete_of(names_of)
-        await tx.gateway_exchanges.delete_of(names_of)
+        await tx.erasure.erase_people(names_of)
         await tx.operations.blank(names_of)
     gone = {"exported file": exported, **opening}
     receipt = replace(receipt.joined(blanked), counts=receipt.counts | gone)

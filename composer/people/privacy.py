@@ -38,7 +38,7 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence:
         sum(row["count"] for row in await tx.own_data.operations(owned)),
     )
     opened = _opened_lines(
-        await tx.api_keys.count(owned.users, now),
+        sum(not key.ended(now) for key in await tx.api_keys.of(owned.users)),
         len(await tx.web_sessions.of(owned.users, now)),
         len(await tx.openid_logins.of(owned.users)),
     )

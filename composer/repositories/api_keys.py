@@ -4,7 +4,7 @@ An app that a person has connected is a key without a text: its tokens (connecte
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -66,8 +66,9 @@ class ApiKeys:
         self._sql = statements
         self._audit = audit
 
-    async def insert(self, key: KeyEntry, digest: bytes, created_by: uuid.UUID | None) -> None:
-        """Store a new key. `created_by` None: whoever runs Nexus."""
+    async def insert(self, key: KeyEntry, digest: bytes | None, created_by: uuid.UUID | None) -> None:
+        """Store a new key, or an app that its person has connected (`digest` None). `created_by` None: whoever runs
+        Nexus."""
         await self._sql.execute(
             "api_key_insert",
             id=key.id,
@@ -80,9 +81,11 @@ class ApiKeys:
             now=key.created_at,
             created_by=created_by,
             expires_at=key.expires_at,
+            client=key.client,
+            redirect_uri=key.redirect_uri,
         )
         await self._audit.record(
-            AuditAct.KEY_CREATED,
+            AuditAct.KEY_CREATED if key.client is None else AuditAct.APP_CONNECTED,
             actor=created_by,
             users=[key.user_id],
             details={"key": str(key.id), "vendor": key.vendor or "person", "permissions": len(key.permissions)},
@@ -111,21 +114,15 @@ class ApiKeys:
         )
         return None if row is None else holder_of(row)
 
-    async def of(self, users: Sequence[uuid.UUID]) -> list[KeyEntry]:
-        """The keys of these users, oldest first."""
-        return [key_entry(row) for row in await self._sql.fetch("api_keys_of", user_ids=list(users))]
+    async def of(self, users: Collection[uuid.UUID] | None) -> list[KeyEntry]:
+        """The keys of these users, oldest first; or (None) those of everyone, by the names of their people, for whoever
+        runs Nexus."""
+        rows = await self._sql.fetch("api_keys_list", user_ids=None if users is None else list(users))
+        return [_entry(row) for row in rows]
 
     async def is_valid(self, id: uuid.UUID, now: datetime) -> bool:
-        """Whether a key is neither revoked nor expired."""
-        return bool(await self._sql.fetch_value("api_key_is_valid", id=id, now=now))
-
-    async def all(self) -> list[KeyEntry]:
-        """The keys of everyone, by the names of their people, for whoever runs Nexus."""
-        return [key_entry(row, row["user_name"]) for row in await self._sql.fetch("api_keys_all")]
-
-    async def count(self, users: Sequence[uuid.UUID], now: datetime) -> int:
-        """How many keys of these users are neither revoked nor expired."""
-        return int(await self._sql.fetch_value("api_keys_count", user_ids=list(users), now=now))
+        """Whether a key or a web session has neither ended nor expired."""
+        return bool(await self._sql.fetch_value("credential_is_valid", id=id, now=now))
 
     async def has_tools(self, now: datetime) -> bool:
         """Whether any tool has a key that is neither revoked nor expired."""
@@ -141,8 +138,8 @@ class ApiKeys:
         return len(rows)
 
     async def used(self, id: uuid.UUID, now: datetime, before: datetime) -> None:
-        """Record that a key is used now, unless that was recorded since `before`."""
-        await self._sql.execute("api_key_used", id=id, now=now, before=before)
+        """Record that a key or a web session is used now, unless that was recorded since `before`."""
+        await self._sql.execute("credential_used", id=id, now=now, before=before)
 
     async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
         """Delete all keys of people who are erased; returns how many."""
@@ -151,18 +148,13 @@ class ApiKeys:
             await self._audit.record(AuditAct.KEY_REVOKED, users=users, details={"keys": len(rows)})
         return len(rows)
 
-    async def delete_ended(self, before: datetime) -> int:
-        """Delete keys that ended before a time; returns how many."""
-        return len(await self._sql.fetch("api_keys_delete_ended", before=before))
-
 
 def holder_of(row: Row) -> Holder:
     """Whom a credential stands for, by a row that says it."""
     return Holder(row["user_id"], row["admin"], row["opted_out"])
 
 
-def key_entry(row: Row, user_name: str = "") -> KeyEntry:
-    """A key, by a row of a list."""
+def _entry(row: Row) -> KeyEntry:
     return KeyEntry(
         row["id"],
         row["user_id"],
@@ -174,7 +166,7 @@ def key_entry(row: Row, user_name: str = "") -> KeyEntry:
         row["expires_at"],
         row["revoked_at"],
         row["last_used_at"],
-        user_name,
+        row["user_name"],
         row["client"],
         row["redirect_uri"],
     )

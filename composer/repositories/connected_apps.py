@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
-from composer.repositories.api_keys import Holder, KeyEntry, holder_of, key_entry
+from composer.repositories.api_keys import Holder, holder_of
 from composer.repositories.audit import Audit, AuditAct
 
 
@@ -93,41 +93,6 @@ class ConnectedApps:
     def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
         self._audit = audit
-
-    async def insert(self, app: KeyEntry) -> None:
-        """Store an app that its person has connected."""
-        await self._sql.execute(
-            "app_insert",
-            id=app.id,
-            user_id=app.user_id,
-            vendor=app.vendor,
-            name=app.name,
-            permissions=list(app.permissions),
-            now=app.created_at,
-            expires_at=app.expires_at,
-            client=app.client,
-            redirect_uri=app.redirect_uri,
-        )
-        await self._audit.record(
-            AuditAct.APP_CONNECTED,
-            actor=app.user_id,
-            users=[app.user_id],
-            details={"key": str(app.id), "vendor": app.vendor or "", "permissions": len(app.permissions)},
-        )
-
-    async def connected(
-        self, user: uuid.UUID, client: str, redirect_uri: str, permissions: Sequence[str], now: datetime
-    ) -> list[KeyEntry]:
-        """What a person has allowed an app to do, under which names of tools, the last first."""
-        rows = await self._sql.fetch(
-            "apps_connected",
-            user_id=user,
-            client=client,
-            redirect_uri=redirect_uri,
-            permissions=list(permissions),
-            now=now,
-        )
-        return [key_entry(row) for row in rows]
 
     async def extend(self, app: uuid.UUID, expires_at: datetime) -> None:
         """Let an app end at this time at the earliest."""
@@ -240,8 +205,3 @@ class ConnectedApps:
         details = {"key": str(row["key_id"]), "why": why}
         await self._audit.record(AuditAct.APP_SIGNED_OUT, users=[row["user_id"]], details=details)
         return row["key_id"] if row["last"] else None
-
-    async def delete_expired(self, now: datetime) -> None:
-        """Delete codes and tokens that have expired."""
-        await self._sql.execute("app_codes_delete_expired", now=now)
-        await self._sql.execute("app_tokens_delete_expired", now=now)

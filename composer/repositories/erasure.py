@@ -113,6 +113,10 @@ class Erasure:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
+    async def erase_people(self, users: Sequence[uuid.UUID]) -> None:
+        """Delete what people who are erased have set for themselves, and what the gateway keeps of them."""
+        await self._sql.execute("erase_people", user_ids=list(users))
+
     async def derived_items(self, sources: Sequence[uuid.UUID]) -> list[tuple[str, uuid.UUID]]:
         """(kind, id) of everything made from these sources, over any number of steps, and of the turns whose prompts
         had any of it."""

@@ -87,17 +87,4 @@ class GatewayExchanges:
     async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
         """Learn nothing from the exchanges of these users that wait, whose texts are gone, and nothing from what was
         asked by now and is answered later. Call it once erasure is locked."""
-        await self._sql.execute("learning_end_of", user_ids=list(users))  # also an attempt that goes on
         await self._sql.execute("gateway_exchanges_drop", user_ids=list(users), now=now)
-        await self._sql.execute("gateway_forgets_note", user_ids=list(users), now=now)
-
-    async def delete_before(self, before: datetime) -> None:
-        """Delete exchanges from before a time, and what else was noted until then."""
-        await self._sql.execute("gateway_exchanges_delete_before", before=before)
-        await self._sql.execute("learning_end_idle")
-        await self._sql.execute("gateway_forgets_delete_before", before=before)
-
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete the exchanges of people who are erased."""
-        await self._sql.execute("learning_end_of", user_ids=list(users))
-        await self._sql.execute("gateway_exchanges_delete_of", user_ids=list(users))

@@ -1,7 +1,6 @@
 """What the gateway has put into the requests of people's tools: ids alone, for as long as a turn may last."""
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -59,11 +58,3 @@ class GatewayTurns:
         if row is None:
             return None
         return Injected(tuple(row["standing"]), tuple(row["recalled"]), row["created_at"])
-
-    async def delete_before(self, before: datetime) -> None:
-        """Delete records from before a time."""
-        await self._sql.execute("gateway_turns_delete_before", before=before)
-
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete the records of people who are erased."""
-        await self._sql.execute("gateway_turns_delete_of", user_ids=list(users))

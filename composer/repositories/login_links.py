@@ -33,10 +33,6 @@ class LoginLinks:
         return name
 
     async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete the links of people who are erased. Delete these before their web sessions: a link that is being used
-        holds this up until its session is stored."""
-        await self._sql.execute("login_links_delete_of", user_ids=list(users))
-
-    async def delete_expired(self, now: datetime) -> None:
-        """Delete links that nobody used in time."""
-        await self._sql.execute("login_links_delete_expired", now=now)
+        """Delete the links of people who are erased, and the codes by which others would be linked to them. Delete
+        these before their web sessions: a link that is being used holds this up until its session is stored."""
+        await self._sql.execute("links_delete_of", user_ids=list(users))

@@ -28,9 +28,18 @@ class Maintenance:
         """Messages from before a time, for retention."""
         return [row["id"] for row in await self._sql.fetch("messages_before", before=before, limit=limit)]
 
-    async def delete_expired_link_codes(self, now: datetime) -> None:
-        """Delete link codes that nobody used in time."""
-        await self._sql.execute("link_codes_delete_expired", now=now)
+    async def delete_expired(
+        self, now: datetime, *, keys_before: datetime, turns_before: datetime, exchanges_before: datetime
+    ) -> None:
+        """Delete what opens nothing any more, and records that are not needed any more: keys that ended, and what the
+        gateway noted of turns and exchanges, before a time each."""
+        await self._sql.execute(
+            "expired_delete",
+            now=now,
+            keys_before=keys_before,
+            turns_before=turns_before,
+            exchanges_before=exchanges_before,
+        )
 
     async def expire_prompts(self, before: datetime, limit: int) -> int:
         """Empty the stored prompts of at most `limit` answers from before a time; returns how many."""

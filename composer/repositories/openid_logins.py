@@ -1,7 +1,7 @@
 """OpenID logins: accounts at the provider that sign people in. Of whom an account is there, only a digest is stored."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,33 +52,26 @@ class OpenIdLogins:
         row = await self._sql.fetch_one("openid_login_used", digest=digest, now=now)
         return None if row is None else (row["id"], row["user_id"])
 
-    async def of(self, users: Sequence[uuid.UUID]) -> list[LoginEntry]:
-        """The logins of these users, oldest first."""
-        return [_entry(row) for row in await self._sql.fetch("openid_logins_of", user_ids=list(users))]
+    async def of(self, users: Collection[uuid.UUID] | None) -> list[LoginEntry]:
+        """The logins of these users, oldest first; or (None) those of everyone, by the names of their people, for
+        whoever runs Nexus."""
+        rows = await self._sql.fetch("openid_logins_list", user_ids=None if users is None else list(users))
+        return [_entry(row) for row in rows]
 
-    async def all(self) -> list[LoginEntry]:
-        """The logins of everyone, by the names of their people, for whoever runs Nexus."""
-        return [_entry(row, row["user_name"]) for row in await self._sql.fetch("openid_logins_all")]
-
-    async def disconnect(self, ids: Sequence[uuid.UUID], actor: uuid.UUID | None = None) -> int:
-        """Disconnect logins; returns how many there were."""
-        rows = await self._sql.fetch("openid_logins_disconnect", ids=list(ids))
+    async def disconnect(
+        self, ids: Sequence[uuid.UUID] = (), actor: uuid.UUID | None = None, *, users: Sequence[uuid.UUID] = ()
+    ) -> int:
+        """Disconnect logins, or all of some users, who are erased; returns how many there were. Disconnect these before
+        their web sessions end: a login that is being used holds this up until its session is stored."""
+        rows = await self._sql.fetch("openid_logins_disconnect", ids=list(ids), user_ids=list(users))
         if rows:
-            owners = sorted({row["user_id"] for row in rows})
+            owners = users or sorted({row["user_id"] for row in rows})
             details = {"login": str(ids[0])} if len(ids) == 1 else {"logins": len(rows)}
             await self._audit.record(AuditAct.LOGIN_DISCONNECTED, actor=actor, users=owners, details=details)
         return len(rows)
 
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
-        """Disconnect all logins of people who are erased; returns how many. Delete these before their web sessions: a
-        login that is being used holds this up until its session is stored."""
-        rows = await self._sql.fetch("openid_logins_delete_of", user_ids=list(users))
-        if rows:
-            await self._audit.record(AuditAct.LOGIN_DISCONNECTED, users=users, details={"logins": len(rows)})
-        return len(rows)
 
-
-def _entry(row: Row, user_name: str = "") -> LoginEntry:
+def _entry(row: Row) -> LoginEntry:
     return LoginEntry(
-        row["id"], row["user_id"], row["issuer"], row["name"], row["created_at"], row["last_used_at"], user_name
+        row["id"], row["user_id"], row["issuer"], row["name"], row["created_at"], row["last_used_at"], row["user_name"]
     )

@@ -251,10 +251,6 @@ class People:
         user: uuid.UUID | None = await self._sql.fetch_value("link_code_redeem", code_hash=code_hash, now=now)
         return user
 
-    async def delete_link_codes(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete the codes by which others would be linked to these users."""
-        await self._sql.execute("link_codes_delete_of", user_ids=list(users))
-
     async def link(self, user: uuid.UUID, other: uuid.UUID) -> bool:
         """Make two users, with all users linked to them, one person. Returns whether that person has opted out: with
         one of the users means with all."""

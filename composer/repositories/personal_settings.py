@@ -32,10 +32,6 @@ class OwnSettings:
         details = dict.fromkeys(changed, True)
         await self._audit.record(AuditAct.OWN_SETTINGS, actor=user, users=[user], details=details)
 
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete those of people who are erased."""
-        await self._sql.execute("personal_settings_delete_of", user_ids=list(users))
-
 
 def settings_from_row(row: Row) -> PersonalSettings:
     """What a row says; all as it is by default where its fields are NULL."""

@@ -118,10 +118,6 @@ class Requests:
         rows = sorted(rows, key=lambda row: (row["created_at"], row["key_digest"]))
         return [UnansweredCommand(row["call"], row["made"] is not None) for row in rows]
 
-    async def delete_expired(self, now: datetime) -> None:
-        """Delete what is not known any more: whoever repeats it makes it anew."""
-        await self._sql.execute("requests_delete_expired", now=now)
-
 
 def _name(request: NamedRequest) -> dict[str, object]:
     return {"caller": request.caller, "key_digest": request.key_digest}

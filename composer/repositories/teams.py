@@ -168,10 +168,6 @@ class Teams:
         rows = await self._sql.fetch("team_invites_take", team_id=team, user_ids=list(users), now=now)
         return sorted(row["user_id"] for row in rows if row["open"])
 
-    async def delete_expired_invites(self, now: datetime) -> None:
-        """Delete expired invitations."""
-        await self._sql.execute("team_invites_delete_expired", now=now)
-
 
 def _details(team: uuid.UUID, role: TeamRole | None = None) -> dict[str, str]:
     return {"team": str(team)} | ({} if role is None else {"role": str(role)})

@@ -1,7 +1,7 @@
 """Web sessions: the browsers in which people are signed in. Of a session's cookie only a digest is stored."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,45 +64,25 @@ class WebSessions:
         holder = Holder(row["user_id"], row["admin"], row["opted_out"])
         return StoredWebSession(row["id"], row["digest"], holder, row["expires_at"], row["last_used_at"])
 
-    async def of(self, users: Sequence[uuid.UUID], now: datetime) -> list[SessionEntry]:
-        """The web sessions of these users that have not expired, oldest first."""
-        rows = await self._sql.fetch("web_sessions_of", user_ids=list(users), now=now)
+    async def of(self, users: Collection[uuid.UUID] | None, now: datetime) -> list[SessionEntry]:
+        """The web sessions of these users that have not expired, oldest first; or (None) those of everyone, by the
+        names of their people, for whoever runs Nexus."""
+        rows = await self._sql.fetch("web_sessions_list", user_ids=None if users is None else list(users), now=now)
         return [_entry(row) for row in rows]
 
-    async def is_valid(self, id: uuid.UUID, now: datetime) -> bool:
-        """Whether a web session has neither ended nor expired."""
-        return bool(await self._sql.fetch_value("web_session_is_valid", id=id, now=now))
-
-    async def all(self, now: datetime) -> list[SessionEntry]:
-        """The web sessions of everyone, by the names of their people, for whoever runs Nexus."""
-        return [_entry(row, row["user_name"]) for row in await self._sql.fetch("web_sessions_all", now=now)]
-
-    async def used(self, id: uuid.UUID, now: datetime, before: datetime) -> None:
-        """Record that a web session is used now, unless that was recorded since `before`."""
-        await self._sql.execute("web_session_used", id=id, now=now, before=before)
-
-    async def end(self, ids: Sequence[uuid.UUID], actor: uuid.UUID | None = None) -> int:
-        """End web sessions; returns how many there were."""
-        rows = await self._sql.fetch("web_sessions_end", ids=list(ids))
+    async def end(
+        self, ids: Sequence[uuid.UUID] = (), actor: uuid.UUID | None = None, *, users: Sequence[uuid.UUID] = ()
+    ) -> int:
+        """End web sessions, or all of some users, who are erased; returns how many there were."""
+        rows = await self._sql.fetch("web_sessions_end", ids=list(ids), user_ids=list(users))
         if rows:
-            owners = sorted({row["user_id"] for row in rows})
+            owners = users or sorted({row["user_id"] for row in rows})
             details = {"session": str(ids[0])} if len(ids) == 1 else {"sessions": len(rows)}
             await self._audit.record(AuditAct.SIGNED_OUT, actor=actor, users=owners, details=details)
         return len(rows)
 
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
-        """End all web sessions of people who are erased; returns how many."""
-        rows = await self._sql.fetch("web_sessions_delete_of", user_ids=list(users))
-        if rows:
-            await self._audit.record(AuditAct.SIGNED_OUT, users=users, details={"sessions": len(rows)})
-        return len(rows)
 
-    async def delete_expired(self, now: datetime) -> int:
-        """Delete expired web sessions; returns how many."""
-        return len(await self._sql.fetch("web_sessions_delete_expired", now=now))
-
-
-def _entry(row: Row, user_name: str = "") -> SessionEntry:
+def _entry(row: Row) -> SessionEntry:
     return SessionEntry(
         row["id"],
         row["user_id"],
@@ -110,5 +90,5 @@ def _entry(row: Row, user_name: str = "") -> SessionEntry:
         row["expires_at"],
         row["last_used_at"],
         row["browser"],
-        user_name,
+        row["user_name"],
     )

@@ -1,18 +1,3 @@
--- name: app_insert
--- Store an app that a person has connected: a key without a text.
-INSERT INTO api_keys (tenant_id, id, user_id, vendor, name, prefix, permissions, created_at, created_by, expires_at, client,
-                      redirect_uri)
-VALUES (:tenant_id, :id, :user_id, :vendor, :name, '', :permissions::text[], :now, :user_id, :expires_at, :client,
-        :redirect_uri)
-
--- name: apps_connected
--- List what a person has allowed an app to do, that has not ended, the last first.
-SELECT id, user_id, vendor, name, prefix, permissions, created_at, expires_at, revoked_at, last_used_at, client, redirect_uri
-FROM api_keys
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND client = :client AND redirect_uri = :redirect_uri
-      AND permissions = :permissions::text[] AND revoked_at IS NULL AND expires_at > :now
-ORDER BY created_at DESC, id
-
 -- name: app_extend
 -- Let an app end at this time at the earliest.
 UPDATE api_keys SET expires_at = greatest(expires_at, :expires_at::timestamptz) WHERE tenant_id = :tenant_id AND id = :id
@@ -34,10 +19,6 @@ DELETE FROM app_codes AS c USING api_keys AS k
 WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now
       AND k.tenant_id = c.tenant_id AND k.id = c.key_id AND k.client = :client AND k.revoked_at IS NULL
 RETURNING c.key_id, c.resource, k.permissions
-
--- name: app_codes_delete_expired
--- Delete codes that nobody used in time.
-DELETE FROM app_codes WHERE tenant_id = :tenant_id AND expires_at <= :now
 
 -- name: app_tokens_insert
 -- Store the first tokens of a sign-in.
@@ -101,7 +82,3 @@ SELECT ended.key_id, ended.user_id,
        NOT EXISTS (SELECT FROM app_tokens AS o
                    WHERE o.tenant_id = :tenant_id AND o.key_id = ended.key_id AND o.id <> ended.id) AS last
 FROM ended
-
--- name: app_tokens_delete_expired
--- Delete the tokens of sign-ins that were not renewed in time.
-DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now

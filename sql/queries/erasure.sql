@@ -51,6 +51,14 @@ DELETE FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) R
 -- Delete rows of the quarantine.
 DELETE FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
 
+-- name: erase_people
+-- Delete what people have set for themselves, and what the gateway keeps of them: what it put into requests, and what is to be
+-- learnt from their tools, also by an attempt that goes on.
+WITH own AS (DELETE FROM personal_settings WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
+     turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
+     attempt AS (DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
+DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+
 -- name: erase_summaries
 -- Delete summaries. The summary job makes them again from the remaining messages.
 DELETE FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id

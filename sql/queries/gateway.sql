@@ -27,14 +27,6 @@ SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id,
                      WHERE r.id <> ALL (:ids::uuid[]) ORDER BY r.place)
 WHERE tenant_id = :tenant_id AND (standing && :ids::uuid[] OR recalled && :ids::uuid[])
 
--- name: gateway_turns_delete_before
--- Delete records from before a time.
-DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :before
-
--- name: gateway_turns_delete_of
--- Delete the records of people who are erased.
-DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
 -- name: gateway_exchange_put
 -- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
 -- is stored without its texts, as one that was learnt from.
@@ -75,30 +67,20 @@ SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND id = ANY (:ids
 UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
--- name: gateway_exchanges_delete_before
--- Delete exchanges from before a time.
-DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND said_at < :before
-
--- name: gateway_exchanges_delete_of
--- Delete the exchanges of people who are erased.
-DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
 -- name: gateway_exchanges_count
 -- Count the exchanges of these users that nothing was learnt from yet.
 SELECT count(*) FROM gateway_exchanges
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
 
 -- name: gateway_exchanges_drop
--- Learn nothing from the exchanges of these users that wait: the texts are emptied.
+-- Learn nothing from the exchanges of these users that wait (the texts are emptied), also not in an attempt that goes on, and
+-- note that they forgot something now: what they have asked until now, and is not answered yet, teaches nothing.
+WITH attempts AS (
+    DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+), noted AS (
+    INSERT INTO gateway_forgets AS f (tenant_id, user_id, forgot_at)
+    SELECT :tenant_id, u.id, :now FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
+    ON CONFLICT (tenant_id, user_id) DO UPDATE SET forgot_at = greatest(f.forgot_at, excluded.forgot_at)
+)
 UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
-
--- name: gateway_forgets_note
--- Note that these users forgot something now: what they have asked until now, and is not answered yet, teaches nothing.
-INSERT INTO gateway_forgets AS f (tenant_id, user_id, forgot_at)
-SELECT :tenant_id, u.id, :now FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
-ON CONFLICT (tenant_id, user_id) DO UPDATE SET forgot_at = greatest(f.forgot_at, excluded.forgot_at)
-
--- name: gateway_forgets_delete_before
--- Delete what was noted before a time.
-DELETE FROM gateway_forgets WHERE tenant_id = :tenant_id AND forgot_at < :before

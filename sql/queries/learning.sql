@@ -15,17 +15,6 @@ SELECT claim FROM learning_batches WHERE tenant_id = :tenant_id AND scope = :sco
 -- End an attempt that succeeded.
 DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND scope = :scope AND claim = :claim
 
--- name: learning_end_of
--- End all attempts at what these users asked models, also those that go on.
-DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
--- name: learning_end_idle
--- Forget the attempts at exchanges of which none are left.
-DELETE FROM learning_batches AS b
-WHERE b.tenant_id = :tenant_id AND b.user_id IS NOT NULL AND NOT EXISTS (
-    SELECT FROM gateway_exchanges AS e WHERE e.tenant_id = :tenant_id AND e.user_id = b.user_id AND e.learnt_at IS NULL
-)
-
 -- name: learning_release
 -- End an attempt without recording a failure. The next one may start at once.
 UPDATE learning_batches SET claim = NULL, claimed_until = NULL

@@ -14,10 +14,7 @@ DELETE FROM login_links WHERE tenant_id = :tenant_id AND digest = :digest AND ex
 SELECT u.name FROM login_links AS l JOIN users AS u ON u.tenant_id = l.tenant_id AND u.id = l.user_id
 WHERE l.tenant_id = :tenant_id AND l.digest = :digest AND l.expires_at > :now
 
--- name: login_links_delete_of
--- Delete the login links of these users.
+-- name: links_delete_of
+-- Delete the login links of these users, and the codes by which others would be linked to them.
+WITH codes AS (DELETE FROM link_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM login_links WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
--- name: login_links_delete_expired
--- Delete login links that nobody used in time.
-DELETE FROM login_links WHERE tenant_id = :tenant_id AND expires_at <= :now

@@ -10,21 +10,15 @@ RETURNING id
 -- Record that a login signs its person in, and return them.
 UPDATE openid_logins SET last_used_at = :now WHERE tenant_id = :tenant_id AND digest = :digest RETURNING id, user_id
 
--- name: openid_logins_of
--- List the logins of these users, oldest first.
-SELECT id, user_id, issuer, name, created_at, last_used_at FROM openid_logins
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) ORDER BY created_at, id
-
--- name: openid_logins_all
--- List the tenant's logins, with the names of their people.
-SELECT o.id, o.user_id, o.issuer, o.name, o.created_at, o.last_used_at, u.name AS user_name
+-- name: openid_logins_list
+-- List the logins of these users, oldest first; or (NULL) those of everyone, by the names of their people.
+SELECT o.id, o.user_id, o.issuer, o.name, o.created_at, o.last_used_at,
+       CASE WHEN :user_ids::uuid[] IS NULL THEN u.name ELSE '' END AS user_name
 FROM openid_logins AS o JOIN users AS u ON u.tenant_id = o.tenant_id AND u.id = o.user_id
-WHERE o.tenant_id = :tenant_id ORDER BY u.name, o.created_at, o.id
+WHERE o.tenant_id = :tenant_id AND (:user_ids::uuid[] IS NULL OR o.user_id = ANY (:user_ids))
+ORDER BY 7, o.created_at, o.id
 
 -- name: openid_logins_disconnect
--- Disconnect logins: they sign nobody in any more.
-DELETE FROM openid_logins WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING user_id
-
--- name: openid_logins_delete_of
--- Disconnect all logins of these users.
-DELETE FROM openid_logins WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) RETURNING id
+-- Disconnect logins, and all those of some users: they sign nobody in any more.
+DELETE FROM openid_logins
+WHERE tenant_id = :tenant_id AND (id = ANY (:ids::uuid[]) OR user_id = ANY (:user_ids::uuid[])) RETURNING user_id

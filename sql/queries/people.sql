@@ -24,10 +24,6 @@ SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :cod
 -- Delete an unexpired code and return its user. It works once.
 DELETE FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now RETURNING user_id
 
--- name: link_codes_delete_of
--- Delete the codes of these users.
-DELETE FROM link_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
 -- name: users_link
 -- Make one person of everyone linked to `user_id` and everyone linked to `other_id`. Who opted out with one of them has
 -- opted out with all.

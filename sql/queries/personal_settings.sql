@@ -6,10 +6,6 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE
 SET recall = excluded.recall, strategy = excluded.strategy, budget = excluded.budget, trash_days = excluded.trash_days,
     keep_days = excluded.keep_days, changed_at = excluded.changed_at
 
--- name: personal_settings_delete_of
--- Delete what people have set for themselves.
-DELETE FROM personal_settings WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) RETURNING user_id
-
 -- name: own_settings
 -- Get what a person has set for themselves: the latest change counts.
 SELECT s.user_id, s.recall, s.strategy, s.budget, s.trash_days, s.keep_days, s.changed_at

@@ -31,7 +31,3 @@ UPDATE requests AS r SET process = :process
 WHERE r.tenant_id = :tenant_id AND r.call ->> 'at' = :at AND r.process <> :process
       AND r.process NOT IN (SELECT live_processes())
 RETURNING r.key_digest, r.created_at, r.call, r.made
-
--- name: requests_delete_expired
--- Delete the requests that are not known any more.
-DELETE FROM requests WHERE tenant_id = :tenant_id AND expires_at <= :now

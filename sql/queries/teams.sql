@@ -97,10 +97,6 @@ DELETE FROM team_invites
 WHERE tenant_id = :tenant_id AND team_id = :team_id AND user_id = ANY (:user_ids::uuid[])
 RETURNING user_id, expires_at > :now AS open
 
--- name: team_invites_delete_expired
--- Delete expired invitations.
-DELETE FROM team_invites WHERE tenant_id = :tenant_id AND expires_at <= :now
-
 -- name: team_invites_of
 -- List the open invitations to a team, oldest first, each with who is invited and who invited them.
 SELECT i.id, i.user_id, u.name, b.name AS by, i.created_at, i.expires_at

@@ -132,7 +132,7 @@ async def test_a_stream_ends_when_the_key_is_revoked(
 
     await until(begun)
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.all()], harness.clock.now())
+        await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
     found = events_of((await asking).text)
     assert [name for name, _ in found] == ["start", "chunk", "failed", "done"]
     assert found[2][1]["text"] == "The key is not valid any more."

@@ -266,8 +266,8 @@ async def test_no_secret_is_stored_and_no_list_shows_a_digest(harness: AppHarnes
     assert cookie[-64:] not in everything
     at, alice = harness.workspace(), await person(harness)
     async with harness.app.database.transaction(at.tenant_id) as tx:
-        sessions = await tx.web_sessions.all(harness.clock.now())
-        listed = str([*await tx.api_keys.of([alice.id]), *await tx.api_keys.all(), *sessions])
+        sessions = await tx.web_sessions.of(None, harness.clock.now())
+        listed = str([*await tx.api_keys.of([alice.id]), *await tx.api_keys.of(None), *sessions])
     assert listed.count(made.entry.prefix) == 2
     for digest in (keys.digest(made.text), keys.digest(cookie)):
         assert digest.hex() not in listed
@@ -301,7 +301,7 @@ async def test_a_use_is_stored_at_most_once_a_minute_and_not_within_the_request(
     harness.clock.tick(1)
     await resolve(harness, made.text)
     assert await used() == [harness.clock.now(), first]
-    assert statements["api_key_used"] == 2
+    assert statements["credential_used"] == 2
 
 
 async def test_one_tenant_finds_no_credential_of_another(harness: AppHarness) -> None:
@@ -310,7 +310,7 @@ async def test_one_tenant_finds_no_credential_of_another(harness: AppHarness) ->
     async with harness.app.database.transaction(harness.workspace("umbrella").tenant_id) as tx:
         assert await tx.api_keys.find(keys.digest(made.text)) is None
         assert await tx.web_sessions.find(keys.digest(cookie)) is None
-        assert await tx.api_keys.all() == []
+        assert await tx.api_keys.of(None) == []
         assert await tx.api_keys.revoke([made.entry.id], harness.clock.now()) == 0
     service = await asyncpg.connect(service_url(harness.app.settings.database_url))
     try:

@@ -240,7 +240,7 @@ async def test_a_key_that_is_revoked_ends_its_stream(stage: GatewayStage, monkey
             break
     tenant = stage.harness.workspace().tenant_id
     async with stage.harness.app.database.transaction(tenant) as tx:
-        [entry] = await tx.api_keys.all()
+        [entry] = await tx.api_keys.of(None)
         await tx.api_keys.revoke([entry.id], stage.harness.clock.now(), None)
 
     async def rest() -> list[Any]:

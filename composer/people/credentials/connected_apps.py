@@ -74,9 +74,9 @@ async def find_connected(
     tx: Transaction, principal: Principal, asked: AuthorizationRequest, now: datetime
 ) -> list[KeyEntry]:
     """The connections by which the person has allowed this app the same before, newest first: one for each vendor."""
-    return await tx.connected_apps.connected(
-        principal.user, asked.client, asked.registered, sorted(asked.permissions), now
-    )
+    same = asked.client, asked.registered, tuple(sorted(asked.permissions))
+    found = [key for key in await tx.api_keys.of([principal.user]) if not key.ended(now)]
+    return [key for key in reversed(found) if (key.client, key.redirect_uri, key.permissions) == same]
 
 
 async def connect(
@@ -100,7 +100,7 @@ async def connect(
     if found is None:
         await require_key_capacity(tx, users, now)
         found = _app(principal.user, asked, vendor, digest, now)
-        await tx.connected_apps.insert(found)
+        await tx.api_keys.insert(found, None, found.user_id)
     await tx.connected_apps.insert_code(
         NewCode(
             digest,

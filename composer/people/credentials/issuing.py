@@ -103,14 +103,13 @@ async def require_valid(tx: Transaction, principal: Principal, now: datetime) ->
     Refused."""
     if principal.source is Source.SETTINGS:
         return
-    stored = tx.web_sessions if principal.source is Source.WEB_SESSION else tx.api_keys
-    if not await stored.is_valid(principal.id, now):
+    if not await tx.api_keys.is_valid(principal.id, now):
         raise Refused(ENDED)
 
 
 async def require_key_capacity(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
     """Return if a person, who has these users, may have one more key. Raises Refused."""
-    if await tx.api_keys.count(users, now) >= MAX_KEYS:
+    if sum(not key.ended(now) for key in await tx.api_keys.of(users)) >= MAX_KEYS:
         raise Refused(f"There are {MAX_KEYS} keys to this memory already: revoke one first.")
 
 
@@ -167,9 +166,8 @@ async def revoke(
     beginning = id.lower().replace("-", "")
     if not MIN_ID_DIGITS <= len(beginning) <= 32 or not set(beginning) <= set("0123456789abcdef"):
         raise BadInput(f"An id has {MIN_ID_DIGITS} to 32 of the digits 0-9 and a-f; the list of keys shows them.")
-    stored = await tx.api_keys.all() if users is None else await tx.api_keys.of(sorted(users))
-    sessions = await tx.web_sessions.all(now) if users is None else await tx.web_sessions.of(sorted(users), now)
-    logins = await tx.openid_logins.all() if users is None else await tx.openid_logins.of(sorted(users))
+    stored = await tx.api_keys.of(users)
+    sessions, logins = await tx.web_sessions.of(users, now), await tx.openid_logins.of(users)
     valid: list[StoredCredential] = [*(key for key in stored if not key.ended(now)), *sessions, *logins]
     found = [each for each in valid if each.id.hex.startswith(beginning)]
     if not found:
@@ -202,7 +200,6 @@ async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dic
     that lasts."""
     tx.require_alone()  # what is being made is made before, and deleted, or finds its credential gone
     await tx.login_links.delete_of(users)
-    await tx.people.delete_link_codes(users)
-    logins = await tx.openid_logins.delete_of(users)
-    keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.delete_of(users)
+    logins = await tx.openid_logins.disconnect(users=users)
+    keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.end(users=users)
     return {"key": keys, "web session": sessions, "login": logins}

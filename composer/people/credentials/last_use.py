@@ -40,8 +40,7 @@ class LastUse:
     async def _write(self, principal: Principal, now: datetime) -> None:
         try:
             async with self._database.transaction(principal.tenant_id) as tx:
-                stored = tx.web_sessions if principal.source is Source.WEB_SESSION else tx.api_keys
-                await stored.used(principal.id, now, now - LAST_USE_PERIOD)
+                await tx.api_keys.used(principal.id, now, now - LAST_USE_PERIOD)
         except NexusError as error:  # the next use stores it
             logger.warning("credentials.last_use_not_stored", error=type(error).__name__)
         finally:
