@@ -79,7 +79,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 # Statements that are run beside requests, in batches or every few seconds.
-BESIDE_REQUESTS: Final = frozenset({"tables_have_statistics", "api_key_used"})
+BESIDE_REQUESTS: Final = frozenset({"tables_have_statistics", "credential_used"})
 # Pages by which a browser signs in and out (tests/integration/test_login_page.py, test_openid.py).
 PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), ("POST", "/v1/logout")} | {
     ("GET", "/login/openid"),
