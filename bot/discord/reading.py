@@ -9,7 +9,7 @@ import aiohttp
 import discord
 import structlog
 
-from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words
+from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words, with_times
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from composer.ingest.addressing import unaddressed
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
@@ -26,6 +26,7 @@ _WITH_WORDS: Final = (
     discord.MessageType.poll_result,
     discord.MessageType.chat_input_command,
     discord.MessageType.context_menu_command,
+    discord.MessageType.auto_moderation_action,
 )
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
@@ -232,7 +233,7 @@ def _shown(text: str, message: discord.Message, me: discord.ClientUser, slugs: S
             return f"@{slugs[0]}" if id in roles and _is_bot_role(roles[id], me) else _role_name(roles.get(id), slugs)
         return f"@{slugs[0]}" if id == me.id else _mention(people.get(id, "someone"), slugs)
 
-    return _TOKEN.sub(read, text)
+    return with_times(_TOKEN.sub(read, text))
 
 
 def _outside(message: discord.Message) -> Outside:

@@ -3,14 +3,20 @@
 A preview of a link, which its site wrote, is no part of a message.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from composer.errors import BadInput
+from composer.text.moments import moment_of_seconds
 
 MAX_WORDS_CHARS: Final = 20_000  # of one message
 MAX_DEPTH: Final = 8  # of components inside components
 PREVIEWS: Final = frozenset({"link", "article", "video", "image", "gifv"})  # types of cards
 _POLL_FIELDS: Final = {"poll_question_text": "Poll", "victor_answer_text": "Most votes", "total_votes": "Votes in all"}
+_TIME: Final = re.compile(r"<t:(\d{1,11})(?::[tTdDfFRsS])?>")
+_TEXT_KEYS: Final = ("text", "poll_media", "pollMedia")
 _POLL_PREFIXES: Final = ("poll_", "victor_", "total_")
 
 
@@ -72,15 +78,52 @@ def _card_lines(card: Card) -> list[str]:
     return [line for line in (card.author, card.title, card.description, *named, card.footer) if line.strip()]
 
 
+def with_times(text: str) -> str:
+    """A text with times as people read them, in place of Discord's marks such as <t:1777885200:F>."""
+    return _TIME.sub(_time, text)
+
+
+def _time(found: re.Match[str]) -> str:
+    try:
+        return f"{moment_of_seconds(found[1]):%Y-%m-%d %H:%M} UTC"
+    except BadInput:
+        return found[0]
+
+
 def component_words(components: Iterable[Any], depth: int = 0) -> list[str]:
     """The texts of components, and the labels of buttons and menus, whatever holds them."""
     if depth > MAX_DEPTH:
         return []
     found: list[str] = []
     for each in components:
-        content, label = (getattr(each, name, None) for name in ("content", "label"))
+        content, label, placeholder = (_member(each, name) for name in ("content", "label", "placeholder"))
         found += [content] if isinstance(content, str) else []
         found += [f"(button: {label})"] if isinstance(label, str) and label else []
-        inside = [*(getattr(each, "children", None) or ()), getattr(each, "accessory", None)]
+        found += [f"(menu: {placeholder})"] if isinstance(placeholder, str) and placeholder else []
+        options = [_member(option, "label") for option in _members(each, "options")]
+        found += [f"- {option}" for option in options if isinstance(option, str)]
+        inside = [*_members(each, "children"), *_members(each, "components"), _member(each, "accessory")]
         found += component_words([inner for inner in inside if inner is not None], depth + 1)
     return found
+
+
+def _member(component: Any, name: str) -> Any:
+    """A member of a component, which is an object of discord.py, or one of JSON."""
+    return component.get(name) if isinstance(component, Mapping) else getattr(component, name, None)
+
+
+def _members(component: Any, name: str) -> list[Any]:
+    value = _member(component, name)
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def poll_words(poll: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The question of a poll in JSON, and its answers, as Discord or an exporter writes them."""
+    answers = (_text(answer) for answer in _members(poll, "answers"))
+    return _text(poll.get("question")), [answer for answer in answers if answer]
+
+
+def _text(value: Any) -> str:
+    """A text, or the one of an object that has it."""
+    inner = next((value[key] for key in _TEXT_KEYS if value.get(key)), "") if isinstance(value, Mapping) else value
+    return _text(inner) if isinstance(inner, Mapping) else inner if isinstance(inner, str) else ""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import unquote
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from bot.discord.words import Card, Forwarded, Outside, outside_words
+from bot.discord.words import Card, Forwarded, Outside, component_words, outside_words, poll_words, with_times
 from bot.importers.archive import Archive, NotJson
 from bot.importers.export import (
     AGENTS_OWN,
@@ -39,24 +39,40 @@ from bot.script.events import Time
 from composer.errors import BadInput
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place
 
-# The exporter writes types that it does not know as numbers: poll results, and answers of apps to commands.
-_MESSAGE_TYPES: Final = ("Default", "Reply", "46", "20", "23", "PollResult", "ChatInputCommand", "ContextMenuCommand")
+# The exporter writes types that it does not know as numbers: poll results, answers of apps to commands, and what
+# moderation has found.
+_MESSAGE_TYPES: Final = frozenset(
+    ("Default", "Reply", "20", "ChatInputCommand", "23", "ContextMenuCommand", "24", "AutoModerationAction", "46")
+)
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
-_Id = Annotated[str, Field(pattern=r"^\d{1,20}$")]
+_Id = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+    Field(pattern=r"^\d{1,20}$"),
+]
 
 
-class _Guild(BaseModel):
+class _Written(BaseModel):
+    """An object of an export, in which what is null is not there."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: Any) -> Any:
+        return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+
+
+class _Guild(_Written):
     id: _Id
 
 
-class _DiscordChannel(BaseModel):
+class _DiscordChannel(_Written):
     id: _Id
     type: str
     name: str = ""
     categoryId: _Id | None = None  # of a thread: its channel
 
 
-class _Person(BaseModel):
+class _Person(_Written):
     id: _Id
     name: str = ""
     nickname: str | None = None
@@ -68,71 +84,73 @@ class _Person(BaseModel):
         return self.nickname or self.name or self.id
 
 
-class _DiscordFile(BaseModel):
+class _DiscordFile(_Written):
     fileName: str
     url: str = ""  # at Discord, or relative to the export where the exporter saved the file
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
 
 
-class _NamedThing(BaseModel):
-    name: str | None = ""
+class _NamedThing(_Written):
+    name: str = ""
 
 
-class _Footer(BaseModel):
-    text: str | None = ""
+class _Footer(_Written):
+    text: str = ""
 
 
-class _Field(BaseModel):
-    name: str | None = ""
-    value: str | None = ""
+class _Field(_Written):
+    name: str = ""
+    value: str = ""
 
 
-class _Embed(BaseModel):
-    title: str | None = ""
-    url: str | None = ""
-    description: str | None = ""
-    author: _NamedThing | None = None
-    footer: _Footer | None = None
+class _Embed(_Written):
+    title: str = ""
+    url: str = ""
+    description: str = ""
+    author: _NamedThing = _NamedThing()
+    footer: _Footer = _Footer()
     fields: list[_Field] = []
 
     def card(self) -> Card:
         """The embed as the adapter reads it."""
-        fields = tuple((each.name or "", each.value or "") for each in self.fields)
-        author, footer = self.author or _NamedThing(), self.footer or _Footer()
-        return Card(
-            self.title or "", self.description or "", author.name or "", fields, footer.text or "", self.url or ""
-        )
+        fields = tuple((each.name, each.value) for each in self.fields)
+        return Card(self.title, self.description, self.author.name, fields, self.footer.text, self.url)
 
 
-class _Forwarded(BaseModel):
+class _Forwarded(_Written):
     content: str = ""
     attachments: list[_DiscordFile] = []
     embeds: list[_Embed] = []
     stickers: list[_NamedThing] = []
+    components: list[Any] = []
+    poll: dict[str, Any] = {}
+
+    def outside(self, *, with_components: bool, forwarded: Sequence[Forwarded] = ()) -> Outside:
+        """What it has besides its content, as the adapter reads it."""
+        return Outside(
+            [each.card() for each in self.embeds],
+            [poll_words(self.poll)] if self.poll else (),
+            tuple(sticker.name for sticker in self.stickers),
+            tuple(component_words(self.components)) if with_components else (),
+            forwarded,
+        )
 
 
-class _DiscordMessage(BaseModel):
+class _DiscordMessage(_Forwarded):
     id: _Id
     type: str
     timestamp: Time
-    content: str | None = ""
     author: _Person
-    attachments: list[_DiscordFile] = []
     mentions: list[_Person] = []
-    embeds: list[_Embed] = []
-    stickers: list[_NamedThing] = []
     forwardedMessage: _Forwarded | None = None
 
     @property
     def text(self) -> str:
         """The message's own text, and below it the words that stand outside of it."""
-        forwarded = []
-        if (each := self.forwardedMessage) is not None:
-            stickers = tuple(sticker.name or "" for sticker in each.stickers)
-            forwarded = [Forwarded(each.content, Outside([e.card() for e in each.embeds], stickers=stickers))]
-        stickers = tuple(sticker.name or "" for sticker in self.stickers)
-        outside = Outside([each.card() for each in self.embeds], stickers=stickers, forwarded=forwarded)
-        return "\n".join(filter(None, (self.content, outside_words(self.content or "", outside))))
+        each = self.forwardedMessage
+        forwarded = [] if each is None else [Forwarded(each.content, each.outside(with_components=True))]
+        outside = self.outside(with_components=self.author.isBot, forwarded=forwarded)
+        return "\n".join(filter(None, (self.content, outside_words(self.content, outside))))
 
     @property
     def files(self) -> list[_DiscordFile]:
@@ -329,7 +347,7 @@ class DiscordExport:
 
     def _mentioned(self, message: _DiscordMessage) -> tuple[str, ...]:
         """The people whom the text mentions, by id or (as the exporter writes it) by name, without the bot."""
-        own = message.content or ""
+        own = message.content
         by_id = {id for kind, id, _ in _TOKEN.findall(own) if kind in ("@", "@!")}
         named = (p.id for p in message.mentions if p.id in by_id or f"@{p.display_name}" in own)
         return tuple(dict.fromkeys(id for id in named if id != self._bot))
@@ -348,7 +366,7 @@ class DiscordExport:
                 return "@a role"
             return f"@{self._slugs[0]}" if id == self._bot else self._named(people.get(id, "someone"))
 
-        text = _TOKEN.sub(read, message.text)
+        text = with_times(_TOKEN.sub(read, message.text))
         for person in sorted(message.mentions, key=lambda person: len(person.display_name), reverse=True):
             if person.id == self._bot:
                 text = text.replace(f"@{person.display_name}", f"@{self._slugs[0]}")

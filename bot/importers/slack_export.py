@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive, NotJson
 from bot.importers.export import (
@@ -37,13 +37,16 @@ _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
 MAX_SEARCHED_FILES: Final = 50
+MAX_COUNT_CHARS: Final = 18
 _DM_FOLDER: Final = re.compile(r"D[A-Z0-9]{8,}")
 _ODD: Final = (LookupError, TypeError, ValueError, AttributeError)  # what reading an object of another form raises
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
 
 
-def _ts(text: str) -> str:
-    """A `ts` of Slack: seconds since 1970 with six decimals."""
+def _ts(value: object) -> str:
+    """A `ts` of Slack: seconds since 1970 with six decimals. Some programs write it as a number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = f"{value:.6f}" if is_number else str(value)
     try:
         moment_of_seconds(text)
     except BadInput as error:
@@ -51,7 +54,7 @@ def _ts(text: str) -> str:
     return text
 
 
-_Ts = Annotated[str, Field(pattern=r"^[0-9]{1,11}\.[0-9]{1,6}$"), AfterValidator(_ts)]
+_Ts = Annotated[str, Field(pattern=r"^[0-9]{1,11}\.[0-9]{1,6}$"), BeforeValidator(_ts)]
 
 
 class _Profile(BaseModel):
@@ -81,14 +84,6 @@ class _SlackChannel(BaseModel):
     creator: str | None = None
 
 
-class _SlackFile(BaseModel):
-    id: str | None = None
-    name: str | None = None
-    mimetype: str | None = None
-    mode: str | None = None
-    size: int | None = Field(default=None, ge=0, le=MAX_FILE_BYTES)
-
-
 class _Profiled(BaseModel):
     """The name in a message by someone from another workspace."""
 
@@ -106,7 +101,6 @@ class _SlackMessage(BaseModel):
     bot_id: str | None = None
     username: str | None = None
     subtype: str | None = None
-    files: list[_SlackFile] | None = None
     bot_profile: _Profiled | None = None
     user_profile: _Profiled | None = None
 
@@ -355,7 +349,8 @@ class SlackExport:
             except ValidationError as error:
                 yield where, BadInput(f"{where}: message {number}: {first_error(error)}")
                 continue
-            checked.append((read.ts, number, message))
+            times = {name: ts for name in ("ts", "thread_ts") if (ts := getattr(read, name)) is not None}
+            checked.append((read.ts, number, {**message, **times}))
             profile = read.user_profile
             if read.user and profile:  # of another workspace: no list has them
                 self.people.setdefault(
@@ -370,9 +365,9 @@ class SlackExport:
         text = "\n".join(filter(None, map(self._plain, (sent.text, sent.quoted))))
         attachments = tuple(
             Attachment(
-                str(f.get("name") or f.get("id") or "file"),
+                f["name"],
                 str(f.get("mimetype") or ""),
-                size=int(f.get("size") or 0),
+                size=_size(f.get("size")),
                 address=_address(f),
             )
             for f in sent.files
@@ -396,7 +391,7 @@ class SlackExport:
 
     def _plain(self, markup: str) -> str:
         """A text in Slack's markup as people read it, with the names that the export has."""
-        names = {user: self.people.get(user, user) for user in mentioned(markup)}
+        names = {user: self.people[user] for user in mentioned(markup) if user in self.people}
         rooms = {id: self._titles[id] for id in unlabelled(markup) if id in self._titles}
         return plain(markup, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs, rooms=rooms)
 
@@ -408,6 +403,13 @@ class SlackExport:
         if sent.thread is not None:
             return Place(ConversationKind.THREAD, room, thread=sent.thread, title=title)
         return Place(ConversationKind.ROOM, room, title=title)
+
+
+def _size(value: object) -> int:
+    """The size that an export says of a file; 0 for what is no size."""
+    text = str(value)
+    is_count = text.isascii() and text.isdigit() and len(text) < MAX_COUNT_CHARS
+    return min(int(text), MAX_FILE_BYTES) if is_count else 0
 
 
 def _address(file: Mapping[str, Any]) -> str:

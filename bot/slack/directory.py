@@ -15,6 +15,7 @@ from yarl import URL
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.slack.client import HIDDEN_CHANNEL, Slack, SlackRefused
 from bot.slack.reading import BotIdentity, trust_of
+from bot.slack.words import file_name
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
 from composer.ports.clock import Clock
@@ -254,7 +255,7 @@ class SlackDirectory:
 
     def unread(self, file: dict[str, Any]) -> Attachment:
         """A file as an event describes it, without its text."""
-        name, media_type = str(file.get("name") or file.get("id") or "file"), str(file.get("mimetype") or "")
+        name, media_type = file_name(file), str(file.get("mimetype") or "")
         seconds = float(file.get("duration_ms") or 0) / 1000
         return Attachment(name, media_type, size=int(file.get("size") or 0), address=_address(file), seconds=seconds)
 

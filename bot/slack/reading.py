@@ -6,16 +6,29 @@ from datetime import datetime
 from typing import Any, Final
 
 from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
-from bot.slack.words import other_words, own_words
+from bot.slack.words import file_name, other_words, own_words, without_odd
 from composer.model import SLACK, ConversationKind, Place, Trust
 from composer.text.moments import moment_of_seconds
 
 PLATFORM: Final = SLACK
 _ADDRESSES: Final = ("url_private_download", "url_private")
-_WITH_CONTENT: Final = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
+_WRITTEN: Final = frozenset({"", "file_share", "thread_broadcast", "reply_broadcast", "me_message", "bot_message"})
 _OF_APP: Final = "bot_message"
+# What Slack writes about a channel and its members. The words of any other subtype are kept, but address nobody.
+_NOTICES: Final = frozenset(
+    f"{kind}_{what}"
+    for kind in ("channel", "group")
+    for what in ("join", "leave", "topic", "purpose", "name", "archive", "unarchive", "posting_permissions")
+) | {
+    *("bot_add", "bot_remove", "bot_enable", "bot_disable", "app_conversation_join", "app_conversation_leave"),
+    *("pinned_item", "unpinned_item", "reminder_add", "reminder_delete", "emoji_changed", "tombstone"),
+    *("message_replied", "ekm_access_denied", "channel_canvas_updated", "tabbed_canvas_updated"),
+    *("joiner_notification", "joiner_notification_for_inviter", "added_to_channel_list", "assistant_app_thread"),
+}
+_SLACKBOT: Final = "USLACKBOT"  # Slack itself: what it writes is nobody's question
 _CONVERTED: Final = "channel_convert"  # …_to_private, …_to_public
 _RENAMED: Final = frozenset({"channel_name", "group_name"})
+_GONE_FILES: Final = ("tombstone", "hidden_by_limit")
 _PRIVATE: Final = {"channel": False, "group": True, "mpim": True, "im": True}
 
 
@@ -241,22 +254,26 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         return RoomPrivacyChanged(channel, subtype.endswith("private"), create=True, at=at)
     if subtype in _RENAMED:
         return DirectoryChanged(channel=channel)
-    if subtype not in _WITH_CONTENT or _is_ours(message, me) or not _author(message):
+    if subtype in _NOTICES or _is_ours(message, me) or not _author(message):
         return None
     time_of(str(message["ts"]))  # raises BadInput here, and not when the message is used
-    thread, from_bot = message.get("thread_ts"), bool(message.get("bot_id")) or subtype == _OF_APP
-    profile = message.get("bot_profile") or {}
-    files = (file for file in message.get("files") or () if file.get("mode") not in ("tombstone", "hidden_by_limit"))
+    thread, by_slack = message.get("thread_ts"), message.get("user") == _SLACKBOT
+    from_bot = bool(message.get("bot_id")) or subtype == _OF_APP or by_slack
+    profile = message.get("bot_profile") or ({"name": "Slackbot"} if by_slack else {})
+    files = (each for each in without_odd(message.get("files")) if each.get("mode") not in _GONE_FILES)
+    own, other = own_words(message), other_words(message)
+    if subtype not in _WRITTEN:
+        own, other = "", "\n".join(filter(None, (own, other)))
     return SlackMessage(
         channel=channel,
         ts=message["ts"],
         user=_author(message),
-        text=own_words(message),
-        quoted=other_words(message),
+        text=own,
+        quoted=other,
         thread=thread if thread != message["ts"] else None,
         direct=direct,
         private=_PRIVATE.get(kind),
-        files=tuple(files),
+        files=tuple({**file, "name": file_name(file)} for file in files),
         from_bot=from_bot,
         bot_name=str(message.get("username") or profile.get("name") or "") if from_bot else "",
     )
@@ -283,7 +300,7 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentit
 
 def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The addresses of the files of a message; None if Slack does not tell that of every file."""
-    files = [file for file in message.get("files") or () if file.get("mode") != "tombstone"]
+    files = [file for file in without_odd(message.get("files")) if file.get("mode") != "tombstone"]
     found = [[str(file[key]) for key in _ADDRESSES if file.get(key)] for file in files]
     return tuple(address for each in found for address in each) if all(found) else None
 

@@ -33,6 +33,7 @@ def other_words(message: Json) -> str:
     for attachment in _dicts(message, "attachments"):
         if not _is_preview(attachment):
             lines += _attachment(attachment)
+    lines += _huddle(message.get("room"))
     said, kept = _plain(own), list[str]()
     whole = {_plain(line) for line in own.splitlines()}
     for line in lines:
@@ -74,7 +75,7 @@ def _attachment(attachment: Json) -> list[str]:
         f"{_escaped(field.get('title'))}: {_markup(field.get('value'))}".removeprefix(": ")
         for field in _dicts(attachment, "fields")
     ]
-    lines += [f"(file: {_escaped(file.get('title') or file.get('name'))})" for file in _dicts(attachment, "files")]
+    lines += [f"(file: {_escaped(file_name(file))})" for file in _dicts(attachment, "files")]
     lines += [f"(button: {_escaped(each.get('text'))})" for each in _dicts(attachment, "actions") if each.get("text")]
     found = [line for line in lines if line.strip()]
     return found or [_escaped(attachment.get("fallback"))]
@@ -91,9 +92,12 @@ def _block(block: Json, depth: int = 0) -> Iterator[str]:
     # A kind that is new, or that holds others: its texts, and those of what stands in it.
     for key in ("title", "text", "label", "description", "subtitle", "body", "alt_text"):
         yield from filter(str.strip, [_text_object(block.get(key))])
-    for key in ("fields", "elements", "blocks", "children", "cards"):
-        for inner in _dicts(block, key):
-            yield from _block(inner, depth + 1)
+    for key, value in block.items():
+        if isinstance(value, Mapping) and value.get("type") in _BLOCKS:
+            yield from _block(value, depth + 1)
+        elif key in ("fields", "elements", "blocks", "children", "cards", "tasks"):
+            for inner in _dicts(block, key):
+                yield from _block(inner, depth + 1)
 
 
 def _rich_text(block: Json, depth: int = 0) -> list[str]:
@@ -194,6 +198,24 @@ def _image(block: Json) -> list[str]:
     return [f"(image: {words})" if words else ""]
 
 
+def file_name(file: Json) -> str:
+    """What people know a file by: its name, or the title of a canvas, a list or an e-mail, which have no file name."""
+    name, title = (str(file.get(key) or "") for key in ("name", "title"))
+    return title if title and "." not in name else name or str(file.get("id") or "file")
+
+
+def _huddle(room: object) -> list[str]:
+    """The notice of a huddle or a call: what it was about, and who took part."""
+    if not isinstance(room, Mapping):
+        return []
+    found = next(
+        (room[key] for key in ("participant_history", "participants") if room.get(key)), [room.get("created_by")]
+    )
+    people = [f"<@{each}>" for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    what = ["huddle", _escaped(room.get("name")), f"with {', '.join(people)}" if people else ""]
+    return [f"({': '.join(filter(None, what))})"]
+
+
 def _call(block: Json) -> list[str]:
     """A huddle or a call."""
     call = ((block.get("call") or {}).get("v1") or {}) if isinstance(block.get("call"), Mapping) else {}
@@ -238,8 +260,11 @@ def _escaped(value: object) -> str:
 
 
 def _dicts(of: Json, key: str) -> list[Json]:
+    return without_odd(of.get(key))
+
+
+def without_odd(value: object) -> list[Json]:
     """The objects of a list, without what is none."""
-    value = of.get(key)
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 

@@ -11,6 +11,23 @@ from bot.slack.words import MAX_WORDS_CHARS, other_words, own_words
 ME = BotIdentity("T1", "UME", "BME")
 
 
+@pytest.mark.parametrize("subtype", ["huddle_thread", "slackbot_response", ""])
+def test_what_slack_itself_writes_is_nobodys_question(subtype: str) -> None:
+    room = {"id": "R1", "name": "Design review", "participants": ["U1"]}
+    message = {
+        "type": "message",
+        "ts": "1.0",
+        "user": "USLACKBOT",
+        "subtype": subtype,
+        "text": "<@UME> hi",
+        "room": room,
+    }
+    event = read_message(message, "D1", "im", ME)
+    assert isinstance(event, SlackMessage)
+    assert (event.from_bot, event.bot_name) == (True, "Slackbot")
+    assert "(huddle: Design review: with <@U1>)" in event.quoted
+
+
 def block(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, **fields}
 
