@@ -93,10 +93,11 @@ class Runner:
         if not await self._app.database.tenants():
             return []  # nobody has written anything yet
         now = self._app.clock.now()
-        done, outcomes = await self._app.ledger.last_done(now), []
+        done, outcomes = {run.name: run.completed_at for run in await self._app.ledger.latest(now)}, []
         for job in self._jobs:
             due_at = job.last_due(now)
-            if due_at is not None and (job.name not in done or done[job.name] < due_at):
+            completed_at = done.get(job.name)
+            if due_at is not None and (completed_at is None or completed_at < due_at):
                 outcomes.append(await self.run(job, due_at))
         return outcomes
 

@@ -201,8 +201,7 @@ async def retain(run: JobRun) -> None:
         today = run.now.astimezone(run.app.settings.zone_of(slug)).date()
         async with run.app.database.transaction(tenant) as tx:
             before = today - timedelta(days=run.app.settings.usage_days_of(slug))
-            run.report(await tx.usage.cut(before) + await tx.operations.cut(before.replace(day=1)))
-            await tx.operations.delete_notices_before(today.replace(day=1))
+            run.report(await tx.usage.cut(before, today.replace(day=1)))
 
     async def reminders(tenant: uuid.UUID, slug: str) -> None:
         kept = timedelta(days=run.app.settings.keep_days_of(slug) or REMINDER_DAYS)

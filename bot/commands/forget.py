@@ -140,8 +140,7 @@ async def _shown_first(call: Call, target: ForgetTarget, *, whole: bool) -> Comm
         found = await _own(tx, call, target)
         people = await _identities(tx, call.user)
         others = await _other_names(tx, people)
-        posted = await tx.posted_files.count(people)
-        waiting = await tx.gateway_exchanges.count(people)
+        posted, waiting = await tx.erasure.count_withdrawn(people)
         names = await blanking.names_of(tx, people if whole else ())
         stay = LEAVE.name in call.flags
         replaced = Replaced() if stay else await find_replaced(tx, call, found.messages, found.items, people, names)

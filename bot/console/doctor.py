@@ -144,12 +144,12 @@ async def _jobs(probe: Doctor, settings: Settings) -> list[Check]:
         runs = await probe.job_runs()
     except NexusError as error:
         return [Check("jobs", False, for_operator(error))]
-    ok, detail = schedule.health(runs.latest, runs.done, runs.now)
+    ok, detail = schedule.health(runs.latest, runs.now)
     return [Check("jobs", ok, detail), _backup(settings, runs)]
 
 
 def _backup(settings: Settings, runs: JobRuns) -> Check:
-    newest = newest_backup(settings.home, runs.succeeded)
+    newest = newest_backup(settings.home, runs.latest)
     if newest is not None:
         age = runs.now - newest
         old = bool(settings.backups) and age > 2 * BACKUP_PERIOD

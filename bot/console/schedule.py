@@ -30,7 +30,7 @@ async def run(app: App, name: str, at: datetime, on_progress: OnProgress | None 
 
 async def listed(app: App) -> list[dict[str, Any]]:
     """Every job with its schedule and its last run, as JSON."""
-    latest = {run.name: run for run in await app.ledger.latest()}
+    latest = {run.name: run for run in await app.ledger.latest(app.clock.now())}
     entries = []
     for job in JOBS:
         next_, run = job.next_due(app.clock.now()), latest.get(job.name)
@@ -56,17 +56,17 @@ def is_served(latest: Sequence[StoredRun]) -> bool:
     return {job.name for job in JOBS if job.cron.split()[1] == "*"} <= {run.name for run in latest}
 
 
-def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datetime) -> tuple[bool | None, str]:
+def health(latest: Sequence[StoredRun], now: datetime) -> tuple[bool | None, str]:
     """Whether the jobs run and succeed, and a sentence: False when a job's last run failed, or when a run that was due
-    is not done after the time that it may take; None when the schedule was never served. `done`: the last
-    due time that is done, by job."""
+    is not done after the time that it may take; None when the schedule was never served."""
     failed = {run.name: run for run in latest if run.state == "failed"}
     known = {run.name for run in latest} | {job.name for job in JOBS if not job.needs_owner}
     since = min((run.started_at for run in latest), default=now)
-    overdue = []
+    overdue, done = [], {run.name: run.completed_at for run in latest}
     for job in JOBS if is_served(latest) else ():
         due = job.last_due(now - timedelta(seconds=job.limit_seconds) - GRACE)
-        missed = due is not None and due > since and (job.name not in done or done[job.name] < due)
+        completed_at = done.get(job.name)
+        missed = due is not None and due > since and (completed_at is None or completed_at < due)
         if due is not None and missed and job.name in known - failed.keys():
             overdue.append(f"{job.name} since {due:%Y-%m-%d %H:%M} UTC")
     said = [f"{run.name} at {run.due_at:%Y-%m-%d %H:%M} UTC ({run.note or 'see the log'})" for run in failed.values()]

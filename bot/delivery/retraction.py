@@ -91,7 +91,6 @@ class Retraction:
                 async with self._app.database.transaction(tenant) as tx:
                     for each in served:
                         await tx.deliveries.retry_retractions(each)
-                        await tx.posted_files.retry_refused(each)
         except Unavailable:
             self._retries_refused = True
             raise

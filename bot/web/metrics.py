@@ -1,7 +1,6 @@
 """Metrics of one process for Prometheus. Labels hold names of our own and of configured models: no person, no room."""
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -10,6 +9,7 @@ from composer.model import Usage
 from composer.operations.backlog import Backlog
 from composer.ports.models import WorkKind
 from composer.ports.observer import CallOutcome, TurnReport
+from composer.repositories.job_ledger import StoredRun
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OTHER: Final = "other"  # stands for a model that no setting names
@@ -98,7 +98,7 @@ class Metrics:
         """Note how many turns of this process are not finished."""
         self._open.set(count)
 
-    def set_installation(self, backlog: Backlog | None, successes: Mapping[str, datetime], backup_age: float) -> None:
+    def set_installation(self, backlog: Backlog | None, runs: Sequence[StoredRun], backup_age: float) -> None:
         """Note the state of the installation. `backlog` is None while the database is away; `backup_age` is in seconds,
         infinite without a backup, not a number where it is not known."""
         self._backlog.clear()
@@ -113,8 +113,9 @@ class Metrics:
                 ("extract_parked", backlog.parked),
             ):
                 self._backlog.labels(work).set(count)
-        for job, at in successes.items():
-            self._job_success.labels(job).set(at.timestamp())
+        for run in runs:
+            if run.succeeded_at is not None:
+                self._job_success.labels(run.name).set(run.succeeded_at.timestamp())
 
     def text(self) -> bytes:
         """Everything in Prometheus's text format."""

@@ -14,7 +14,7 @@ from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
-from composer.repositories.teams import Team, TeamInvite, TeamInvitee, TeamMember
+from composer.repositories.teams import Team, TeamInvite, TeamMember
 from composer.rights import table as rights
 from composer.rights.relations import TeamFacts
 from composer.rights.table import Act
@@ -88,7 +88,7 @@ async def members(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
 async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[TeamInvite]:
     """The person's own open invitations. Raises Refused for a tool."""
     _require_person(access)
-    return await tx.teams.invites(access.users, now)
+    return await tx.teams.invites(now, users=access.users)
 
 
 async def invite(
@@ -109,11 +109,11 @@ async def invite(
     return id
 
 
-async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[TeamInvitee]:
+async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[TeamInvite]:
     """The open invitations to a team, for its admins. Raises as `invite`."""
     _require_reading(access)
     await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
-    return await tx.teams.invites_of(team, now)
+    return await tx.teams.invites(now, team=team)
 
 
 async def revoke_invite(tx: Transaction, access: EntryAccess, team: uuid.UUID, id: uuid.UUID, now: datetime) -> None:

@@ -61,7 +61,7 @@ async def _not_settled(tx: Transaction, proposed: Sequence[Landmark]) -> list[La
     return [
         landmark
         for landmark in proposed
-        if not any(source in sources[landmark.id] and repeats(landmark.text, text) for source, text in settled)
+        if not any(source in sources[landmark.id] and repeats(landmark.text, text) for source, _, text in settled)
     ]
 
 

@@ -293,7 +293,7 @@ async def _keep_decided(tx: Transaction, message: Message, text: str, lost: froz
     """Prepare a small edit for what people have decided about: correct the spelling of settled landmarks, which then
     stand (composer/memory/affected.py). Returns the memories that stay where their owner has filed them: those that
     repeat none of the `lost` words."""
-    for id, found in (await tx.landmarks.settled_in(message.id)).items():
+    for _, id, found in await tx.landmarks.find_settled([message.id]):
         if (spelt := correct_spelling(found, message.text, text)) != found:
             await tx.landmarks.correct(id, spelt)
     moved = await tx.memories.find_moved(message.id)

@@ -158,9 +158,10 @@ class Learner(Generic[S]):
     async def _learn(self, tenant: uuid.UUID, scope: S) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._database.transaction(tenant) as tx:
-            if not await tx.learning.claim(scope, claim, now, now + CLAIM_DURATION):
+            failures = await tx.learning.claim(scope, claim, now, now + CLAIM_DURATION)
+            if failures is None:
                 return 0
-            batch = await self._source.take(tx, scope, await tx.learning.attempts(scope))
+            batch = await self._source.take(tx, scope, failures)
         try:
             found = await self._find(tenant, scope, batch) if batch.messages else []
             return await self._store(tenant, scope, claim, batch, found)
@@ -195,7 +196,7 @@ class Learner(Generic[S]):
         Does neither when something was erased or edited meanwhile: then the rest is read again.
         """
         async with self._database.transaction(tenant) as tx:
-            if not await tx.learning.hold(scope, claim):
+            if await tx.learning.hold(scope, claim) is None:
                 return 0
             if not await self._source.is_unchanged(tx, batch):
                 await tx.learning.release(scope, claim)
@@ -218,9 +219,10 @@ class Learner(Generic[S]):
         known = isinstance(error, NexusError)
         sentence = for_operator(error) if known else f"{type(error).__name__} in extraction."
         async with self._database.transaction(tenant) as tx:
-            attempts = await tx.learning.attempts(scope) + 1
-            if not await tx.learning.hold(scope, claim):
+            failures = await tx.learning.hold(scope, claim)
+            if failures is None:
                 return
+            attempts = failures + 1
             if attempts >= MAX_ATTEMPTS and not known and len(batch.ids) == 1:
                 await self._source.remove(tx, batch.ids, now)
                 await tx.learning.end(scope, claim)
@@ -229,7 +231,7 @@ class Learner(Generic[S]):
                 return
             parked_at = now if attempts >= MAX_ATTEMPTS else None
             due_at = now + RETRY_DELAY * 2 ** (attempts - 1)
-            await tx.learning.record_failure(scope, claim, sentence, due_at, parked_at)
+            await tx.learning.release(scope, claim, sentence, due_at, parked_at)
         logger.warning(
             f"{self._source.name}.failed",
             attempts=attempts,

@@ -52,7 +52,7 @@ async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminde
     await tx.people.serialize(users)
     if await tx.people.has_opted_out(users):
         raise Refused("You have opted out of being stored, so I can't keep a reminder. To change that: /nexus opt-in")
-    count = await tx.reminders.count_open(users)
+    count = len(await tx.reminders.open(visibility.owned_by(access)))
     if count >= MAX_OPEN:
         raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: /nexus remind list")
     here, repeat = access.conversation, new.when.repeat

@@ -1,22 +1,24 @@
 """The age of the newest backup."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from composer.repositories.job_ledger import StoredRun
 
 BACKUP_JOB: Final = "backup"
 BACKUP_PERIOD: Final = timedelta(days=1)  # of the backup job
 
 
-def newest_backup(home: Path, successes: Mapping[str, datetime]) -> datetime | None:
+def newest_backup(home: Path, runs: Sequence[StoredRun]) -> datetime | None:
     """When the newest backup was made; None without one.
 
     The files in the data folder count. Where there is no such folder, another machine makes the backups: then the last
-    success of the job counts (`successes`, by job).
+    success of the job counts (`runs`: the last one of each).
     """
     folder = home / "backups"
     if not folder.is_dir():
-        return successes.get(BACKUP_JOB)
+        return next((run.succeeded_at for run in runs if run.name == BACKUP_JOB), None)
     times = [path.stat().st_mtime for path in folder.glob("*.backup")]
     return datetime.fromtimestamp(max(times), UTC) if times else None

@@ -4,7 +4,7 @@ import asyncio
 import struct
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -73,13 +73,10 @@ PROBE: Final = (ChatMessage("user", "Answer with the word: ready"),)
 
 @dataclass(frozen=True, slots=True)
 class JobRuns:
-    """The ledger of jobs as of `now`: the last run of each, the last due time that is done, and when the last
-    successful run ended, by job."""
+    """The ledger of jobs as of `now`: the last run of each."""
 
     now: datetime
     latest: Sequence[StoredRun]
-    done: Mapping[str, datetime]
-    succeeded: Mapping[str, datetime]
 
 
 class Doctor:
@@ -299,8 +296,7 @@ class Doctor:
         """The runs of the jobs."""
         now = self._clock.now()
         async with self._open() as database:
-            ledger = JobLedger(database)
-            return JobRuns(now, await ledger.latest(), await ledger.last_done(now), await ledger.last_success())
+            return JobRuns(now, await JobLedger(database).latest(now))
 
     async def erased(self, receipt: str) -> str:
         """Check that nothing of what a receipt names is stored. Raises NotFound for an unknown receipt, and Refused,
@@ -394,11 +390,10 @@ class Doctor:
         async with self._open() as database:
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, "read") as tx:
-                    posts = await tx.deliveries.refused_retractions()
-                    files = await tx.posted_files.refused()
-                for what, each in [*(("answer", post) for post in posts), *(("file", file) for file in files)]:
+                    refused = await tx.deliveries.refused_retractions()
+                for each in refused:
                     where = f"{each.platform}:{each.workspace}"
-                    found.append(f"{counted(each.count, what)} in {where}, the first since {each.since:%Y-%m-%d}")
+                    found.append(f"{counted(each.count, each.what)} in {where}, the first since {each.since:%Y-%m-%d}")
         if not found:
             return ""
         return (

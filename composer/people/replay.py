@@ -138,7 +138,7 @@ async def _differences(
         pass  # the asker may not be there any more: nothing of it is readable
     ids = {source["id"] for name in differing for part in (then, again) for source in part[name]["sources"]}
     states = await tx.explanations.states([uuid.UUID(id) for id in sorted(ids)])
-    settings = await tx.explanations.settings_changed(answered_at)
+    settings = await tx.settings.changed_since(answered_at)
     known = {source["id"] for section in before["sections"] for source in section["sources"]}
     return [
         _difference(then[name], again[name], states, readable, known, answered_at, settings=settings)

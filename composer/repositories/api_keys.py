@@ -109,10 +109,8 @@ class ApiKeys:
 
     async def owner(self, platform: str, workspace: str, external_id: str) -> Holder | None:
         """The person whose memory the keys of the settings open."""
-        row = await self._sql.fetch_one(
-            "credential_owner", platform=platform, workspace=workspace, external_id=external_id
-        )
-        return None if row is None else holder_of(row)
+        row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)
+        return None if row is None else Holder(row["id"], row["admin"], row["opted_out"])
 
     async def of(self, users: Collection[uuid.UUID] | None) -> list[KeyEntry]:
         """The keys of these users, oldest first; or (None) those of everyone, by the names of their people, for whoever

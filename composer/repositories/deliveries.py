@@ -42,8 +42,10 @@ class Retractable:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRetractions:
-    """How many posts or files in a workspace the platform refuses to retract, and since when the first."""
+    """How many posts ("answer") or files ("file") in a workspace the platform refuses to retract, and since when the
+    first."""
 
+    what: str
     platform: str
     workspace: str
     count: int
@@ -160,12 +162,15 @@ class Deliveries:
         )
 
     async def retry_retractions(self, served: str) -> None:
-        """Try what a platform, or one workspace of it, has refused again now."""
+        """Try the posts and files that a platform, or one workspace of it, has refused again now."""
         await self._sql.execute("retractions_retry", served=served)
 
     async def refused_retractions(self) -> list[RefusedRetractions]:
-        """The posts that their platform refuses to retract, by workspace."""
-        return [refused_from_row(row) for row in await self._sql.fetch("retractions_refused")]
+        """The posts, then the files, that their platform refuses to retract, by workspace."""
+        return [
+            RefusedRetractions(row["what"], row["platform"], row["workspace"], row["count"], row["since"])
+            for row in await self._sql.fetch("retractions_refused")
+        ]
 
     async def drop_retractions(self, conversations: Collection[uuid.UUID]) -> None:
         """Remove the retractions in rooms and threads that were deleted on their platform."""
@@ -189,8 +194,3 @@ def destination_from_row(row: Row) -> Destination:
         row["user_external_id"],
         row["since"],
     )
-
-
-def refused_from_row(row: Row) -> RefusedRetractions:
-    """What a platform refuses, from its row."""
-    return RefusedRetractions(row["platform"], row["workspace"], row["count"], row["since"])

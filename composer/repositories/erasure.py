@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -15,15 +15,6 @@ ERASURE_PAGE: Final = 2_000  # texts that are read at once
 # What a prompt drew on, as it was read: messages and episodes (id, text, files: `Attachment.words`), memories and facts
 # (id, None, ()).
 Source = tuple[uuid.UUID, str | None, tuple[str, ...]]
-DELETE_BY_KIND: Final = {
-    "memory": "erase_memories",
-    "fact": "erase_facts",
-    "landmark": "erase_landmarks",
-    "pending": "erase_pending",
-    "reminder": "erase_reminders",
-    "summary": "erase_summaries",
-    "compaction": "erase_compactions",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +104,12 @@ class Erasure:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
+    async def count_withdrawn(self, users: Collection[uuid.UUID]) -> tuple[int, int]:
+        """How many files in the DMs of these users, and exchanges of their tools that nothing was learnt from yet, go
+        with whatever of theirs is erased."""
+        row = await self._sql.fetch_one("erasure_withdrawn", user_ids=list(users))
+        return (0, 0) if row is None else (row["files"], row["exchanges"])
+
     async def erase_people(self, users: Sequence[uuid.UUID]) -> None:
         """Delete what people who are erased have set for themselves, and what the gateway keeps of them."""
         await self._sql.execute("erase_people", user_ids=list(users))
@@ -188,13 +185,13 @@ class Erasure:
     ) -> tuple[dict[str, int], set[uuid.UUID]]:
         """Delete messages, and items by kind; what an item had replaced holds again. `again`: the messages may be
         stored once more. Returns how many of each kind were deleted, and the conversations that changed."""
-        counts: dict[str, int] = {}
+        counts = dict.fromkeys(items, 0)
         erased, own = list(messages), frozenset(messages)
         replaced = await self._reinstate(items)
-        for kind, ids in items.items():
-            rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))
-            counts[kind] = len(rows)
-            erased.extend(row["id"] for row in rows)
+        kinds, found = [kind for kind, ids in items.items() for _ in ids], [id for ids in items.values() for id in ids]
+        for row in await self._sql.fetch("erase_items", kinds=kinds, ids=found) if found else ():
+            counts[row["kind"]] += 1
+            erased.append(row["id"])
         if replaced:
             ids, ends = zip(*replaced, strict=True)
             await self._sql.execute("facts_reinstate", ids=ids, ends=ends)
@@ -205,8 +202,7 @@ class Erasure:
         rows = await self._sql.fetch("erase_messages", ids=list(messages))
         counts["message"] = len(rows)
         await self.remember([id for id in erased if not (again and id in own)], now)
-        await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
-        await self._sql.execute("gateway_turns_without", ids=erased)
+        await self._sql.execute("erase_traces", ids=[*erased, *episodes])
         return counts, {row["conversation_id"] for row in rows}
 
     async def remember(self, ids: Sequence[uuid.UUID], now: datetime) -> None:

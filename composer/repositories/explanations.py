@@ -87,10 +87,6 @@ class Explanations:
         """How many messages of a turn's prompt were edited after its answer."""
         return int(await self._sql.fetch_value("turn_sources_edited", turn_id=turn))
 
-    async def settings_changed(self, since: datetime) -> bool:
-        """Whether an admin changed a setting after a time."""
-        return bool(await self._sql.fetch_value("settings_changed_since", since=since))
-
     async def addresses(
         self, readable: Readable, ids: Sequence[uuid.UUID], limit: int
     ) -> dict[uuid.UUID, list[MessageAddress]]:

@@ -79,11 +79,6 @@ class GatewayExchanges:
         """Have exchanges not read again: their texts are gone."""
         await self._sql.execute("gateway_exchanges_learnt", ids=list(exchanges), now=now)
 
-    async def count(self, users: Sequence[uuid.UUID]) -> int:
-        """How many exchanges of these users wait."""
-        found: int = await self._sql.fetch_value("gateway_exchanges_count", user_ids=list(users))
-        return found
-
     async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
         """Learn nothing from the exchanges of these users that wait, whose texts are gone, and nothing from what was
         asked by now and is answered later. Call it once erasure is locked."""

@@ -60,7 +60,7 @@ class Imports:
 
     async def end(self, id: uuid.UUID, now: datetime) -> None:
         """Record that a run has read everything."""
-        await self._sql.execute("import_end", id=id, now=now)
+        await self._sql.execute("import_mark", id=id, now=now, undone=False)
 
     async def list(self) -> Sequence[StoredImport]:
         """All runs, newest first, one entry for each workspace that they went into."""
@@ -110,4 +110,4 @@ class Imports:
 
     async def mark_undone(self, id: uuid.UUID, now: datetime) -> None:
         """Record that nothing of a run is left."""
-        await self._sql.execute("import_undone", id=id, now=now)
+        await self._sql.execute("import_mark", id=id, now=now, undone=True)

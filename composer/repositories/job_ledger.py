@@ -8,7 +8,8 @@ from composer.repositories.database import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A recorded run of a job that was due at `due_at`."""
+    """The last recorded run of a job, which was due at `due_at`. `completed_at`: when the last one was due that is
+    done, up to now; `succeeded_at`: when the last one ended that is done."""
 
     name: str
     due_at: datetime
@@ -19,6 +20,8 @@ class StoredRun:
     done: int
     failed: int
     note: str
+    completed_at: datetime | None = None
+    succeeded_at: datetime | None = None
 
 
 class JobLedger:
@@ -41,10 +44,10 @@ class JobLedger:
                 "job_end", name=name, due_at=due_at, state=state, now=now, done=done, failed=failed, note=note
             )
 
-    async def latest(self) -> list[StoredRun]:
+    async def latest(self, now: datetime) -> list[StoredRun]:
         """The last run of each job."""
         async with self._database.installation() as sql:
-            rows = await sql.fetch("job_latest")
+            rows = await sql.fetch("job_latest", now=now)
         return [
             StoredRun(
                 row["name"],
@@ -56,19 +59,11 @@ class JobLedger:
                 row["done"],
                 row["failed"],
                 row["note"],
+                row["completed_at"],
+                row["succeeded_at"],
             )
             for row in rows
         ]
-
-    async def last_done(self, now: datetime) -> dict[str, datetime]:
-        """The due time of the last completed run up to now, by job."""
-        async with self._database.installation() as sql:
-            return {row["name"]: row["due_at"] for row in await sql.fetch("job_last_done", now=now)}
-
-    async def last_success(self) -> dict[str, datetime]:
-        """When the last successful run of each job ended, by job."""
-        async with self._database.installation() as sql:
-            return {row["name"]: row["at"] for row in await sql.fetch("job_last_success")}
 
     async def prune(self, before: datetime) -> None:
         """Delete runs from before a time."""

@@ -109,20 +109,15 @@ class Landmarks:
         """The landmarks that a person pinned, accepted or amended, and the versions before them."""
         return [row["id"] for row in await self._sql.fetch("landmarks_confirmed")]
 
-    async def find_settled(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-        """(message, text) of the landmarks found in these messages that a person accepted, amended or retired."""
+    async def find_settled(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, uuid.UUID, str]]:
+        """(message, id, text) of the landmarks found in these messages that a person accepted, amended or retired."""
         rows = await self._sql.fetch("landmarks_settled", message_ids=list(messages))
-        return [(row["source_id"], row["text"]) for row in rows]
+        return [(row["source_id"], row["id"], row["text"]) for row in rows]
 
     async def add_sources(self, id: uuid.UUID, sources: Sequence[tuple[str, uuid.UUID]]) -> None:
         """Record further messages in which a landmark was found; nothing when there is no such landmark."""
         kinds, ids = [kind for kind, _ in sources], [source for _, source in sources]
         await self._sql.execute("landmark_add_sources", id=id, source_kinds=kinds, source_ids=ids)
-
-    async def settled_in(self, message: uuid.UUID) -> dict[uuid.UUID, str]:
-        """The texts of the landmarks found in a message that a person accepted, amended or retired."""
-        rows = await self._sql.fetch("landmarks_of_message", message_id=message)
-        return {row["id"]: row["text"] for row in rows}
 
     async def correct(self, id: uuid.UUID, text: str) -> None:
         """Correct the text of a landmark."""

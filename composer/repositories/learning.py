@@ -51,36 +51,37 @@ class LearningBatches:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def claim(self, scope: LearningScope, claim: uuid.UUID, now: datetime, until: datetime) -> bool:
-        """Claim a scope; False while another attempt has claimed it, and where it is not due."""
+    async def claim(self, scope: LearningScope, claim: uuid.UUID, now: datetime, until: datetime) -> int | None:
+        """Claim a scope; how often it has failed in a row. None while another attempt has claimed it, and where it is
+        not due."""
         owners = {"conversation_id": scope.conversation_id, "user_id": scope.user}
-        claimed = await self._sql.fetch_one(
+        failures: int | None = await self._sql.fetch_value(
             "learning_claim", scope=scope.key, **owners, claim=claim, now=now, until=until
         )
-        return claimed is not None
+        return failures
 
-    async def hold(self, scope: LearningScope, claim: uuid.UUID) -> bool:
-        """Whether an attempt still has its claim, which it keeps until the transaction ends."""
-        return await self._sql.fetch_one("learning_hold", scope=scope.key, claim=claim) is not None
+    async def hold(self, scope: LearningScope, claim: uuid.UUID) -> int | None:
+        """Keep an attempt's claim until the transaction ends; how often its scope has failed in a row. None where it
+        has lost the claim."""
+        failures: int | None = await self._sql.fetch_value("learning_hold", scope=scope.key, claim=claim)
+        return failures
 
     async def end(self, scope: LearningScope, claim: uuid.UUID) -> None:
         """End an attempt that succeeded."""
         await self._sql.execute("learning_end", scope=scope.key, claim=claim)
 
-    async def release(self, scope: LearningScope, claim: uuid.UUID) -> None:
-        """Give up a claim without recording a failure. The next one may start at once."""
-        await self._sql.execute("learning_release", scope=scope.key, claim=claim)
-
-    async def attempts(self, scope: LearningScope) -> int:
-        """How often a scope has failed in a row."""
-        return await self._sql.fetch_value("learning_attempts", scope=scope.key) or 0
-
-    async def record_failure(
-        self, scope: LearningScope, claim: uuid.UUID, error: str, due_at: datetime, parked_at: datetime | None
+    async def release(
+        self,
+        scope: LearningScope,
+        claim: uuid.UUID,
+        error: str | None = None,
+        due_at: datetime | None = None,
+        parked_at: datetime | None = None,
     ) -> None:
-        """Give up a claim after a failure. The scope is retried at `due_at`, or parked until `unpark`."""
+        """Give up a claim: after a failure (`error`), the scope is retried at `due_at`, or parked until `unpark`; else
+        the next attempt may start at once."""
         await self._sql.execute(
-            "learning_failed", scope=scope.key, claim=claim, error=error, due_at=due_at, parked_at=parked_at
+            "learning_release", scope=scope.key, claim=claim, error=error, due_at=due_at, parked_at=parked_at
         )
 
     async def unpark(self) -> int:

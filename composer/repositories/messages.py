@@ -183,7 +183,7 @@ class Messages:
 
     async def conversation_of(self, id: uuid.UUID) -> uuid.UUID | None:
         """The conversation of a message; None if there is no such message."""
-        row = await self._sql.fetch_one("message_conversation", id=id)
+        row = await self._sql.fetch_one("message_get", id=id)
         return None if row is None else uuid.UUID(str(row["conversation_id"]))
 
     async def set_transcripts(self, message: Message, attachments: Sequence[Attachment]) -> bool:

@@ -116,10 +116,6 @@ class OperationTotals:
         """Take people out of the totals of the months of these days; the figures remain."""
         await self._sql.execute("operations_blank", user_ids=list(users), since=since, until=until)
 
-    async def cut(self, before: date) -> int:
-        """Delete the totals of the months before one; returns how many rows went."""
-        return len(await self._sql.fetch("operations_cut", before=before))
-
     async def entries(self) -> int:
         """How many entries the tenant has, without those in the trash."""
         return int(await self._sql.fetch_value("entries_stored"))
@@ -152,7 +148,3 @@ class OperationTotals:
         await self._sql.execute(
             "quota_notice_mark_notified", month=notice.month, quota=notice.quota, user_id=notice.user, now=now
         )
-
-    async def delete_notices_before(self, month: date) -> None:
-        """Delete the notices of earlier months."""
-        await self._sql.execute("quota_notices_delete_before", month=month)

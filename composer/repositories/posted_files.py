@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
-from composer.repositories.deliveries import RefusedRetractions, refused_from_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,6 @@ class PostedFiles:
         )
         return row is not None and not row["due"]
 
-    async def count(self, users: Collection[uuid.UUID]) -> int:
-        """How many files of these users there are."""
-        return int(await self._sql.fetch_value("posted_files_count", users=list(users)))
-
     async def withdraw(self, users: Collection[uuid.UUID]) -> int:
         """Have the files of these users deleted, and return how many there were."""
         return len(await self._sql.fetch("posted_files_withdraw", users=list(users)))
@@ -70,14 +65,6 @@ class PostedFiles:
             retry_at=retry_at,
             refused_since=refused_since,
         )
-
-    async def retry_refused(self, served: str) -> None:
-        """Try to delete again now what a platform, or one workspace of it, refuses to delete."""
-        await self._sql.execute("posted_files_retry", served=served)
-
-    async def refused(self) -> list[RefusedRetractions]:
-        """The files that their platform refuses to delete, by workspace."""
-        return [refused_from_row(row) for row in await self._sql.fetch("posted_files_refused")]
 
     async def deleted(self, platform: str, workspace: str, external_id: str) -> None:
         """A file is deleted on its platform, or never will be."""

@@ -148,12 +148,14 @@ class Quarantine:
 
     async def decide(self, item: PendingItem, state: QuarantineState) -> bool:
         """Approve or reject an item; False when that was decided meanwhile."""
-        return await self._sql.fetch_one("quarantine_decide", id=item.id, state=str(state)) is not None
+        row = await self._sql.fetch_one("quarantine_decide", ids=[item.id], state=str(state), decided=False)
+        return row is not None
 
     async def withdraw(self, items: Sequence[PendingItem]) -> None:
         """Reject items for good, also approved ones: indexing their messages again does not make them again."""
         await self.add(items, QuarantineState.REJECTED)
-        await self._sql.execute("quarantine_withdraw", ids=[item.id for item in items])
+        state, ids = str(QuarantineState.REJECTED), [item.id for item in items]
+        await self._sql.execute("quarantine_decide", ids=ids, state=state, decided=True)
 
     async def contributions(self, reviewable: Readable, author: uuid.UUID, since: datetime) -> list[PendingItem]:
         """The memories, facts and landmarks of one author in the places that a viewer may review, oldest first.

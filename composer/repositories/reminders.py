@@ -89,11 +89,6 @@ class Reminders:
         """Record which message a reminder was made from: it goes when that is forgotten."""
         await insert_lineage(self._sql, [("reminder", id, "message", message)])
 
-    async def count_open(self, users: Sequence[uuid.UUID]) -> int:
-        """How many open reminders a person, who has these users, has."""
-        found: int = await self._sql.fetch_value("reminders_count_open", user_ids=list(users))
-        return found
-
     async def open(self, owned: Owned, beginning: str = "") -> list[Reminder]:
         """A person's open reminders whose ids begin with `beginning` (hexadecimal digits), the next one first."""
         rows = await self._sql.fetch("reminders_open", user_ids=list(owned.users), beginning=beginning)

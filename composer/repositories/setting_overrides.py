@@ -17,6 +17,10 @@ class SettingOverrides:
         """Every changed setting, as JSON text by its key."""
         return {row["key"]: row["value"] for row in await self._sql.fetch("settings_all")}
 
+    async def changed_since(self, since: datetime) -> bool:
+        """Whether an admin changed a setting after a time."""
+        return any(row["updated_at"] > since for row in await self._sql.fetch("settings_all"))
+
     async def set(self, key: str, value: str, now: datetime) -> None:
         """Set one to a value (JSON text)."""
         await self._sql.execute("setting_set", key=key, value=value, now=now)

@@ -117,13 +117,10 @@ class Summaries:
     ) -> tuple[datetime, datetime]:
         """The first and the last message time of the activity between two moments, extended both ways until a pause of
         at least this length."""
-        start = await self._sql.fetch_value(
-            "activity_start", conversation_id=conversation, namespace=namespace, at=first, pause=pause
+        row = await self._sql.fetch_one(
+            "activity_around", conversation_id=conversation, namespace=namespace, first=first, last=last, pause=pause
         )
-        end = await self._sql.fetch_value(
-            "activity_end", conversation_id=conversation, namespace=namespace, at=last, pause=pause
-        )
-        return start or first, end or last
+        return (first, last) if row is None else (row["began"] or first, row["ended"] or last)
 
     async def messages_in(self, span: Span) -> list[tuple[Message, str]]:
         """People's messages in a span, oldest first, without those of people who opted out; each with its version ("",

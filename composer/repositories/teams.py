@@ -34,22 +34,11 @@ class TeamMember:
 
 @dataclass(frozen=True, slots=True)
 class TeamInvite:
-    """An open invitation. `by` is the name of who invited."""
+    """An open invitation: who is invited (`user`), with their name, and the name of who invited (`by`)."""
 
     id: uuid.UUID
     team: uuid.UUID
     team_name: str
-    user: uuid.UUID
-    by: str
-    created_at: datetime
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TeamInvitee:
-    """An open invitation to a team, as its admins see it: who is invited, and the name of who invited."""
-
-    id: uuid.UUID
     user: uuid.UUID
     name: str
     by: str
@@ -121,33 +110,28 @@ class Teams:
         )
         await self._audit.record(AuditAct.TEAM_INVITED, users=[user], actor=by, details=_details(team))
 
-    async def invites(self, users: Sequence[uuid.UUID], now: datetime) -> list[TeamInvite]:
-        """The open invitations of a person, oldest first."""
-        rows = await self._sql.fetch("team_invites_list", user_ids=list(users), now=now)
+    async def invites(
+        self, now: datetime, *, team: uuid.UUID | None = None, users: Sequence[uuid.UUID] = ()
+    ) -> list[TeamInvite]:
+        """The open invitations to a team, or those of a person to any, oldest first."""
+        rows = await self._sql.fetch("team_invites_list", team_id=team, user_ids=list(users), now=now)
         return [
             TeamInvite(
                 row["id"],
                 row["team_id"],
-                row["team"],
+                row["team_name"],
                 row["user_id"],
-                row["by"] or "",
+                row["name"],
+                row["by"],
                 row["created_at"],
                 row["expires_at"],
             )
             for row in rows
         ]
 
-    async def invites_of(self, team: uuid.UUID, now: datetime) -> list[TeamInvitee]:
-        """The open invitations to a team, oldest first."""
-        rows = await self._sql.fetch("team_invites_of", team_id=team, now=now)
-        return [
-            TeamInvitee(row["id"], row["user_id"], row["name"], row["by"] or "", row["created_at"], row["expires_at"])
-            for row in rows
-        ]
-
     async def revoke_invite(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
         """Delete an open invitation to a team; False where there is none."""
-        row = await self._sql.fetch_one("team_invite_revoke", team_id=team, id=id, now=now)
+        row = await self._sql.fetch_one("team_invites_take", team_id=team, user_ids=[], id=id, now=now)
         if row is not None:
             users = [row["user_id"]]
             await self._audit.record(AuditAct.TEAM_INVITE_REVOKED, users=users, actor=by, details=_details(team))
@@ -165,7 +149,7 @@ class Teams:
 
     async def take_invites(self, team: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> list[uuid.UUID]:
         """Delete a person's invitations to a team. Returns those of their users that had an open one."""
-        rows = await self._sql.fetch("team_invites_take", team_id=team, user_ids=list(users), now=now)
+        rows = await self._sql.fetch("team_invites_take", team_id=team, user_ids=list(users), id=None, now=now)
         return sorted(row["user_id"] for row in rows if row["open"])
 
 

@@ -191,9 +191,10 @@ class UsageLedger:
         )
         return [_row(row) for row in rows]
 
-    async def cut(self, before: date) -> int:
-        """Delete the figures of the days before one; returns how many rows went."""
-        return len(await self._sql.fetch("usage_cut", before=before))
+    async def cut(self, before: date, month: date) -> int:
+        """Delete the figures of the days before one, of calls and (by months) of operations, and the notices of quotas
+        of the months before `month`; returns how many figures went."""
+        return int(await self._sql.fetch_value("figures_cut", before=before, month=month))
 
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
         """Take people, with their DMs and sessions, out of the ledger, on these days; the figures remain. Calls that

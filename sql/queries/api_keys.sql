@@ -54,9 +54,3 @@ WHERE tenant_id = :tenant_id AND id = :id AND (last_used_at IS NULL OR last_used
 -- name: api_keys_delete_of
 -- Delete all keys of these users.
 DELETE FROM api_keys WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) RETURNING id
-
--- name: credential_owner
--- Find the person whose memory the keys of the settings open, by their id on a platform.
-SELECT u.id AS user_id, u.admin, u.opted_out
-FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace AND i.external_id = :external_id

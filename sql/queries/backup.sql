@@ -1,27 +1,17 @@
--- name: backup_snapshot
--- Export this transaction's snapshot, so that pg_dump reads the same state.
-SELECT pg_export_snapshot()
-
--- name: schema_version
--- Get the version of the last applied migration.
-SELECT max(version) FROM schema_migrations
+-- name: backup_begin
+-- Export this transaction's snapshot, so that pg_dump reads the same state, and get the version of the last applied migration.
+SELECT pg_export_snapshot() AS snapshot, (SELECT max(version) FROM schema_migrations) AS schema
 
 -- name: role_bypasses_row_security
 -- Check whether the current role bypasses row-level security.
 SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 
 -- name: table_names
--- List Nexus's own tables, without those of extensions.
+-- List tables and views, without those of extensions: none in an empty database. Nexus has no views.
 SELECT c.relname AS name FROM pg_class AS c
-WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
-      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
-ORDER BY c.relname
-
--- name: tables_count
--- Count tables and views, without those of extensions: zero means that the database is empty.
-SELECT count(*) FROM pg_class AS c
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relnamespace = 'public'::regnamespace
       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+ORDER BY c.relname
 
 -- name: invalidate_cached_views
 -- Raise every conversation's version after a restore, in all tenants, so that no cached view from before it matches.

@@ -15,7 +15,3 @@ ON CONFLICT DO NOTHING RETURNING id
 -- name: compaction_sources
 -- Get the present texts of a compaction's messages.
 SELECT id, text FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:message_ids::uuid[])
-
--- name: erase_compactions
--- Delete compactions. The next turn makes them again from the remaining messages.
-DELETE FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id

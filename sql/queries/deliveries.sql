@@ -54,15 +54,24 @@ UPDATE retractions SET retry_at = :retry_at, refused_since = :refused_since
 WHERE tenant_id = :tenant_id AND turn_id = :turn_id AND external_id = :external_id
 
 -- name: retractions_retry
--- Try what was refused on a platform, or in one workspace of it, again now.
+-- Try the posts and files that a platform, or one workspace of it, refuses to delete, again now.
+WITH file AS (
+    UPDATE posted_files SET retry_at = '-infinity'
+    WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace) AND refused_since IS NOT NULL
+)
 UPDATE retractions SET retry_at = '-infinity'
 WHERE tenant_id = :tenant_id AND :served::text IN (platform, platform || ':' || workspace) AND refused_since IS NOT NULL
 
 -- name: retractions_refused
--- Count the posts that their platform refuses to retract, by workspace, with the first time that it did.
-SELECT platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM retractions
+-- Count the posts, then the files, that their platform refuses to delete, by workspace, with the first time that it did.
+SELECT 'answer' AS what, platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM retractions
 WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL AND external_id <> ''
-GROUP BY platform, workspace ORDER BY platform, workspace
+GROUP BY platform, workspace
+UNION ALL
+SELECT 'file', platform, workspace, count(*)::integer, min(refused_since) FROM posted_files
+WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL
+GROUP BY platform, workspace
+ORDER BY what, platform, workspace
 
 -- name: retractions_drop
 -- Remove the retractions in some conversations, which were deleted on their platform.

@@ -35,21 +35,35 @@ UNION
 SELECT d.name, d.thread FROM items AS i
 JOIN deleted AS d ON d.kind <> 'thread' AND d.base_namespace = split_part(i.namespace, '.', 1) AND i.at <= d.erased_at
 
--- name: erase_memories
--- Delete memories.
-DELETE FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
-
--- name: erase_facts
--- Delete facts.
-DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
-
--- name: erase_landmarks
--- Delete landmarks.
-DELETE FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
-
--- name: erase_pending
--- Delete rows of the quarantine.
-DELETE FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
+-- name: erase_items
+-- Delete items, each by its kind, and return those that were there. The next turn makes compactions again from the remaining
+-- messages, the summary job summaries.
+WITH item AS MATERIALIZED (
+    SELECT kind, id FROM unnest(:kinds::text[], :ids::uuid[]) AS item (kind, id)
+), memory AS (
+    DELETE FROM memories
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'memory')) RETURNING id
+), fact AS (
+    DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'fact')) RETURNING id
+), landmark AS (
+    DELETE FROM landmarks
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'landmark')) RETURNING id
+), pending AS (
+    DELETE FROM quarantine
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'pending')) RETURNING id
+), reminder AS (
+    DELETE FROM reminders
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'reminder')) RETURNING id
+), summary AS (
+    DELETE FROM summaries
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'summary')) RETURNING id
+), compaction AS (
+    DELETE FROM compactions
+    WHERE tenant_id = :tenant_id AND id = ANY (ARRAY(SELECT id FROM item WHERE kind = 'compaction')) RETURNING id
+)
+SELECT 'memory' AS kind, id FROM memory UNION ALL SELECT 'fact', id FROM fact UNION ALL SELECT 'landmark', id FROM landmark
+UNION ALL SELECT 'pending', id FROM pending UNION ALL SELECT 'reminder', id FROM reminder
+UNION ALL SELECT 'summary', id FROM summary UNION ALL SELECT 'compaction', id FROM compaction
 
 -- name: erase_people
 -- Delete what people have set for themselves, and what the gateway keeps of them: what it put into requests, and what is to be
@@ -58,10 +72,6 @@ WITH own AS (DELETE FROM personal_settings WHERE tenant_id = :tenant_id AND user
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
      attempt AS (DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-
--- name: erase_summaries
--- Delete summaries. The summary job makes them again from the remaining messages.
-DELETE FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
 
 -- name: erase_prompts
 -- Clear the stored prompts of these turns and of those that answered these messages. The turns themselves remain.
@@ -237,6 +247,13 @@ WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
 INSERT INTO receipts AS r (tenant_id, id, made_at, key, counts, digests)
 VALUES (:tenant_id, :id, :now, :key, :counts::jsonb, :digests::bytea[])
 ON CONFLICT (tenant_id, id) DO UPDATE SET counts = excluded.counts, digests = r.digests || excluded.digests
+
+-- name: erasure_withdrawn
+-- Count the files that were put into the DMs of these users and are not to be deleted yet, and the exchanges of theirs that
+-- nothing was learnt from yet.
+SELECT (SELECT count(*) FROM posted_files WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND NOT due) AS files,
+       (SELECT count(*) FROM gateway_exchanges
+        WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL) AS exchanges
 
 -- name: erasures_count
 -- Count what was erased so far: the receipts, and what must not be stored again.

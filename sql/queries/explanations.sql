@@ -78,7 +78,3 @@ JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.item_id = t.id
 LEFT JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.id = l.source_id
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = coalesce(e.message_id, l.source_id)
 WHERE t.tenant_id = :tenant_id AND t.id = :turn_id AND m.edited_at > t.answered_at
-
--- name: settings_changed_since
--- Check whether an admin changed a setting after a time.
-SELECT EXISTS (SELECT FROM settings WHERE tenant_id = :tenant_id AND updated_at > :since)

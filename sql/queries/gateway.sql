@@ -18,15 +18,6 @@ DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = :user_id AN
 SELECT standing, recalled, created_at FROM gateway_turns
 WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND digest = :digest AND created_at > :since
 
--- name: gateway_turns_without
--- Take erased ids out of the records.
-UPDATE gateway_turns
-SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id, place)
-                     WHERE s.id <> ALL (:ids::uuid[]) ORDER BY s.place),
-    recalled = ARRAY(SELECT r.id FROM unnest(recalled) WITH ORDINALITY AS r (id, place)
-                     WHERE r.id <> ALL (:ids::uuid[]) ORDER BY r.place)
-WHERE tenant_id = :tenant_id AND (standing && :ids::uuid[] OR recalled && :ids::uuid[])
-
 -- name: gateway_exchange_put
 -- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
 -- is stored without its texts, as one that was learnt from.
@@ -66,11 +57,6 @@ SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND id = ANY (:ids
 -- End exchanges that were read: the texts are emptied.
 UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
-
--- name: gateway_exchanges_count
--- Count the exchanges of these users that nothing was learnt from yet.
-SELECT count(*) FROM gateway_exchanges
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
 
 -- name: gateway_exchanges_drop
 -- Learn nothing from the exchanges of these users that wait (the texts are emptied), also not in an attempt that goes on, and

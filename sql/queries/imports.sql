@@ -6,13 +6,11 @@ WITH run AS (
 )
 SELECT set_config('nexus.import', :id::uuid::text, true)
 
--- name: import_end
--- Record that a run has read everything.
-UPDATE imports SET ended_at = :now WHERE tenant_id = :tenant_id AND id = :id
-
--- name: import_undone
--- Record that nothing of a run is left.
-UPDATE imports SET undone_at = :now WHERE tenant_id = :tenant_id AND id = :id AND undone_at IS NULL
+-- name: import_mark
+-- Record that a run has read everything, or (`undone`) that nothing of it is left.
+UPDATE imports SET ended_at = CASE WHEN :undone::boolean THEN ended_at ELSE :now END,
+                   undone_at = CASE WHEN :undone THEN coalesce(undone_at, :now) ELSE undone_at END
+WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: imports_list
 -- List the runs, newest first, with how many messages of each are still stored, in how many rooms. A thread counts as its

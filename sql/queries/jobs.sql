@@ -12,18 +12,12 @@ UPDATE job_runs SET state = :state, ended_at = :now, done = :done, failed = :fai
     AND due_at = :due_at
 
 -- name: job_latest
--- Get the last run of each job.
-SELECT DISTINCT ON (name) name, due_at, state, attempts, started_at, ended_at, done, failed, note
-FROM job_runs ORDER BY name, due_at DESC
-
--- name: job_last_done
--- Get the time of the last completed run of each job; later ones were missed. Runs after `now` were started by hand for a later
--- time.
-SELECT name, max(due_at) AS due_at FROM job_runs WHERE state = 'done' AND due_at <= :now GROUP BY name
-
--- name: job_last_success
--- Get when the last successful run of each job ended.
-SELECT name, max(ended_at) AS at FROM job_runs WHERE state = 'done' GROUP BY name
+-- Get the last run of each job, with the time of its last completed run (later ones were missed; runs after `now`
+-- were started by hand for a later time), and when its last successful one ended.
+SELECT DISTINCT ON (name) name, due_at, state, attempts, started_at, ended_at, done, failed, note,
+       max(due_at) FILTER (WHERE state = 'done' AND due_at <= :now) OVER own AS completed_at,
+       max(ended_at) FILTER (WHERE state = 'done') OVER own AS succeeded_at
+FROM job_runs WINDOW own AS (PARTITION BY name) ORDER BY name, due_at DESC
 
 -- name: job_prune
 -- Delete old runs.

@@ -45,7 +45,7 @@ RETURNING id
 
 -- name: landmarks_settled
 -- Get the landmarks found in these messages about which a person has decided, by message.
-SELECT l.source_id, landmark.text FROM lineage AS l
+SELECT l.source_id, landmark.id, landmark.text FROM lineage AS l
 JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = l.item_id
 WHERE l.tenant_id = :tenant_id AND l.source_id = ANY (:message_ids::uuid[]) AND l.item_kind = 'landmark'
       AND (landmark.settled_by IS NOT NULL OR landmark.state <> 'proposed')
@@ -57,12 +57,6 @@ SELECT :tenant_id, 'landmark', landmark.id, s.kind, s.id
 FROM unnest(:source_kinds::text[], :source_ids::uuid[]) AS s (kind, id)
 JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = :id
 ON CONFLICT DO NOTHING
-
--- name: landmarks_of_message
--- Get the texts of the landmarks that were found in a message and about which a person has decided.
-SELECT landmark.id, landmark.text FROM lineage AS l JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = l.item_id
-WHERE l.tenant_id = :tenant_id AND l.source_id = :message_id AND l.item_kind = 'landmark'
-      AND (landmark.settled_by IS NOT NULL OR landmark.state <> 'proposed')
 
 -- name: landmark_correct
 -- Correct the text of a landmark.

@@ -15,8 +15,16 @@ SELECT kind, id FROM derived
 SELECT item_id, source_kind, source_id FROM lineage
 WHERE tenant_id = :tenant_id AND item_id = ANY (:item_ids::uuid[])
 
--- name: erase_lineage
--- Delete lineage rows of these items and sources.
+-- name: erase_traces
+-- Delete lineage rows of these items and sources, and take them out of what the gateway has put into requests.
+WITH injected AS (
+    UPDATE gateway_turns
+    SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id, place)
+                         WHERE s.id <> ALL (:ids::uuid[]) ORDER BY s.place),
+        recalled = ARRAY(SELECT r.id FROM unnest(recalled) WITH ORDINALITY AS r (id, place)
+                         WHERE r.id <> ALL (:ids::uuid[]) ORDER BY r.place)
+    WHERE tenant_id = :tenant_id AND (standing && :ids::uuid[] OR recalled && :ids::uuid[])
+)
 DELETE FROM lineage WHERE tenant_id = :tenant_id AND (item_id = ANY (:ids::uuid[]) OR source_id = ANY (:ids::uuid[]))
 
 -- name: lineage_insert

@@ -1,6 +1,7 @@
 -- name: messages_on_platform
--- List what is stored of conversations since a time, to compare it with their platform, latest first: people's messages with their
--- last change, and the parts of answers that are posted (`own`). `with_threads`: of rooms, that of their threads too.
+-- List what is stored of conversations since a time, to compare it with their platform, latest first: people's
+-- messages with their last change, and the parts of answers that are posted (`own`). `with_threads`: of rooms, that
+-- of their threads too.
 WITH c AS MATERIALIZED (
     SELECT id, kind, name FROM conversations
     WHERE tenant_id = :tenant_id AND (id = ANY (:ids::uuid[]) OR (:with_threads::boolean AND room_id = ANY (:ids::uuid[])))
@@ -133,10 +134,6 @@ WHERE tenant_id = :tenant_id AND id = :id
 UPDATE messages SET edit_stated_at = :stated_at
 WHERE tenant_id = :tenant_id AND id = :id AND (edit_stated_at IS NULL OR edit_stated_at <= :stated_at)
 RETURNING id
-
--- name: message_conversation
--- Get the conversation of a message.
-SELECT conversation_id FROM messages WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: message_transcribe
 -- Replace a message's attachments (JSON text) if they are still those `before`, and queue it for indexing, unless it is

@@ -54,10 +54,6 @@ FROM own AS o GROUP BY 2, 4, 5 ORDER BY 2, 4, 5
 ON CONFLICT (tenant_id, month, user_id, vendor, operation) DO UPDATE
 SET count = t.count + excluded.count, tokens = t.tokens + excluded.tokens
 
--- name: operations_cut
--- Delete the totals of the months before one.
-DELETE FROM operation_totals WHERE tenant_id = :tenant_id AND month < :before RETURNING month
-
 -- name: entries_stored
 -- Count a tenant's entries, of everyone, without those in the trash.
 SELECT count(*) FROM memories
@@ -92,7 +88,3 @@ FOR UPDATE OF n SKIP LOCKED
 -- Record that an admin was notified.
 UPDATE quota_notices SET told_at = :now
 WHERE tenant_id = :tenant_id AND month = :month AND quota = :quota AND user_id = :user_id
-
--- name: quota_notices_delete_before
--- Delete the notices of earlier months.
-DELETE FROM quota_notices WHERE tenant_id = :tenant_id AND month < :month

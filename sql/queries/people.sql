@@ -40,8 +40,8 @@ WHERE tenant_id = :tenant_id AND id IN (SELECT id FROM people)
 RETURNING opted_out
 
 -- name: users_unlink
--- Make a user a person of their own again; whoever opted out stays so with each of them. If the others were grouped under this user's id, they get another of their
--- ids.
+-- Make a user a person of their own again; whoever opted out stays so with each of them. If the others were grouped
+-- under this user's id, they get another of their ids.
 WITH others AS (
     SELECT id FROM users WHERE tenant_id = :tenant_id AND id <> :user_id
            AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
@@ -126,7 +126,7 @@ ORDER BY 1, 2, 3
 
 -- name: user_find
 -- Find one user by their id on a platform.
-SELECT u.id, u.name, u.admin
+SELECT u.id, u.name, u.admin, u.opted_out
 FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
 WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace AND i.external_id = :external_id
 

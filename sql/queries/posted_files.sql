@@ -11,18 +11,14 @@ UPDATE posted_files SET sharing_until = NULL
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
 RETURNING due
 
--- name: posted_files_count
--- Count the files that were put into the DMs of these users and are not to be deleted yet.
-SELECT count(*) FROM posted_files WHERE tenant_id = :tenant_id AND user_id = ANY (:users::uuid[]) AND NOT due
-
 -- name: posted_files_withdraw
 -- Have the files in the DMs of these users deleted.
 UPDATE posted_files SET due = true WHERE tenant_id = :tenant_id AND user_id = ANY (:users::uuid[]) AND NOT due
 RETURNING external_id
 
 -- name: posted_files_due
--- List the files that are to be deleted in a workspace now, those first that were not tried yet, those last that may not be shared
--- yet.
+-- List the files that are to be deleted in a workspace now, those first that were not tried yet, those last that may
+-- not be shared yet.
 SELECT external_id, coalesce(sharing_until > :now, false) AS sharing, refused_since FROM posted_files
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND due AND retry_at <= :now
 ORDER BY sharing, retry_at, external_id LIMIT :limit
@@ -31,17 +27,6 @@ ORDER BY sharing, retry_at, external_id LIMIT :limit
 -- Try to delete a file again later; `refused_since`: since when the platform refuses it.
 UPDATE posted_files SET retry_at = :retry_at, refused_since = :refused_since
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND external_id = :external_id
-
--- name: posted_files_retry
--- Make the files due now that a platform, or one workspace of it, refuses to delete.
-UPDATE posted_files SET retry_at = '-infinity'
-WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL AND :served IN (platform, platform || ':' || workspace)
-
--- name: posted_files_refused
--- Count the files that their platform refuses to delete, by workspace, with the first time that it did.
-SELECT platform, workspace, count(*)::integer AS count, min(refused_since) AS since FROM posted_files
-WHERE tenant_id = :tenant_id AND refused_since IS NOT NULL
-GROUP BY platform, workspace ORDER BY platform, workspace
 
 -- name: posted_file_delete
 -- A file is deleted on its platform, or never will be.

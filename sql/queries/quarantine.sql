@@ -44,14 +44,9 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state
 ORDER BY at, id
 
 -- name: quarantine_decide
--- Approve or reject a pending row. Its text goes.
+-- Approve or reject rows: those that are pending, or all of them, whatever was decided before. Their texts go.
 UPDATE quarantine SET state = :state, detail = '', text = '', entry = NULL
-WHERE tenant_id = :tenant_id AND id = :id AND state = 'pending' RETURNING id
-
--- name: quarantine_withdraw
--- Reject rows, whatever was decided before. Their texts go.
-UPDATE quarantine SET state = 'rejected', detail = '', text = '', entry = NULL
-WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND (:decided::boolean OR state = 'pending') RETURNING id
 
 -- name: contributions_find
 -- Get the memories, facts and landmarks of one author since a time, in the places that a viewer may review, oldest

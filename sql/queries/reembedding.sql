@@ -46,16 +46,11 @@ SELECT (SELECT count(*) FROM reembedded WHERE tenant_id = :tenant_id) AS prepare
 DELETE FROM reembedded WHERE tenant_id = :tenant_id
 
 -- name: reembed_switch
--- Replace the vectors in use by the prepared ones.
+-- Replace the vectors in use by the prepared ones. Items without one lose theirs, so that they are embedded like new items.
 UPDATE recall_index AS r SET embedding = n.embedding
-FROM reembedded AS n
-WHERE r.tenant_id = :tenant_id AND n.tenant_id = :tenant_id AND n.id = r.id AND n.part = r.part
-
--- name: reembed_unprepared
--- Remove the vectors of items without a prepared one, so that they are embedded like new items.
-UPDATE recall_index AS r SET embedding = NULL
-WHERE r.tenant_id = :tenant_id AND r.embedding IS NOT NULL
-      AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = :tenant_id AND n.id = r.id AND n.part = r.part)
+FROM recall_index AS i LEFT JOIN reembedded AS n ON n.tenant_id = :tenant_id AND n.id = i.id AND n.part = i.part
+WHERE r.tenant_id = :tenant_id AND i.tenant_id = :tenant_id AND i.id = r.id AND i.part = r.part
+      AND (n.id IS NOT NULL OR r.embedding IS NOT NULL)
 
 -- name: embedder_switch
 -- Replace the embedder of the stored vectors; no row when `old` is not the present one.

@@ -4,10 +4,6 @@ INSERT INTO reminders (tenant_id, id, user_id, conversation_id, namespace, visib
 VALUES (:tenant_id, :id, :user_id, :conversation_id, :namespace, :visibility, :author, :text, :now, :due_at, :repeats)
 ON CONFLICT DO NOTHING
 
--- name: reminders_count_open
--- Count the open reminders of a person.
-SELECT count(*) FROM reminders WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open'
-
 -- name: reminders_open
 -- List the open reminders of a person whose ids begin with some digits, the next one first.
 SELECT id, user_id, conversation_id, namespace, visibility, author, text, made_at, due_at, repeats, posted_at FROM reminders
@@ -62,10 +58,6 @@ DELETE FROM reminders AS r WHERE r.tenant_id = :tenant_id AND r.state = 'ended' 
                     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = t.reply_id
                     WHERE l.tenant_id = :tenant_id AND l.source_id = r.id AND l.item_kind = 'turn')
 RETURNING r.id
-
--- name: erase_reminders
--- Delete reminders.
-DELETE FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
 
 -- name: reminders_refuse
 -- Record that a platform will never accept the post of a reminder in a room or a thread, by its turn: it is not posted again,

@@ -10,13 +10,10 @@ INSERT INTO schema_migrations (version, name, checksum) VALUES (:version, :name,
 -- Check whether the table of applied migrations exists.
 SELECT to_regclass('schema_migrations')
 
--- name: server_version
--- Get the server's version, for doctor.
-SHOW server_version
-
--- name: vector_version
--- Get the version of pgvector, as installed or else as available, for doctor.
-SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
+-- name: versions
+-- Get the versions of the server and of pgvector, as installed or else as available, for doctor.
+SELECT current_setting('server_version') AS server,
+       (SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector') AS vector
 
 -- name: login_owns_database
 -- Check whether this login may migrate the database: a superuser, the owner of its tables, or of a database without any.

@@ -17,10 +17,12 @@ DELETE FROM summaries_due
 WHERE tenant_id = :tenant_id AND tier = :tier AND conversation_id = :conversation_id AND namespace = :namespace
       AND quarter = ANY (:quarters::timestamptz[])
 
--- name: activity_start
--- Find where the activity around a time began: the last message up to it that follows a pause.
+-- name: activity_around
+-- Find where the activity around two times began and ended: the last message up to the first one that follows a pause, and the
+-- first message from the last one on that a pause follows.
+SELECT (
 SELECT m.at FROM messages AS m
-WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.namespace = :namespace AND m.at <= :at
+WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.namespace = :namespace AND m.at <= :first
       AND NOT m.ephemeral AND m.agent_id IS NULL
       AND NOT EXISTS (SELECT FROM messages AS p
                       WHERE p.tenant_id = :tenant_id AND p.conversation_id = :conversation_id
@@ -28,11 +30,9 @@ WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.na
                             AND p.agent_id IS NULL AND p.at < m.at AND p.at > m.at - :pause::interval)
 ORDER BY m.at DESC
 LIMIT 1
-
--- name: activity_end
--- Find where the activity around a time ended: the first message from it on that a pause follows.
+) AS began, (
 SELECT m.at FROM messages AS m
-WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.namespace = :namespace AND m.at >= :at
+WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.namespace = :namespace AND m.at >= :last
       AND NOT m.ephemeral AND m.agent_id IS NULL
       AND NOT EXISTS (SELECT FROM messages AS n
                       WHERE n.tenant_id = :tenant_id AND n.conversation_id = :conversation_id
@@ -40,6 +40,7 @@ WHERE m.tenant_id = :tenant_id AND m.conversation_id = :conversation_id AND m.na
                             AND n.agent_id IS NULL AND n.at > m.at AND n.at < m.at + :pause::interval)
 ORDER BY m.at
 LIMIT 1
+) AS ended
 
 -- name: summarised_messages
 -- Get people's messages of a conversation (with a room's threads, if asked for) in a span of time, its end excluded,

@@ -82,34 +82,23 @@ VALUES (:tenant_id, :id, :team_id, :user_id, :created_by, :now, :expires_at)
 ON CONFLICT (tenant_id, team_id, user_id) DO UPDATE
 SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.created_at, expires_at = excluded.expires_at
 
--- name: team_invites_list
--- List the invitations of a person that are open, oldest first, each with who invited them.
-SELECT i.id, i.team_id, t.name AS team, i.user_id, u.name AS by, i.created_at, i.expires_at
-FROM team_invites AS i
-JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
-LEFT JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.created_by
-WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND i.expires_at > :now
-ORDER BY i.created_at, i.id
-
 -- name: team_invites_take
--- Delete the invitations of a person to a team, accepted or declined. Returns the users that were invited.
+-- Delete the invitations of a person to a team, accepted or declined, or an open one that is revoked, by its id.
+-- Returns the users that were invited.
 DELETE FROM team_invites
-WHERE tenant_id = :tenant_id AND team_id = :team_id AND user_id = ANY (:user_ids::uuid[])
+WHERE tenant_id = :tenant_id AND team_id = :team_id
+      AND (user_id = ANY (:user_ids::uuid[]) OR id = :id::uuid AND expires_at > :now)
 RETURNING user_id, expires_at > :now AS open
 
--- name: team_invites_of
--- List the open invitations to a team, oldest first, each with who is invited and who invited them.
-SELECT i.id, i.user_id, u.name, b.name AS by, i.created_at, i.expires_at
+-- name: team_invites_list
+-- List the open invitations to a team, or of a person to any team, oldest first, each with who is invited and who invited them.
+SELECT i.id, i.team_id, t.name AS team_name, i.user_id, u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
 FROM team_invites AS i
+JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
 JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
 LEFT JOIN users AS b ON b.tenant_id = i.tenant_id AND b.id = i.created_by
-WHERE i.tenant_id = :tenant_id AND i.team_id = :team_id AND i.expires_at > :now
+WHERE i.tenant_id = :tenant_id AND (i.team_id = :team_id OR i.user_id = ANY (:user_ids::uuid[])) AND i.expires_at > :now
 ORDER BY i.created_at, i.id
-
--- name: team_invite_revoke
--- Delete an open invitation to a team. Returns who was invited.
-DELETE FROM team_invites
-WHERE tenant_id = :tenant_id AND team_id = :team_id AND id = :id AND expires_at > :now RETURNING user_id
 
 -- name: team_rename
 -- Give a team another name. Others may have it too.

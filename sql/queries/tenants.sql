@@ -33,7 +33,7 @@ ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = 
 
 -- name: settings_all
 -- List all settings that a tenant's admins have set.
-SELECT key, value FROM settings WHERE tenant_id = :tenant_id ORDER BY key
+SELECT key, value, updated_at FROM settings WHERE tenant_id = :tenant_id ORDER BY key
 
 -- name: setting_delete
 -- Delete a setting, so that the configured value applies again.

@@ -119,10 +119,6 @@ WHERE u.tenant_id = :tenant_id AND u.day >= :since AND (:user_ids::uuid[] IS NUL
 GROUP BY 1, 2
 ORDER BY 1 DESC, 2
 
--- name: usage_cut
--- Delete the figures of the days before one.
-DELETE FROM model_usage WHERE tenant_id = :tenant_id AND day < :before RETURNING day
-
 -- name: usage_blank
 -- Take people out of the ledger, on some days or on all, and with them the DMs and sessions that their rows name; the
 -- figures remain.
@@ -149,3 +145,15 @@ SET calls = u.calls + excluded.calls, failures = u.failures + excluded.failures,
     completion_tokens = u.completion_tokens + excluded.completion_tokens,
     cached_tokens = u.cached_tokens + excluded.cached_tokens,
     unpriced_tokens = u.unpriced_tokens + excluded.unpriced_tokens, cost = u.cost + excluded.cost
+
+-- name: figures_cut
+-- Delete the figures of calls of the days before one, the totals of operations of the months before its, and the notices of
+-- quotas of the months before `month`; returns how many figures went.
+WITH notices AS (
+    DELETE FROM quota_notices WHERE tenant_id = :tenant_id AND month < :month
+), days AS (
+    DELETE FROM model_usage WHERE tenant_id = :tenant_id AND day < :before RETURNING 1
+), months AS (
+    DELETE FROM operation_totals WHERE tenant_id = :tenant_id AND month < date_trunc('month', :before::date) RETURNING 1
+)
+SELECT (SELECT count(*) FROM days) + (SELECT count(*) FROM months)

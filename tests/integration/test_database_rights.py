@@ -31,9 +31,8 @@ ACME, UMBRELLA = tenant_id("acme"), tenant_id("umbrella")
 OF_THE_OWNER = frozenset(
     {
         "schema_record",
-        "backup_snapshot",
+        "backup_begin",
         "role_bypasses_row_security",
-        "tables_count",
         "invalidate_cached_views",
         "sign_ins_end_all",
     }

@@ -269,7 +269,7 @@ async def test_what_waits_is_learnt_from_once_by_many_and_after_a_crash(stage: G
     async with harness.app.database.transaction(tenant) as tx:  # a process that dies while it learns
         now = harness.clock.now()
         [whose] = await tx.gateway_exchanges.due(ReadyRule(now, 1, now, now, 1))
-        assert await tx.learning.claim(whose, uuid.uuid4(), now, now + CLAIM_DURATION)
+        assert await tx.learning.claim(whose, uuid.uuid4(), now, now + CLAIM_DURATION) is not None
     assert await learner.learn_due(tenant) == 0
     harness.clock.tick(CLAIM_DURATION.total_seconds())
     assert sum(await asyncio.gather(*(learner.learn_due(tenant) for _ in range(4)))) == 3

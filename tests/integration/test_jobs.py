@@ -432,7 +432,7 @@ async def test_a_failed_or_late_run_is_recorded_and_retried(harness: AppHarness)
     runner = Runner(harness.app)
     for work, limit, state in ((fails, 30, "failed"), (endless, 0.01, "late"), (works, 30, "done")):
         assert (await runner.run(job(work, limit), MONDAY)).state == state
-        recorded = (await harness.app.ledger.latest())[0]
+        recorded = (await harness.app.ledger.latest(harness.clock.now()))[0]
         assert (recorded.name, recorded.due_at, recorded.state) == ("test", MONDAY, state)
     assert (recorded.attempts, recorded.done) == (3, 3)
 
@@ -449,7 +449,7 @@ async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
         raise RuntimeError("a ledger that nobody expected")
 
     await harness.say("alice", "hello", **ROOM)
-    monkeypatch.setattr(harness.app.ledger, "last_done", broken)
+    monkeypatch.setattr(harness.app.ledger, "latest", broken)
     soon = IntervalTrigger(seconds=0.05)
     monkeypatch.setattr(Job, "trigger", property(lambda self: soon))
     monkeypatch.setattr(Job, "last_due", lambda self, now: now)

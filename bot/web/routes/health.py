@@ -68,7 +68,7 @@ async def show_metrics(nexus: Nexus) -> Response:
             await _read_installation(nexus)
     except (NexusError, TimeoutError, OSError) as error:
         logger.warning("metrics.installation_unavailable", **where_raised(error))
-        nexus.metrics.set_installation(None, {}, math.nan)
+        nexus.metrics.set_installation(None, (), math.nan)
     return Response(nexus.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -100,7 +100,7 @@ async def probe(nexus: Nexus, principal: Bearer) -> ProbeResult:
 async def _read_installation(nexus: WebState) -> None:
     app = nexus.app
     found: Backlog = await backlog(app.database)
-    successes = await app.ledger.last_success()
-    newest = newest_backup(app.settings.home, successes)
+    runs = await app.ledger.latest(app.clock.now())
+    newest = newest_backup(app.settings.home, runs)
     age = math.inf if newest is None else (app.clock.now() - newest).total_seconds()
-    nexus.metrics.set_installation(found, successes, age)
+    nexus.metrics.set_installation(found, runs, age)

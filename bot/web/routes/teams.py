@@ -21,7 +21,7 @@ from composer.errors import Conflict, NotFound
 from composer.model import TeamRole
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
-from composer.repositories.teams import Team, TeamInvitee
+from composer.repositories.teams import Team, TeamInvite
 from composer.visibility import UNKNOWN_TEAM, EntryAccess
 
 TeamName = Annotated[str, Field(min_length=1, max_length=80)]
@@ -139,7 +139,7 @@ def team_values(team: Team) -> dict[str, Any]:
     }
 
 
-def invitee_values(invite: TeamInvitee) -> dict[str, Any]:
+def invitee_values(invite: TeamInvite) -> dict[str, Any]:
     """An invitation as SentInvitation shows it."""
     return {
         "id": invite.id,

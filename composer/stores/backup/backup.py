@@ -89,12 +89,13 @@ class DatabaseBackup:
             raise BadInput(f"{path} can't be written: {error.strerror or error}.") from error
 
     async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
-        snapshot = await connection.fetchval(queries()["backup_snapshot"].sql)
-        schema, tables = await connection.fetchval(queries()["schema_version"].sql), await row_counts(connection)
+        begun = await connection.fetchrow(queries()["backup_begin"].sql)
+        assert begun is not None
+        schema, tables = begun["schema"], await row_counts(connection)
         digest = hashlib.sha256()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             with archive.open(DUMP, "w", force_zip64=True) as entry:
-                command = ["pg_dump", "--format=custom", "--compress=1", f"--snapshot={snapshot}"]
+                command = ["pg_dump", "--format=custom", "--compress=1", f"--snapshot={begun['snapshot']}"]
                 async with self._program(*command) as process:
                     assert process.stdout is not None
                     while chunk := await process.stdout.read(BACKUP_CHUNK_BYTES):
@@ -181,7 +182,7 @@ class DatabaseBackup:
 
     async def _require_empty(self, connection: asyncpg.Connection) -> None:
         """Refuse a database with a tenant, or with other tables than ours."""
-        if not await connection.fetchval(queries()["tables_count"].sql):
+        if not await connection.fetch(queries()["table_names"].sql):
             return
         ours = await connection.fetchval(queries()["schema_exists"].sql) is not None
         if not ours or await connection.fetch(queries()["tenant_list"].sql):

@@ -114,7 +114,7 @@ class PostgresReembedding:
                 raise Refused(f"The embedder in use is no longer {current.name}: run nexus reembed again.")
             for row in await sql.fetch("tenant_list"):
                 await connection.execute(f"SET LOCAL nexus.tenant = '{row['tenant_id']}'")
-                for query in ("reembed_switch", "reembed_unprepared", "reembed_clear"):
+                for query in ("reembed_switch", "reembed_clear"):
                     await PostgresStatements(connection, row["tenant_id"]).execute(query, SWITCH_TIMEOUT_SECONDS)
             await sql.execute("deployment_delete", key="reembed")
 

@@ -161,11 +161,10 @@ def _scram_verifier(password: str) -> str:
 async def describe(url: ServerUrl) -> str:
     """The versions of the server and of pgvector. Raises Unavailable, or Misconfigured without pgvector."""
     async with _connected(url) as connection:
-        version = await connection.fetchval(queries()["server_version"].sql)
-        vector = await connection.fetchval(queries()["vector_version"].sql)
-    if vector is None:
+        found = await connection.fetchrow(queries()["versions"].sql)
+    if found is None or found["vector"] is None:
         raise Misconfigured("The database has no pgvector: install the extension vector on its server.")
-    return f"PostgreSQL {version}, pgvector {vector}"
+    return f"PostgreSQL {found['server']}, pgvector {found['vector']}"
 
 
 async def pending_migrations(url: str) -> list[str]:
