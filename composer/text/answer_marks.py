@@ -14,20 +14,24 @@ _NAME: Final = r"[A-Za-z\uff5c][\w:.\u2581\uff5c-]{0,80}"
 _MORE: Final = r"(?:[ =][^<>\n|]{0,100})?"
 _NO_LETTERS: Final = re.compile(r"[^a-z]+")
 _MARK: Final = re.compile(
-    rf"(?P<opens><[|\uff5c]?|\u25c1|\[)(?P<slash>/?)(?P<name>{_NAME})(?P<more>{_MORE})(?P<shuts>\|?>|\uff5c>|\u25b7|\])"
+    rf"(?P<opens><[|\uff5c]?|\u25c1|\[\|?)(?P<slash>/?)(?P<name>{_NAME})(?P<more>{_MORE})(?P<shuts>\|?>|\uff5c>|\u25b7|\|?\])"
 )
-_BEGUN: Final = re.compile(rf"(?:<[|\uff5c]?|\u25c1|\[)/?(?:{_NAME}{_MORE})?[|\uff5c]?\Z")
+_BEGUN: Final = re.compile(rf"(?:<[|\uff5c]?|\u25c1|\[\|?)/?(?:{_NAME}{_MORE})?[|\uff5c]?\Z")
 _THINKING: Final = frozenset(("think", "thinking", "thought", "thoughts"))
 _REASONING: Final = frozenset(
-    ["reasoning", "reflection", "scratchpad", "monologue", "cot", "rationale", "ponder", "analysis"]
+    ["reasoning", "reflection", "scratchpad", "scratch_pad", "monologue", "cot", "rationale", "ponder", "analysis"]
 )
 _ENDS: Final = frozenset(["end", "eot", "eom", "eos", "eod", "endoftext", "endofturn", "return", "stop", "close"])
 _ROLES: Final = frozenset(
-    ["im_start", "start", "start_header_id", "start_of_turn", "assistant", "user", "system", "model", "human", "bot"]
-)
+    ("im_start", "start", "begin", "content", "start_header_id", "start_of_turn", "assistant", "user", "system")
+) | {"model", "human", "bot"}
 _PLAIN: Final = frozenset(
     ["s", "eos", "bos", "pad", "turn", "end_of_turn", "start_of_turn", "end_of_text", "endoftext"]
 )
+_CALLS: Final = frozenset(
+    ["python_tag", "start_action", "end_action", "action_start", "action_end", "tools_prefix", "tools_suffix"]
+)
+_INNER: Final = frozenset(["inner_prefix", "inner_suffix"])
 _ANSWERS: Final = frozenset(["answer", "final", "final_answer", "response", "output", "solution"])
 _SPELLED: Final = {"unused94": "think", "unused95": "/think"}  # tokens of Gemma without a name of their own
 
@@ -63,7 +67,7 @@ def mark_at(text: str, at: int = 0) -> Mark | None:
     spelled = _SPELLED.get(raw, raw)
     words = [each for each in _NO_LETTERS.split(spelled) if each]
     closes = bool(found["slash"]) or spelled.startswith("/") or words[:1] in (["end"], ["stop"], ["close"])
-    closes = closes or words[-1:] == ["end"]
+    closes = closes or words[-1:] in (["end"], ["suffix"])
     kind, name = _kind(found, spelled, words)
     if kind is MarkKind.CHANNEL and found["shuts"] != found["opens"][::-1].replace("<", ">"):
         kind, closes = MarkKind.THINKING, found["opens"] == "<"  # <|channel>thought … <channel|>
@@ -87,16 +91,18 @@ def _kind(found: "re.Match[str]", raw: str, words: list[str]) -> tuple[MarkKind 
         return (MarkKind.CALL, raw) if is_call else (MarkKind.THINKING, together) if thinks else (None, "")
     if raw == "channel" and is_token:
         return MarkKind.CHANNEL, raw
-    if "toolcall" in together or "functioncall" in together or raw in ("python_tag", "start_action", "end_action"):
+    if "toolcall" in together or "functioncall" in together or raw in _CALLS:
         return MarkKind.CALL, raw
     if (raw == "function" and more.startswith("=")) or (words[-1:] == ["invoke"] and "name=" in more):
         return MarkKind.CALL, raw
     if raw == "details" and ('"reasoning"' in more or found["slash"]):
         return MarkKind.THINKING, raw
-    if set(words) & _THINKING:
+    if set(words) & _THINKING or together.endswith("thinking"):
         return MarkKind.THINKING, "think"
-    if set(words) & _REASONING:
-        return MarkKind.THINKING, next(each for each in words if each in _REASONING)
+    if set(words) & _REASONING or raw in _REASONING:
+        return MarkKind.THINKING, raw if raw in _REASONING else next(each for each in words if each in _REASONING)
+    if raw in _INNER:
+        return MarkKind.THINKING, "inner"
     if raw in _ANSWERS and not is_token and not more:
         return MarkKind.ANSWER, raw
     if more or not (is_token or raw in _PLAIN):

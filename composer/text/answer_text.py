@@ -23,11 +23,21 @@ _CHANNEL_END: Final = re.compile(r"<\|(?:end|start|return|call|channel)\|>")
 _NEXT_CHANNEL: Final = re.compile(r"\s*(?:<\|end\|>)?\s*(?:<\|start\|>\s*assistant)?\s*")
 _UNMARKED_ANALYSIS: Final = re.compile(r"analysis(?=[A-Z])")  # channels whose marks the server has taken out
 _UNMARKED_FINAL: Final = re.compile(r"assistantfinal")
-_ROLE_NAME: Final = re.compile(r"\A\s*(?:assistant|model)(?=\s*(?:\n|<|\Z))")
-_BARE_CALL: Final = re.compile(r"\{|```(?:json|tool_code|tool_call)?[^\S\n]*\n|\[\s*(?:\{|[A-Za-z_][\w.]*\()")
+_UNMARKED_CALL: Final = re.compile(r"assistantcommentary to=")
+_ROLE_NAME: Final = re.compile(r"\A\s*(?:assistant|model)(?P<called> to=[\w.]+)?(?=\s*(?:\n|<|\Z))")
+_ROLE_ALONE: Final = re.compile(r"\Aassistant[^\S\n]*\n")
+_FENCED_CALL: Final = re.compile(
+    r"\A[\s\[]{0,20}\{\s{0,20}\"(?:name|tool|tool_name|function|function_name|action|recipient_name|tool_calls|type)\""
+)
+_CALL_FENCE: Final = frozenset(("", "json", "tool_code", "tool_call"))
+MAX_LINE_CHARS: Final = 300  # of reasoning, in which a mark may be quoted
+_BARE_CALL: Final = re.compile(
+    r"\{|```(?:json|tool_code|tool_call)?[^\S\n]*\n|(?:functools)?\[\s*(?:\{|[A-Za-z_][\w.]*\()"
+)
 _LIKE_A_CALL: Final = re.compile(r"\s*(?:\Z|[\[{<\uff5c]|[\w.:\u2581-]+\s*(?:[\[{<(:=]|\n|\Z))")
 _THINKING_FENCE: Final = frozenset(("think", "thinking", "thought", "thoughts", "reasoning"))
 _SENTENCE_ENDS: Final = tuple(".!?\u2026\u3002\uff01\uff1f")
+_AROUND_NAMES: Final = (("", "("), (">>>", "\n"))  # of functions that are called
 _QUOTES: Final = tuple("\"'`(\u201c\u2018\u00ab[")
 _READS_ON: Final = re.compile(r"\A(?:[^\S\n]+[^\W\dA-Z_]|[,.;:!?)\"'`\u201d\u2019\u00bb])")
 
@@ -148,18 +158,23 @@ class AnswerText:
         if _UNMARKED_ANALYSIS.match(self._text):
             self._until = _UNMARKED_FINAL
             return self._become(_State.REASONING)
-        names = (f"{name}(" for name in self._offered)
+        if (role := _ROLE_ALONE.match(self._text)) is not None:
+            return self._drop(role.end())
+        names = (f"{before}{name}{behind}" for name in self._offered for before, behind in _AROUND_NAMES)
         if self._offered and (_BARE_CALL.match(self._text) or self._text.startswith(tuple(names))):
             return self._become(_State.CALL)
         return False
 
     def _beginning_is_open(self) -> bool:
         """Whether it may still begin in that way, once more has come."""
-        if "analysis".startswith(self._text):
+        if "analysis".startswith(self._text) or f"{self._text.rstrip(' ')}\n" == "assistant\n":
+            return True
+        if "assistant\n".startswith(self._text):
             return True
         if not self._offered or len(self._text) > MAX_LOOKAHEAD or "\n" in self._text:
             return False
-        return self._text[0] in "[`" or any(name.startswith(self._text) for name in self._offered)
+        begun = (f"{before}{name}" for name in (*self._offered, "functools[") for before, _ in _AROUND_NAMES)
+        return self._text[0] in "[`" or any(each.startswith(self._text) for each in begun)
 
     def _judge_code(self) -> bool:
         """A fence at the beginning of a line, or ticks within one."""
@@ -181,6 +196,12 @@ class AnswerText:
                 if fence[2].strip().lower() in _THINKING_FENCE:
                     self._until = re.compile(rf"\n{self._fence}[`~]*[^\S\n]*(?=\n|\Z)")
                     return self._drop(fence.end()) and self._become(_State.REASONING)
+                if self._offered and fence[2].strip().lower() in _CALL_FENCE:
+                    inside = self._text[fence.end() :]
+                    if not self._ended and len(inside) < MAX_LOOKAHEAD and "`" not in inside:
+                        return False
+                    if _FENCED_CALL.match(inside):
+                        return self._become(_State.CALL)
                 return self._give(min(fence.end(), len(self._text))) and self._become(_State.FENCE)
         if self._text[0] == "~":
             return self._give(1)
@@ -254,7 +275,11 @@ class AnswerText:
         self.reasoned = True
         if self._until is not None:
             end = self._until.search(self._text)
-            return end is not None and self._drop(end.end()) and self._end_reasoning()
+            if end is not None:
+                return self._drop(end.end()) and self._end_reasoning()
+            called = _UNMARKED_CALL.search(self._text) if self._ended and self._until is _UNMARKED_FINAL else None
+            self.calls += written_calls(self._text[called.end() :], self._offered) if called else []
+            return self._ended and self._drop(len(self._text))
         if self._within == ["|channel|"]:
             end = _CHANNEL_END.search(self._text)
             following = None if end is None else _NEXT_CHANNEL.match(self._text, end.start())
@@ -270,7 +295,15 @@ class AnswerText:
                     return False
                 self._searched = start.end()
                 continue
-            self._searched = start.start() + mark.length
+            after = start.start() + mark.length
+            if mark.closes and (verdict := self._closes_otherwise(mark, start.start(), after)) is not None:
+                if verdict == "wait":
+                    return False
+                self._searched = after
+                if verdict == "next turn":
+                    return self._drop(after) and self._end_reasoning()
+                continue
+            self._searched = after
             if mark.kind is not MarkKind.THINKING:
                 continue
             if not mark.closes and mark.name not in self._within:
@@ -284,6 +317,26 @@ class AnswerText:
         begun = next((at for at, mark in _marks(self._text) if mark.kind is MarkKind.CALL), len(self._text))
         self.calls += written_calls(self._text[begun:], self._offered)  # it was never closed: what it called counts
         return self._drop(len(self._text))
+
+    def _closes_otherwise(self, mark: Mark, start: int, end: int) -> str | None:
+        """What else than the end of reasoning a closing mark in it is: it is quoted ("skip"), or ends a turn of which
+        the answer is the "next turn". None for neither; "wait": what follows has to come first."""
+        line, rest = self._text[max(0, start - MAX_LINE_CHARS) : start].rpartition("\n")[2], self._text[end:]
+        quotes = [quote for quote in '`"' if line.count(quote) % 2]
+        if mark.kind is MarkKind.THINKING:
+            if quotes and not rest and not self._ended:
+                return "wait"
+            return "skip" if rest[:1] in quotes and rest else None
+        following = rest.lstrip()
+        if mark.kind is not MarkKind.END or mark.name == "s":
+            return None
+        if not self._ended and len(following) < MAX_LOOKAHEAD and "\n" not in following:
+            return "wait"
+        begun = mark_at(following)
+        if begun is None or begun.kind is not MarkKind.ROLE:
+            return None
+        is_ours = begun.name == "assistant" or _ROLE_NAME.match(following[begun.length :])
+        return "next turn" if is_ours else None
 
     def _end_reasoning(self) -> bool:
         self.reasoned, self._hold, self._until = True, False, None
@@ -320,7 +373,7 @@ class AnswerText:
             return self._drop(len(self._text))
         self._offered = {}
         if not is_marked:
-            self._is_structured = True
+            self._is_structured = self._text[0] != "`"
             return self._become(_State.TEXT)
         ends = [at + mark.length for at, mark in _marks(self._text) if mark.kind is MarkKind.CALL and mark.closes]
         shown = ends[-1] if ends else len(self._text)  # a call of what is not offered is left out
@@ -330,7 +383,7 @@ class AnswerText:
         """Marks around the answer itself, behind reasoning."""
         if mark.closes and mark.name == self._wrapper:
             self._wrapper = ""
-        elif self.reasoned and not self._given and not mark.closes:
+        elif not self._given and not mark.closes and (self.reasoned or mark.name in ("answer", "final_answer")):
             self._wrapper = mark.name
         else:
             return self._give(mark.length)
@@ -345,6 +398,8 @@ class AnswerText:
                 return False
             if not rest[:1].isspace() or not _READS_ON.match(rest):
                 role = _ROLE_NAME.match(rest) if mark.kind is MarkKind.ROLE else None
+                if role is not None and role["called"]:
+                    return self._become(_State.CALL)
                 return self._drop(mark.length + (0 if role is None else role.end()))
         is_closed_before = mark.name == "s" and "<s>" in self._line
         is_alone = rest[:1] == "\n" or mark_at(rest.lstrip()) is not None or not self._line.strip()

@@ -91,6 +91,9 @@ class CompletionDecoder:
                 self._pending = []
                 continue
             data = line[5:] if line.startswith(b"data:") else line if line.startswith(b"{") else None
+            if data is None and line.startswith(b"error:") and isinstance(error := _parsed(line[6:]), dict):
+                yield {"error": error}  # llama.cpp
+                continue
             if data is None:  # a comment, a name, an id
                 continue
             if data.strip().lower() == _DONE:
@@ -110,7 +113,7 @@ def read_completion(event: Mapping[str, Any]) -> Completion:
     if (error := _error(event)) is not None:
         return Completion(error=error, usage=usage)
     choice = first_choice(event.get("choices"))
-    said = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
+    said = _mapping(choice.get("message" if choice.get("delta") is None else "delta"))
     text = text_of_content(said.get("content")) or text_of_content(choice.get("text"))
     hidden = _mapping(_mapping(event.get("usage")).get("completion_tokens_details"))
     reasoned = any(said.get(name) for name in _REASONING_FIELDS) or bool(count_of(hidden.get("reasoning_tokens")))
@@ -178,9 +181,12 @@ def _calls(said: Mapping[str, Any]) -> Iterable[CallPart]:
 
 
 def _error(event: Mapping[str, Any]) -> str | None:
-    error = event.get("error")
-    if not error and (event.get("object") == "error" or event.get("type") == "error"):
-        error = event
+    error = event.get("error") or first_choice(event.get("choices")).get("error")
+    if not error and not event.get("choices"):
+        if event.get("object") == "error" or event.get("type") == "error":
+            error = event
+        elif "choices" not in event and (event.get("detail") or ("message" in event and "code" in event)):
+            error = event.get("detail") or event  # of a framework, or of an event that is named `error`
     if not error:
         return None
     told = _mapping(error)

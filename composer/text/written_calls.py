@@ -31,9 +31,20 @@ _PARAMETER_TAG: Final = re.compile(
     r"<[^<>\s=/]{0,40}?parameter(?:=|\s+name=)\s*\"?(?P<name>[\w-]{1,100})\"?[^<>]{0,100}>(?P<value>.*?)</[^<>]{0,40}?parameter>",
     re.DOTALL,
 )
-_KEY_AND_VALUE: Final = re.compile(
-    r"<arg_key>\s*(?P<name>[\w-]{1,100})\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
+_KEY_AND_VALUE: Final = re.compile(  # GLM's, and with a prefix LongCat's
+    r"<(?P<of>\w{0,20})arg_key>\s*(?P<name>[\w-]{1,100})\s*</(?P=of)arg_key>\s*"
+    r"<(?P=of)arg_value>(?P<value>.*?)</(?P=of)arg_value>",
+    re.DOTALL,
 )
+_KEY_BEGINS: Final = re.compile(r"<\w{0,20}arg_key>")
+_END_OF_TOOL_CALL: Final = re.compile(r"</\w{0,20}tool_call>")
+_NAMED_BEFORE: Final = re.compile(r"call:(?P<name>[\w.-]{1,100})\{")  # Gemma's: call:NAME{key:<|"|>text<|"|>,key:7}
+_TEXT_TOKEN: Final = r"(?:<\|\"\|>|<escape>)"
+_PAIR: Final = re.compile(
+    rf"(?P<name>[\w-]{{1,100}}):(?:{_TEXT_TOKEN}(?P<text>.*?){_TEXT_TOKEN}|(?P<value>[^,{{}}<>]{{1,200}}))", re.DOTALL
+)
+_BEFORE_CALL: Final = re.compile(r"\A(?:functools(?=\[)|>>>(?=\w+\n))")  # of Phi, Functionary
+_NAME_ALONE: Final = re.compile(r"\A([\w.-]{1,100})\n\s*(?=\{)")
 
 
 def written_calls(text: str, offered: Offered, *, bare: bool = False) -> list[tuple[str, str]]:
@@ -43,7 +54,8 @@ def written_calls(text: str, offered: Offered, *, bare: bool = False) -> list[tu
         return []
     if bare and not _is_nothing_but_calls(text, offered):
         return []
-    found = list(_of_tags(text, offered)) or list(_of_json(text, offered)) or list(_of_python(text, offered))
+    ways = (_of_tags, _of_gemma, _of_json, _of_python)
+    found = next((calls for way in ways if (calls := list(way(text, offered)))), [])
     return [(name, json.dumps(given, ensure_ascii=False)) for name, given in found[:MAX_WRITTEN_CALLS]]
 
 
@@ -63,7 +75,11 @@ def _ends_of_calls(text: str) -> list[int]:
 
 
 def _is_nothing_but_calls(text: str, offered: Offered) -> bool:
-    inner = _unfenced(text.strip())
+    bare = text.strip()
+    inner = _unfenced(_BEFORE_CALL.sub("", bare))
+    if bare.startswith(">>>") and (named := _NAME_ALONE.match(inner)) is not None:
+        values = list(_objects(inner))
+        return _known(named[1], offered) is not None and [inner[end:].strip() for _, end, _ in values] == [""]
     if inner[:1] in ("{", "["):
         try:
             value, end = _JSON.raw_decode(inner)
@@ -90,11 +106,21 @@ def _of_tags(text: str, offered: Offered) -> Iterator[tuple[str, Mapping[str, An
             continue
         given = {each["name"]: _value(each["value"], name, offered) for each in _PARAMETER_TAG.finditer(body)}
         yield name, given or next((each for _, _, each in _objects(body)), {})
-    for body in text.split("</tool_call>"):
-        before, keys, _ = body.partition("<arg_key>")
-        name = _last_name(before, offered) if keys else None
+    for body in _END_OF_TOOL_CALL.split(text):
+        keys = _KEY_BEGINS.search(body)
+        name = _last_name(body[: keys.start()], offered) if keys else None
         if name is not None:
             yield name, {each["name"]: _value(each["value"], name, offered) for each in _KEY_AND_VALUE.finditer(body)}
+
+
+def _of_gemma(text: str, offered: Offered) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    opened = list(_NAMED_BEFORE.finditer(text))
+    for found, following in zip(opened, [*opened[1:], None], strict=False):
+        name = _known(found["name"], offered)
+        if name is not None:
+            body = text[found.end() : len(text) if following is None else following.start()]
+            pairs = _PAIR.finditer(body)
+            yield name, {each["name"]: each["text"] or _value(each["value"] or "", name, offered) for each in pairs}
 
 
 def _of_json(text: str, offered: Offered) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -155,6 +181,8 @@ def _call(value: Any, offered: Offered, *, strict: bool) -> tuple[str, Mapping[s
         return None
     if isinstance(value.get("function"), dict):
         value = value["function"]
+    if len(value) == 1 and (alone := _known(next(iter(value)), offered)) and isinstance(value[alone], dict):
+        return alone, value[alone]
     named = next((value[each] for each in _NAMES if isinstance(value.get(each), str)), None)
     name = None if named is None else _known(named, offered)
     given = next((value[each] for each in _ARGUMENTS if each in value), None)

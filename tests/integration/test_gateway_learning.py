@@ -304,3 +304,15 @@ async def test_an_answer_that_may_repeat_memory_or_texts_of_others_is_not_read(s
         await learn(stage)
         shown = json.dumps([each.body["messages"] for each in stage.upstream.requests[before:]])
         assert ("zqtea" in shown, "zqorchid" in shown) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "said", ["<think>zqsecret</think>Fine.", "zqsecret\n</think>\n\nFine.", "[THINK]zqsecret[/THINK]Fine."]
+)
+async def test_reasoning_inside_an_answer_passes_and_is_not_stored(stage: GatewayStage, said: str) -> None:
+    client = await stage.client()
+    stage.upstream.default = Say((said[:9], said[9:]))
+    answer = await client.chat.completions.create(model=MODEL, messages=TEA)
+    assert answer.choices[0].message.content == said
+    await waits(stage, 1)
+    assert await stage.rows("SELECT answer FROM gateway_exchanges") == [("Fine.",)]

@@ -56,6 +56,16 @@ HIDDEN = [
     "<think>SECRET `</x>` ok</think> " + HELLO,
     "  \n<think>SECRET</think>\n" + HELLO,
     "<think>a</think>" + HELLO + "\n<think>SECRET, cut",
+    "<antThinking>SECRET</antThinking>\n" + HELLO,
+    "<scratch_pad>SECRET</scratch_pad>\n" + HELLO,
+    "<|inner_prefix|>SECRET<|inner_suffix|>" + HELLO,
+    "<|think|>SECRET<|end|><|begin|>assistant<|content|>" + HELLO + "<|end|>",
+    "<think>SECRET<|im_end|>\n<|im_start|>assistant\n" + HELLO,
+    "<think>SECRET: `</think>` ends it, but SECRET goes on</think>" + HELLO,
+    '<think>SECRET: the tag "</think>" ends it. SECRET</think>\n' + HELLO,
+    HELLO + "[|endofturn|]",
+    "<answer>" + HELLO + "</answer>",
+    "assistant\n\n" + HELLO,
 ]
 KEPT = [
     "Use `<think>` and `</think>` around it.",
@@ -76,6 +86,11 @@ KEPT = [
     '{"a": "done. <think> b"}',
     "analysis of it",
     "A (</think>) b",
+    "assistants\nare many",
+    ">>> recall = 1\nis Python",
+    '```json\n{"name": "app", "version": "1"}\n```\nis a package.',
+    '```json\n{"a": 1}\n```',
+    "functools[0] is no list",
 ]
 CALLS = [
     '<tool_call>\n{"name": "recall", "arguments": {"query": "x"}}\n</tool_call>',
@@ -128,6 +143,18 @@ CALLS = [
     '{"tool_calls": [{"function": {"name": "recall", "arguments": {"query": "x"}}}]}',
     '{"action": "recall", "action_input": {"query": "x"}}',
     '<tool_call>{"name": "functions.recall", "arguments": "{\\"query\\": \\"x\\"}"}</tool_call>',
+    'functools[{"name": "recall", "arguments": {"query": "x"}}]',
+    '<|tool_call>call:recall{query:<|"|>x<|"|>}<tool_call|>',
+    "<start_function_call>call:recall{query:<escape>x<escape>}<end_function_call>",
+    '<|start|>assistant to=functions.recall<|channel|>commentary json<|message|>{"query": "x"}<|call|>',
+    'analysisSECRETassistantcommentary to=functions.recall json{"query": "x"}',
+    '<|action_start|><|plugin|>\n{"name": "recall", "parameters": {"query": "x"}}<|action_end|>',
+    '<|tools_prefix|>[{"recall": {"query": "x"}}]<|tools_suffix|>',
+    '>>>recall\n{"query": "x"}',
+    (
+        "<longcat_tool_call>recall\n<longcat_arg_key>query</longcat_arg_key>\n"
+        "<longcat_arg_value>x</longcat_arg_value>\n</longcat_tool_call>"
+    ),
 ]
 
 

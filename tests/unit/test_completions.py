@@ -53,6 +53,7 @@ STOP = chunk(None, "stop")
         b"\n".join(json.dumps(each).encode() for each in HELLO),
         data(WHOLE, "[DONE]"),
         data({"choices": [{"index": 0, "text": "Hello."}]}, "[DONE]"),
+        data(*HELLO, {"choices": [{"delta": {}, "message": {"content": "Hello."}, "finish_reason": "stop"}]}),
         data({"choices": [{"index": 1, "delta": {"content": "no"}}, HELLO[0]["choices"][0]]}, HELLO[1]),
     ],
 )
@@ -102,11 +103,20 @@ def test_reasoning_in_a_field_of_its_own_is_no_text(field: str) -> None:
         {"error": "overloaded"},
         {"object": "error", "message": "overloaded", "code": 400},
         {"type": "error", "message": "overloaded"},
+        {"message": "overloaded", "code": 529},
+        {"detail": "overloaded"},
+        {"choices": [{"delta": {"content": ""}, "finish_reason": "error", "error": {"message": "overloaded"}}]},
         {"error": {"message": "overloaded"}, "choices": [{"delta": {"content": ""}, "finish_reason": "error"}]},
     ],
 )
 def test_an_error_in_a_stream_is_told_from_an_answer(event: dict[str, Any]) -> None:
     assert "overloaded" in (read_completion(event).error or "")
+
+
+def test_an_error_line_of_llama_cpp_is_an_error() -> None:
+    decoder = CompletionDecoder()
+    events = decoder.feed(b'error: {"code": 500, "message": "overloaded"}\n\n')
+    assert "overloaded" in (read_completion(events[0]).error or "")
 
 
 @pytest.mark.parametrize(
