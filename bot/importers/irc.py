@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -17,35 +18,58 @@ from composer.text.moments import day_of, moment
 HALF_DAY: Final = timedelta(hours=12)
 BACK: Final = timedelta(hours=1)  # that the clock of a log may go back with no noon or midnight between
 _TIME: Final = r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:[.,]\d+)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
-_DAY: Final = r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ]|(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) +)"
+_DAY: Final = (
+    r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ]|(?P<numbers>\d{1,2}[./]\d{1,2}[./]\d{2,4}),? +"
+    r"|(?:[A-Z][a-z]{2} +)?(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) +)"
+)
 _ZONE: Final = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
-_STAMP: Final = re.compile(rf"\A\s*[\[(]?{_DAY}?{_TIME}{_ZONE}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
+_NAMED_ZONE: Final = r"(?: (?:Uhr|[A-Z]{3,4})(?=[\])]))?"  # which is not read: times without a number are UTC
+_YEAR: Final = r"(?: (?P<year>\d{4})(?=[\]) ]))?"
+_STAMP: Final = re.compile(rf"\A\s*[\[(]?{_DAY}?{_TIME}{_ZONE}{_NAMED_ZONE}{_YEAR}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
+_STAMP_BEHIND: Final = re.compile(r"[ \t]{2}(\[\d{1,2}:\d\d(?::\d\d)?\])\s?\Z")  # ERC
+_LOST_COLOUR: Final = re.compile(r"\A\d\d(?=\[\d)")  # of mIRC, whose codes were taken out
 _SECONDS: Final = re.compile(r"(\d{9,10})[ \t]+(?=[<*-])")  # ii
-_LONG_DAY: Final = re.compile(r"\A\s*\[(?:\w+ )?(\w+ \d{1,2} \d{4})\] (?=\[)")  # Konversation, before each time
+_LONG_DAY: Final = re.compile(r"\A\s*\[([^\[\]]{8,60})\] (?=\[\d)")  # Konversation, before each time
 _SAID: Final = re.compile(r"\A<(?P<nick>[^>]+)>[ \t]?(?P<text>.*)")
-_ACTION: Final = re.compile(r"(?:\*|•|Action:)[ \t]+(?P<nick>\S+)(?: (?P<text>.*))?")
+_ACTION: Final = re.compile(r"(?:(?:\*|•|\u2014|-\*-|Action:)[ \t]+|\*\*\*(?=\S))(?P<nick>\S+?):?(?: (?P<text>.*))?\Z")
+_COLON: Final = re.compile(r"\A(?P<nick>[^\s:<>*=-][^\s:<>]{0,40}):[ \t](?P<text>.*)")  # LimeChat, Pidgin
+_SPOKEN_NOTICE: Final = re.compile(r"\A-(?P<nick>[^\s.()/:-][^\s.()/:]{0,40}?)(?:[:/][#&][^\s-]+)?-[ \t]+(?P<text>.*)")
 _COLUMN: Final = re.compile(r"\A(?P<nick>[^\s\t]+)\t(?P<text>.*)")  # WeeChat
 _COLUMN_ACTION: Final = re.compile(r" ?\*\t(?P<nick>\S+)(?: (?P<text>.*))?")
 _NOTICE: Final = re.compile(
-    r"\A(?:-!-|\*\*\*|-->|<--|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b)|"
-    r"(?=\S+ \([^)]*\) (?:joined|left) |Topic changed on |Nick change: |\S+: mode change |\S+ kicked from ))"  # Eggdrop
+    r"\A(?:(?:Join|Part|Quit|Nick|Mode|Topic|Kick|Notice|Names|Away|Info|Error|Whois|Ctcp|Invite)\t|"  # Konversation
+    r"-!-|\*\*\*|-->\|?|<--|<-\*|--|=!=|===?|[→←⇐⇒!⚡\u2139]|>>?|-[^\s-]\S*-|(?=.* has (?:joined|left|quit)\b)|"
+    r"(?=\S+ \([^)]*\) (?:joined|left) |Topic changed on |Nick change: |\S+: mode change |\S+ kicked from |"  # Eggdrop
+    r"\S+ is now known as \S+\Z|\S+ (?:\[[^\]]*\] )?(?:entered|left) the room\b))"  # Textual, Pidgin
     r"[ \t]*(?P<rest>.*)"
 )
 _MOVED: Final = re.compile(
-    r"\A(?P<nick>\S+) (?:[\[(<][^\])>]*[\])>] )?(?:has )?(?P<verb>joined|left|quit)\b",
+    r"\A(?P<nick>\S+) (?:[\[(<][^\])>]*[\])>] )?(?:has )?(?P<verb>joined|left|quit|entered)\b",
 )
 _ZNC_MOVED: Final = re.compile(r"(?P<verb>Joins|Parts|Quits): (?P<nick>\S+)")
 _LEFT: Final = frozenset({"left", "quit", "Parts", "Quits"})
 _EVENT: Final = re.compile(  # what HexChat and mIRC write behind the star of an action; these texts are not translated
-    r"\A(?:\S+ (?:\([^)]*\) |\[[^\]]*\] )?(?:has (?:joined|left|quit|changed|kicked)|is now known as|sets? mode|"
-    r"(?:gives|removes) (?:channel|voice)|was kicked|changes topic|joined|quit)\b|"
-    r"Now talking|Topic for|Channel|You are now|Disconnected|Rejoined|Set by|Retrieving|Attempting)"
+    r"\A(?:\S+ (?:\([^)]*\) |\[[^\]]*\] )?(?:(?:has )?(?:joined|left|quit)"
+    r"(?= ?(?:\Z|[(\[#&]|IRC\b|this (?:channel|server)))|is now known as \S+\Z|"
+    r"has (?:changed|kicked)\b|sets? mode|(?:gives|removes) (?:channel|voice)|was kicked|"
+    r"changes topic)|\S+ \([^)]*\) (?:has )?(?:joined|left|quit)\b|(?:Joins|Parts|Quits|Kicks): |"
+    r"Now talking|Topic (?:for|is|set)\b|Channel|You are now|Disconnected|Rejoined|Set by|Retrieving|Attempting)"
 )
+_SERVICES: Final = ("serv",)  # the ends of names of a network's own services, which notify one person
 _OPENED: Final = re.compile(  # a line of the program about its log: opened, closed, or a new day
-    r"\A\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):)\s*(?P<rest>.*)", re.IGNORECASE
+    r"\A\s*(?:---|\*{4} ?(?:BEGIN|ENDING) LOGGING AT|Session (?:Start|Time|Close):|IRC log (?:started|ended)|"
+    r"Conversation with .{1,200} at |on (?=\w{2,4} \w{3} +\d))\s*(?P<rest>.*)",
+    re.IGNORECASE,
 )
-_MARKED: Final = re.compile(r"\A\s*(?:Session |#|\*\*\* )")  # another, without a time
-_WRITTEN_DAY: Final = re.compile(r"(?P<month>[A-Z][a-z]{2})\w* +(?P<day>\d{1,2}) +(?:[\d:]+ +)?(?P<year>\d{4})")
+_MARKED: Final = re.compile(r"\A\s*(?:Session |#|\*\*\* |Logfile started\Z|(?:Begin|End): )")  # another, without a time
+_WRITTEN_DAY: Final = re.compile(
+    r"(?P<month>[A-Z][a-z]{2})\w* +(?P<day>\d{1,2}),? +(?:[\d:]+ +)?(?P<year>\d{4})"
+    r"|(?P<day_before>\d{1,2})\.? +(?P<month_behind>[A-Z][a-z]{2})\w* +(?P<year_behind>\d{4})"
+)
+_OTHER_DAY: Final = re.compile(  # in another language
+    r"(?P<month>[^\W\d_]{2,12})\.? +(?P<day>\d{1,2}),? +(?:[\d:]+ +)?(?P<year>\d{4})"
+    r"|(?P<day_before>\d{1,2})\.? +(?:de +)?(?P<month_behind>[^\W\d_]{2,12})\.?,? +(?:de +)?(?P<year_behind>\d{4})"
+)
 MAX_DAY_CHARS: Final = 60
 _DAY_ALONE: Final = re.compile(  # Eggdrop, ERC
     r"\A(?:\[[\d:]+\] )?\W*(?:\w+,? )?(?P<day>\w{3,9} +\d{1,2},? \d{4})\W*"
@@ -60,12 +84,23 @@ _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
 
 def is_irc_line(line: str) -> bool:
     """Whether a line is one of an IRC log."""
-    line = without_colours(line)
+    line = _stamped(without_colours(line))
     stamp = _STAMP.match(_LONG_DAY.sub("", _SECONDS.sub("00:00 ", line), count=1))
     if stamp is None:
         return bool(_OPENED.match(line)) or line.startswith("===")
     rest = stamp["rest"]
-    return bool(_SAID.match(rest) or _ACTION.match(rest) or _NOTICE.match(rest) or _is_weechat(stamp))
+    forms = (_SAID, _ACTION, _NOTICE, _COLON)
+    return any(form.match(rest) for form in forms) or _is_weechat(stamp)
+
+
+def _stamped(line: str) -> str:
+    """A line with its time in front, where a program writes it behind."""
+    behind = _stamp_behind(line)
+    return f"{behind[1]} {line[: behind.start()].rstrip()}" if behind else _LOST_COLOUR.sub("", line)
+
+
+def _stamp_behind(line: str) -> re.Match[str] | None:
+    return _STAMP_BEHIND.search(line) if line.startswith(("<", "*", "-", "=")) else None
 
 
 def room_of_log(path: Path) -> str:
@@ -93,8 +128,10 @@ def read_irc_log(path: Path, room: str, odd: Callable[[str], None]) -> list[Line
     except (BadInput, ValueError, OverflowError) as error:
         what = str(error).removesuffix(".")
         raise BadInput(f"{path}: the file's own time is no valid one ({what}).") from error
-    shown = [without_colours(line.rstrip("\r")) for line in text.split("\n")]
-    reading = _LogReading(path, room, _LogClock(_day_of_file(path) or modified, _has_half_days(shown)))
+    bare = [without_colours(line.rstrip("\r")) for line in text.split("\n")]
+    shown = [_stamped(line) for line in bare]
+    clock = _LogClock(_day_of_file(path) or modified, _has_half_days(shown), _has_month_first(shown))
+    reading = _LogReading(path, room, clock, times_behind=any(map(_stamp_behind, bare)))
     strange: list[str] = []
     for number, line in enumerate(shown):
         problem = reading.read(number, line)
@@ -123,7 +160,9 @@ def _day_of_file(path: Path) -> date | None:
 class _LogReading:
     """The events of one log, as far as it was read."""
 
-    def __init__(self, path: Path, room: str, clock: "_LogClock") -> None:
+    def __init__(self, path: Path, room: str, clock: "_LogClock", *, times_behind: bool) -> None:
+        """`times_behind`: the time stands behind a line, and only where it is another than before."""
+        self._times_behind = times_behind
         first = path.name.split(".")[0]
         self._path, self._room, self._clock = path, room, clock
         self._name = first if _FILE_DAY.search(first) else path.name
@@ -152,10 +191,12 @@ class _LogReading:
             self._clock.open(day[1], next_day=False)
             line = line[day.end() :]
         stamp = _STAMP.match(line)
+        if stamp is None and self._times_behind and (said := _SAID.fullmatch(line) or _ACTION.fullmatch(line)):
+            return self._say(number, said["nick"].strip(_STATUS), said["text"] or "")
         if stamp is None:
             return "" if _MARKED.match(line) else "this is not a line of an IRC log; expected [hh:mm] <nick> text."
         try:
-            self._clock.advance(_ShownTime.of(stamp))
+            self._clock.advance(_ShownTime.of(stamp, month_first=self._clock.month_first))
         except ValueError:
             return "this is not a time of day; expected 00:00 to 23:59."
         return self._body(number, stamp)
@@ -165,7 +206,9 @@ class _LogReading:
         action = _ACTION.match(rest)
         if action and _EVENT.match(rest.lstrip("*• \t")):
             return self._move(number, rest.lstrip("*• \t"))
-        said = _SAID.fullmatch(rest) or (_column(stamp) if _is_weechat(stamp) else action)
+        said = _SAID.fullmatch(rest) or (_column(stamp) if _is_weechat(stamp) else action or _spoken_notice(rest))
+        if said is None and not _is_weechat(stamp) and not _NOTICE.match(rest):
+            said = _COLON.fullmatch(rest)
         if said is not None and said["nick"].strip(_STATUS):
             return self._say(number, said["nick"].strip(_STATUS), said["text"] or "")
         notice = _NOTICE.match(rest)
@@ -190,6 +233,12 @@ class _LogReading:
     def _add(self, number: int, event: dict[str, object]) -> None:
         whole = {"at": self._clock.now, "room": self._room, **event}
         self.lines.append(Line(str(self._path), number + 1, check_event(whole, self._path, number + 1)))
+
+
+def _spoken_notice(rest: str) -> re.Match[str] | None:
+    """A notice in the channel, as bots write them; those of services are for one person."""
+    found = _SPOKEN_NOTICE.fullmatch(rest)
+    return None if found is None or found["nick"].lower().endswith(_SERVICES) else found
 
 
 def _is_weechat(stamp: re.Match[str]) -> bool:
@@ -219,6 +268,15 @@ def _has_half_days(lines: list[str]) -> bool:
     return any(before - after > BACK / timedelta(minutes=1) for before, after in pairwise(minutes))
 
 
+def _has_month_first(lines: list[str]) -> bool:
+    """Whether days such as 05/04/2026 begin with the month: no day fits otherwise, or the clock is of 12 hours."""
+    found = [stamp for each in lines if (stamp := _STAMP.match(each)) and stamp["numbers"] and "/" in stamp["numbers"]]
+    parts = [tuple(map(int, stamp["numbers"].split("/")[:2])) for stamp in found]
+    if any(first > 12 for first, _ in parts):
+        return False
+    return any(second > 12 for _, second in parts) or any(stamp["half"] for stamp in found)
+
+
 @dataclass(frozen=True, slots=True)
 class _ShownTime:
     """What the clock of a line shows: a time of day, and the day where the line has it."""
@@ -231,7 +289,7 @@ class _ShownTime:
     offset: timedelta = timedelta()
 
     @classmethod
-    def of(cls, stamp: re.Match[str]) -> "_ShownTime":
+    def of(cls, stamp: re.Match[str], *, month_first: bool) -> "_ShownTime":
         """The time of a line. Raises ValueError for one that no clock shows."""
         hour, minute, second = (int(stamp[name] or 0) for name in ("hour", "minute", "second"))
         if hour > 23 or minute > 59 or second > 59:
@@ -240,6 +298,11 @@ class _ShownTime:
             hour = hour % 12 + (12 if stamp["half"] in "pP" else 0)
         day = date.fromisoformat(stamp["date"]) if stamp["date"] else None
         month_day = (_MONTHS.index(stamp["month"]) + 1, int(stamp["day"])) if stamp["month"] in _MONTHS else None
+        if stamp["numbers"]:
+            first, other, year = map(int, re.split(r"[./]", stamp["numbers"]))
+            day = date(year if year > 99 else 2000 + year, *((first, other) if month_first else (other, first)))
+        elif month_day is not None and stamp["year"]:
+            day = date(int(stamp["year"]), *month_day)
         zone, offset = stamp["zone"] or "Z", timedelta()
         if zone != "Z":
             size = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
@@ -254,23 +317,15 @@ class _LogClock:
     midnight there, and nowhere else.
     """
 
-    def __init__(self, day: date, half_days: bool) -> None:
+    def __init__(self, day: date, half_days: bool, month_first: bool) -> None:
+        self.month_first = month_first
         self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
         self._half_days, self._started, self._says_days = half_days, False, False
 
     def open(self, written: str, *, next_day: bool) -> None:
         """Set the day that a log says, and the time if it has one. `next_day`: in words that are not understood, it is
         the day after."""
-        found = _WRITTEN_DAY.search(written)
-        iso = _ISO_DAY.search(written)
-        day = None
-        try:
-            if iso:
-                day = date.fromisoformat(iso[0])
-            elif found and found["month"] in _MONTHS:
-                day = date(int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"]))
-        except ValueError:
-            day = None
+        day = _written_day(written)
         if day is None and next_day:
             day = self.now.date() + timedelta(days=1)
         if day is None:
@@ -291,6 +346,29 @@ class _LogClock:
         elif then < self.now - HALF_DAY and not self._says_days:
             then += timedelta(days=1)
         self.now, self._started = then, True
+
+
+@lru_cache(maxsize=256)
+def _written_day(written: str) -> date | None:
+    """A day in words, in English or in the language of somebody's program; None where there is none."""
+    iso = _ISO_DAY.search(written)
+    try:
+        if iso:
+            return date.fromisoformat(iso[0])
+        found = _WRITTEN_DAY.search(written)
+        if found and (month := found["month"] or found["month_behind"]) in _MONTHS:
+            year, day = found["year"] or found["year_behind"], found["day"] or found["day_before"]
+            return date(int(year), _MONTHS.index(month) + 1, int(day))
+    except ValueError:
+        return None
+    other = _OTHER_DAY.search(written)
+    if other is None:
+        return None
+    import dateparser  # noqa: PLC0415 - takes a quarter of a second, and most programs write English
+
+    year, day = other["year"] or other["year_behind"], other["day"] or other["day_before"]
+    at = dateparser.parse(f"{day} {other['month'] or other['month_behind']} {year}")
+    return None if at is None else at.date()
 
 
 def _nearest(then: datetime, month: int, day: int) -> datetime:

@@ -141,6 +141,96 @@ PROGRAMS: dict[str, tuple[str, list[Said], list[str]]] = {
         ],
         [],
     ),
+    "Textual": (
+        "Begin: Conversation\n[2026-05-04T12:18:01+0000] <ann> zebra day\n"
+        "[2026-05-04T12:19:01+0000] • ann: waves\n[2026-05-04T12:20:01+0000] ben (b@host) joined the channel.\n"
+        "[2026-05-04T12:21:01+0000] ben is now known as benny\n",
+        [("05-04 12:18:01", "ann", "zebra day"), ("05-04 12:19:01", "ann", "waves")],
+        ["ben joins"],
+    ),
+    "Quassel": (
+        "[12:18:01] <@ann> zebra day\n[12:19:01] -*- ann waves\n[12:20:01] -->| ben has joined\n"
+        "[12:21:01] <-* ben has quit (bye)\n",
+        [("05-04 12:18:01", "ann", "zebra day"), ("05-04 12:19:01", "ann", "waves")],
+        ["ben joins", "ben leaves"],
+    ),
+    "mIRC, whose codes of colours were cut out": (
+        "Session Start: Mon May 04 12:00:00 2026\n03[12:17] * Joins: ben (b@host)\n01[12:18] <ann> zebra day\n"
+        "06[12:19] * Topic is 'zebras'\n02[12:20] * Quits: ben (b@host) (bye)\n",
+        [("05-04 12:18:00", "ann", "zebra day")],
+        ["ben joins", "ben leaves"],
+    ),
+    "LimeChat": (
+        "12:18 ann: zebra day: yes\n12:19 ben: ok\n12:20 ben has left IRC (bye)\n",
+        [("05-04 12:18:00", "ann", "zebra day: yes"), ("05-04 12:19:00", "ben", "ok")],
+        ["ben leaves"],
+    ),
+    "Pidgin": (
+        "Conversation with #x at Mon 04 May 2026 12:18:00 CET on ann@irc.example (irc)\n(12:18:01) ann: zebra day\n"
+        "(12:19:01) ***ann waves\n(12:20:01) ben [b@host] entered the room.\n(12:21:01) ben left the room (bye).\n",
+        [("05-04 12:18:01", "ann", "zebra day"), ("05-04 12:19:01", "ann", "waves")],
+        ["ben joins", "ben leaves"],
+    ),
+    "Konversation in German": (
+        "Logfile started\non Mo Mai 4 12:00:00 2026\n[Montag, 4. Mai 2026] [12:18:01 CEST] <ann>\tzebra day\n"
+        "[Montag, 4. Mai 2026] [12:19:01 CEST] Join\tben (b@host) has joined this channel.\n"
+        "[Dienstag, 5. Mai 2026] [00:01:00 Uhr] *\tann waves\n",
+        [("05-04 12:18:01", "ann", "zebra day"), ("05-05 00:01:00", "ann", "waves")],
+        ["ben joins"],
+    ),
+    "irssi in German, in March": (
+        "--- Log geöffnet Mi Mär 04 23:58:00 2026\n23:59 < ann> spät\n--- Tag gewechselt Do Mär 05 2026\n"
+        "00:01 < ann> früh\n",
+        [("03-04 23:59:00", "ann", "spät"), ("03-05 00:01:00", "ann", "früh")],
+        [],
+    ),
+    "ERC, with the time behind a line where it changes": (
+        "[Mon May  4 2026]\n<ann> zebra day                         [12:18]\n<ben> yes\n* ann waves\n"
+        "<ben> ok                                [12:20]\n",
+        [
+            ("05-04 12:18:00", "ann", "zebra day"),
+            ("05-04 12:18:00", "ben", "yes"),
+            ("05-04 12:18:00", "ann", "waves"),
+            ("05-04 12:20:00", "ben", "ok"),
+        ],
+        [],
+    ),
+    "days in numbers": (
+        "04/05/2026 12:18:00 <ann> zebra day\n13/05/2026 12:18:00 <ben> yes\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-13 12:18:00", "ben", "yes")],
+        [],
+    ),
+    "days in numbers, the month first": (
+        "[05/04/2026 12:18:00] <ann> zebra day\n[05/13/2026 12:18:00] <ben> yes\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-13 12:18:00", "ben", "yes")],
+        [],
+    ),
+    "days in numbers, with dots": (
+        "[04.05.2026 12:18:00] <ann> zebra day\n[05.05.26 12:18:00] <ben> yes\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-05 12:18:00", "ben", "yes")],
+        [],
+    ),
+    "whole dates": (
+        "Mon May  4 12:18:00 2026 <ann> zebra day\nTue May  5 00:01:00 2026 <ben> yes\n",
+        [("05-04 12:18:00", "ann", "zebra day"), ("05-05 00:01:00", "ben", "yes")],
+        [],
+    ),
+    "actions that begin like notices": (
+        "[12:18] * ann has left the keys in the kitchen\n[12:19] * ann quit smoking\n[12:20] * ann joined the club\n"
+        "[12:21] * ben has quit (bye)\n[12:22] * cy (c@host) has left #x (bye)\n",
+        [
+            ("05-04 12:18:00", "ann", "has left the keys in the kitchen"),
+            ("05-04 12:19:00", "ann", "quit smoking"),
+            ("05-04 12:20:00", "ann", "joined the club"),
+        ],
+        ["ben leaves", "cy leaves"],
+    ),
+    "what bots notify the channel of": (
+        "[12:18] -buildbot- build 7 failed\n[12:19] -buildbot:#x- again\n[12:20] -ChanServ- you are known\n"
+        "[12:21] -irc.example.net- ident\n[12:22] -ann(a@host)- psst\n",
+        [("05-04 12:18:00", "buildbot", "build 7 failed"), ("05-04 12:19:00", "buildbot", "again")],
+        [],
+    ),
     "round brackets, and a nick with marks": (
         "(12:18) <ann|away> zebra\n(12:19) <ßen> ok\n(12:20) <[x]`> hi\n",
         [("05-04 12:18:00", "ann|away", "zebra"), ("05-04 12:19:00", "ßen", "ok"), ("05-04 12:20:00", "[x]`", "hi")],
