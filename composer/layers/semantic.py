@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from composer.layers import relevance
+from composer.layers.newer import with_newer
 from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
@@ -74,7 +75,8 @@ async def read(
     cut_noise: bool | None = None,
     candidates: int | None = None,
 ) -> list[Item]:
-    """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code.
+    """The best `top_k` items, best first, without what the prompt shows already; behind them, what is newer than
+    their statements and like these (composer.layers.newer). Each is checked again in code.
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best (`cut_noise`, by
@@ -87,7 +89,7 @@ async def read(
     most = MAX_CANDIDATES if candidates is None else candidates
     found = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor, most=most)
     ranked = rank(
-        found.candidates,
+        [candidate for candidate in found.candidates if not candidate.only_newer],
         query.about,
         now,
         retrieval.strategy,
@@ -102,7 +104,7 @@ async def read(
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     cut = floor if cut_noise is None else cut_noise
     ordered_by_score = cut and retrieval.strategy != "recent" and not found.by_time_alone
-    return list(_above_noise(best) if ordered_by_score else best)
+    return with_newer(list(_above_noise(best) if ordered_by_score else best), found.candidates, query.about, seen)
 
 
 @dataclass(frozen=True, slots=True)

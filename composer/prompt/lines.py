@@ -116,17 +116,19 @@ def recall_line(
     here: str = "",
     asker: uuid.UUID | None = None,
     namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES,
+    newer_than: int = 0,
 ) -> str:
     """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, which
     part of a long text, and its place: where it came from, or `here`. What the
-    `asker` said is marked so. Secrets in an old message are masked."""
+    `asker` said is marked so, and what is `newer_than` the item of a number. Secrets in an old message are masked."""
     text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     if author and item.user_id is not None and not item.by_agent:
         author += namesakes.get(item.user_id, "")
     own = "the asker's own" if author and asker is not None and item.user_id == asker and not item.by_agent else ""
     kind = "" if item.kind == "episode" else item.kind
-    about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here) if part)
+    newer = f"newer than s{newer_than}" if newer_than else ""
+    about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here, newer) if part)
     when = minute_words(item.at) if item.starts_at is None else period_words(item)
     return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 

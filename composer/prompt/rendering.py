@@ -25,7 +25,8 @@ LEGEND: Final = (
     "Under [FACTS] stand exact values, under [LANDMARKS] decisions, under [SUMMARIES] short accounts of earlier times; "
     "then comes the conversation, oldest message first.\n"
     "Under [RELATED] stand older messages of the same discussion, under [RECALL] older messages and notes that fit the "
-    "question, each with its mark, time, speaker and place."
+    "question, each with its mark, time, speaker and place. A line that is newer than another may replace it: where "
+    "the two differ, the newer one holds."
 )
 PROMPT_RULES: Final = f"{BARE_RULES}\n{LEGEND}"
 LEGEND_FROM: Final = 2_000  # tokens of the budget from which there is room for the legend

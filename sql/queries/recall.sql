@@ -13,6 +13,10 @@
 -- unreadable message does not separate two others; a message after `now` is not taken.
 -- Replies: the first three of the 60 readable messages after such a row, within half an hour, that reply to it or to its
 -- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
+-- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
+-- to Berlin"). So the best statement by meaning and the best by words, apart from questions and what an agent said, are
+-- looked up in turn: of the rows after each, the best few by the sum of their similarities to it and to the question.
+-- `likeness` has these sums, for the rows in `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
@@ -164,17 +168,63 @@ WITH excluded AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
         AND message_id = message.id OFFSET 0) AS reply
     GROUP BY reply.id
+), statements AS MATERIALIZED (
+    SELECT r.id, r.at, r.user_id, r.embedding, binary_quantize(r.embedding + (SELECT vector FROM question))::bit varying AS signature
+    FROM (
+        (SELECT id, part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
+         WHERE NOT EXISTS (SELECT FROM episodes AS e
+                           JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+                           WHERE e.tenant_id = :tenant_id AND e.id = said.id
+                                 AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
+         ORDER BY distance, id LIMIT 1)
+    ) AS best
+    CROSS JOIN LATERAL (
+        SELECT id, at, user_id, embedding FROM recall_index
+        WHERE tenant_id = :tenant_id AND id = best.id AND part = best.part AND embedding IS NOT NULL OFFSET 0
+    ) AS r
+), newer AS MATERIALIZED (
+    SELECT statement.id AS statement, later.id, later.part, later.likeness FROM statements AS statement
+    CROSS JOIN LATERAL (
+        SELECT DISTINCT ON (id) id, part, likeness FROM (
+            SELECT r.id, r.part, near.own, r.likeness FROM (
+                SELECT id, part, user_id = statement.user_id AS own,
+                       bit_count(signature # statement.signature)
+                       - CASE WHEN user_id = statement.user_id THEN 20 ELSE 0 END AS distance
+                FROM recall_index
+                WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+                      AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+                          :readers::uuid[], :vendor, :rooms::text[])
+                      AND at > statement.at AND at <= :until AND (expires_at IS NULL OR expires_at > :now)
+                      AND signature IS NOT NULL
+                ORDER BY distance, id, part
+                LIMIT 40 + (SELECT items FROM excluded)
+            ) AS near
+            CROSS JOIN LATERAL (
+                SELECT id, part, 2 - (embedding <=> statement.embedding)
+                                   - (embedding <=> (SELECT vector FROM question)) AS likeness
+                FROM recall_index WHERE tenant_id = :tenant_id AND id = near.id AND part = near.part OFFSET 0
+            ) AS r
+            WHERE near.id <> ALL (:exclude::uuid[])
+            ORDER BY likeness + CASE WHEN near.own THEN 0.3 ELSE 0 END DESC, id, part
+            LIMIT 10
+        ) AS passage
+        ORDER BY id, likeness DESC, part
+    ) AS later
 ), candidates AS (
-    SELECT found.id, found.parts, coalesce(scored.words, 0) AS words, coalesce(scored.matched, 0) AS matched
+    SELECT found.id, found.parts, found.only_newer, coalesce(scored.words, 0) AS words, coalesce(scored.matched, 0) AS matched
     FROM (
         SELECT id, coalesce(max(by_words), max(by_meaning), 1) AS best,
-               array_remove(ARRAY[coalesce(max(by_meaning), max(by_words), 1), max(by_words)], NULL) AS parts
+               array_remove(ARRAY[coalesce(max(by_meaning), max(by_words), max(by_likeness), 1), max(by_words)], NULL)
+                   AS parts,
+               bool_and(by_likeness IS NOT NULL) AS only_newer
         FROM (
-            SELECT id, part AS by_meaning, NULL AS by_words FROM by_meaning
+            SELECT id, part AS by_meaning, NULL::smallint AS by_words, NULL::smallint AS by_likeness FROM by_meaning
             UNION ALL
-            SELECT id, NULL, part FROM by_words
+            SELECT id, NULL, part, NULL FROM by_words
             UNION ALL
-            SELECT neighbour.id, NULL, NULL
+            SELECT id, NULL, NULL, part FROM newer
+            UNION ALL
+            SELECT neighbour.id, NULL, NULL, NULL
             FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours UNION SELECT id FROM replies)
                  AS neighbour
             WHERE neighbour.id <> ALL (:exclude::uuid[])
@@ -202,6 +252,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        CASE WHEN r.chars IS NOT NULL THEN candidates.parts END AS parts,
        CASE WHEN r.chars IS NOT NULL THEN (SELECT max(part) FROM recall_index WHERE tenant_id = :tenant_id AND id = r.id) END
            AS of,
+       candidates.only_newer, later.statements AS newer_than, later.likeness,
        neighbours.before, neighbours.after, replies.reply_to, candidates.matched,
        (SELECT term_weights FROM weights) AS rarities, (SELECT items FROM scope) AS items
 FROM candidates
@@ -215,6 +266,9 @@ CROSS JOIN LATERAL (
 ) AS r
 LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN replies ON replies.id = candidates.id
+LEFT JOIN (SELECT id, array_agg(statement ORDER BY statement) AS statements,
+                  array_agg(likeness ORDER BY statement) AS likeness FROM newer GROUP BY id) AS later
+     ON later.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT CASE WHEN message.attachments = '[]' THEN message.text
                 ELSE message_words(message.text, message.attachments) END AS text,

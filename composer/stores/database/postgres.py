@@ -98,6 +98,7 @@ class PostgresDatabase:
                 command_timeout=STATEMENT_TIMEOUT_SECONDS,
                 statement_cache_size=STATEMENT_CACHE_SIZE,
                 max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=0,  # by default, one of more than 15 KiB is planned anew each time
                 init=_set_up,
                 reset=_no_reset,
             )

@@ -66,6 +66,7 @@ _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
     r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
 )
+_NEWER = re.compile(r"(?:.*, )?newer than (?P<mark>s\d{1,4})\Z")  # at the end of what is told about a line
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _ROOM = re.compile(r'"#(?P<name>[^"\n]{1,100})"')  # as CONTEXT and a line's source name it
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -83,6 +84,7 @@ class _Entry:
     at: str = ""
     kind: str = ""
     room: str = ""
+    newer_than: str = ""  # the mark of an older line
 
     @property
     def when(self) -> str:
@@ -126,7 +128,7 @@ def _entry(section: str, line: str) -> _Entry:
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
     about = (spoken.groupdict().get("about") or "") if spoken else ""
-    room = _ROOM.search(about)
+    room, newer = _ROOM.search(about), _NEWER.match(about)
     return _Entry(
         section=section,
         text=body[spoken.end() :] if spoken else body,
@@ -135,6 +137,7 @@ def _entry(section: str, line: str) -> _Entry:
         at=spoken.group("at") if spoken else "",
         kind=about.partition(",")[0],
         room=room["name"] if room else "",
+        newer_than=newer["mark"] if newer else "",
     )
 
 
@@ -279,13 +282,24 @@ def _quotes(
     """The quotes that answer a question."""
     periods = named_periods(question, asked_at, zone)
     if not periods:
-        return [each.entry.quote(each.text) for each in _best(_candidates(entries), question)]
+        best = _with_newer(_best(_candidates(entries), question), entries)
+        return [each.entry.quote(each.text) for each in best]
     then = [entry for entry in entries if is_within(entry.when, periods, zone)]
     if asks_only_for_a_time(question, own_name):
         return _told_of(then)
     about = " ".join(word for word in question.split() if not asks_only_for_a_time(word, own_name))
     best = _best(_candidates(then), about) or _best(_candidates(entries), about)  # each is quoted with its date
     return [each.entry.quote(each.text) for each in best]
+
+
+def _with_newer(best: list[_Candidate], entries: Sequence[_Entry]) -> list[_Candidate]:
+    """The quotes, the first followed by what its speaker has said since about the same, if that was recalled."""
+    if not best or not best[0].entry.mark:
+        return best
+    first = best[0].entry
+    newer = (entry for entry in entries if entry.newer_than == first.mark and entry.speaker == first.speaker)
+    since = [each for each in _candidates(list(newer))[:1] if each.entry not in [one.entry for one in best]]
+    return [best[0], *since, *best[1:]][:MAX_QUOTES]
 
 
 def _told_of(entries: Sequence[_Entry]) -> list[str]:

@@ -1,0 +1,91 @@
+"""What came after a statement and is like it stands beside it, and is marked; nothing else does."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from composer.layers.newer import MOST_IN_ALL, with_newer
+from composer.model import Item, Visibility
+from composer.prompt.lines import recall_line
+from composer.repositories.recall import Candidate
+
+START = datetime(2026, 5, 4, tzinfo=UTC)
+PEOPLE = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("alice", "bob", "carol")}
+HAMBURG = ("old", "alice", "I live in Hamburg")
+
+
+def item(id: str, author: str, text: str, day: int = 0, *, kind: str = "episode", by_agent: bool = False) -> Item:
+    at, user = START + timedelta(days=day), PEOPLE.get(author)
+    message = (id.removeprefix("memory-"),)
+    return Item(
+        *("semantic", kind, id, text, at, "room:1", Visibility.PUBLIC, user),
+        author=author,
+        messages=message,
+        by_agent=by_agent,
+    )
+
+
+def later(one: Item, newer_than: Mapping[str, float], *, only: bool = True) -> Candidate:
+    return Candidate(one, 0.2, 0.0, newer_than=newer_than, only_newer=only)
+
+
+def shown(
+    items: list[Item], candidates: list[Candidate], question: str = "where does she live?", seen: set[str] | None = None
+) -> list[tuple[str, str]]:
+    everything = [Candidate(one, 0.5, 1.0) for one in items if one.id not in {c.item.id for c in candidates}]
+    known = {("room:1", id) for id in seen or ()}
+    return [(one.id, one.newer_than) for one in with_newer(items, [*everything, *candidates], question, known)]
+
+
+def test_what_is_newer_comes_last_and_says_than_what() -> None:
+    old, rest = item(*HAMBURG), item("rest", "bob", "the harbour is nice")
+    new = later(item("new", "alice", "we moved to Berlin", 9), {"old": 0.8})
+    assert shown([old, rest], [new]) == [("old", ""), ("rest", ""), ("new", "old")]
+
+
+def test_what_was_recalled_anyway_is_marked_where_it_stands() -> None:
+    old, new = item(*HAMBURG), item("new", "alice", "we moved to Berlin", 9)
+    assert shown([new, old], [later(new, {"old": 0.8}, only=False)]) == [("new", "old"), ("old", "")]
+
+
+def test_a_memory_and_its_message_are_one_statement() -> None:
+    memory = item("memory-old", "alice", "alice lives in Hamburg", kind="fact")
+    new = later(item("new", "alice", "we moved to Berlin", 9), {"old": 0.8})
+    again = later(item("memory-new", "alice", "alice moved to Berlin", 9, kind="fact"), {"old": 0.7})
+    found = with_newer([memory], [Candidate(item(*HAMBURG), 0.5, 1.0), new, again], "where does she live?", set())
+    assert [one.id for one in found] == ["memory-old", "new"]
+
+
+def test_of_somebody_who_is_named_only_their_own_word_counts_or_what_names_them() -> None:
+    old = item(*HAMBURG)
+    others = [
+        later(item("bob", "bob", "I live in Bremen", 9), {"old": 0.9}),
+        later(item("carol", "carol", "alice lives in Berlin now", 9), {"old": 0.55}),
+        later(item("own", "alice", "we moved to Berlin", 9), {"old": 0.5}),
+    ]
+    assert shown([old], others, "where does alice live?") == [("old", ""), ("own", "old"), ("carol", "old")]
+    assert ("bob", "old") in shown([old], others, "who lives near the harbour?")
+
+
+def test_questions_agents_summaries_and_what_is_shown_are_not_newer() -> None:
+    old = item(*HAMBURG)
+    none = [
+        later(item("asked", "bob", "where does alice live?", 9), {"old": 1.2}),
+        later(item("agent", "nexus", "Alice lives in Hamburg (s1).", 9, by_agent=True), {"old": 1.5}),
+        later(item("told", "", "they spoke of Hamburg", 9, kind="summary"), {"old": 1.1}),
+        later(item("view", "alice", "we moved to Berlin", 9), {"old": 0.8}),
+        later(item("far", "bob", "lunch is at noon", 9), {"old": 0.1}),
+    ]
+    assert shown([old], none, seen={"view"}) == [("old", "")]
+
+
+def test_a_question_has_nothing_newer_and_additions_are_few() -> None:
+    question = item("q", "bob", "who lives in Hamburg?")
+    many = [later(item(f"n{n}", "carol", f"number {n} of it", n), {"q": 0.9, "old": 0.9}) for n in range(1, 9)]
+    assert shown([question], many) == [("q", "")]
+    assert len(shown([question, item(*HAMBURG)], many)) <= 2 + MOST_IN_ALL
+
+
+def test_a_line_says_what_it_is_newer_than() -> None:
+    line = recall_line(item("new", "alice", "we moved to Berlin", 9), 2, "in #general", newer_than=1)
+    assert line == "- (s2) 2026-05-13 00:00 alice (in #general, newer than s1): we moved to Berlin"
