@@ -21,6 +21,7 @@ MIXED: Final = "in private rooms, which --room does not load into another room"
 UNWANTED: Final = "of people who opted out, or in rooms with memory off"
 UNKNOWN_PLACE: Final = "in channels of an unknown kind"
 ODD: Final = "that can't be read"
+DELETED: Final = "that were deleted"
 FAILURES: Final = frozenset({ODD, UNKNOWN_PLACE})  # a room of which nothing else is known was not imported
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 

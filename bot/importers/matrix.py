@@ -8,16 +8,17 @@ from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
-from bot.importers.export import NOTICES
+from bot.importers.export import DELETED, NOTICES
+from bot.importers.html_text import text_of_html
 from bot.importers.streamed_json import BEGIN, StreamedObject
 from composer.errors import BadInput
 
 ENCRYPTED: Final = "that are still encrypted in the export"
-DELETED: Final = "that were deleted"
 EDITS: Final = "edits, which the messages that they change have taken up"
 _INTO: Final = frozenset({(), ("messages",)})
 _FILES: Final = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 _POLLS: Final = ("m.poll.start", "org.matrix.msc3381.poll.start")
+_POLL_ENDS: Final = ("m.poll.end", "org.matrix.msc3381.poll.end")
 _TEXTS: Final = ("m.text", "org.matrix.msc1767.text", "body")
 _QUOTED: Final = re.compile(r"\A(?:> .*\n)+\n")  # what a reply repeats of the message that it replies to
 _HERE: Final = frozenset({"join"})
@@ -142,7 +143,7 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Exp
         skip = DELETED
     elif relation.get("rel_type") == "m.replace":
         skip = EDITS
-    elif kind not in ("m.room.message", "m.sticker", *_POLLS):
+    elif kind not in ("m.room.message", "m.sticker", *_POLLS, *_POLL_ENDS):
         skip = NOTICES
     if skip:
         return ExportedPost(position, key, skip=skip)
@@ -151,6 +152,9 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Exp
     in_thread = relation.get("rel_type") == "m.thread" and isinstance(relation.get("event_id"), str)
     is_file = content.get("msgtype") in _FILES
     body = edited[1] if edited else str(content.get("body") or "")
+    if not body and isinstance(content.get("formatted_body"), str):
+        body = text_of_html(content["formatted_body"])[0]
+    body = body or (_words(content) if kind in _POLL_ENDS else "")
     text = _poll(content) if kind in _POLLS else _QUOTED.sub("", body) if replied else body
     name = str(content.get("filename") or content.get("body") or "file")
     return ExportedPost(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bot.importers.archive import Archive
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
-from bot.importers.export import NOTICES, LeftOut
+from bot.importers.export import DELETED, NOTICES, LeftOut
 from composer.errors import BadInput
 
 MAX_LINE_BYTES: Final = 2**24
@@ -149,7 +149,7 @@ def _post(
         thread,
         files=tuple(posixpath.basename(file) for file in files),
         mentions=tuple(dict.fromkeys(word for word in words if word in contents.people)),
-        skip=NOTICES if notice else "",
+        skip=DELETED if entry.get("delete_at") else NOTICES if notice else "",
     )
 
 
@@ -157,5 +157,6 @@ def _card(card: Mapping[str, Any]) -> str:
     """The words of what an integration has attached to its post."""
     fields = (mapping(each) for each in listed(card.get("fields")))
     rows = [f"{each.get('title') or ''}: {each.get('value') or ''}".strip(": ") for each in fields]
+    rows += [f"(button: {each['name']})" for each in map(mapping, listed(card.get("actions"))) if each.get("name")]
     shown = [card.get(part) for part in ("pretext", "author_name", "title", "text")]
     return lines_of(*shown, *rows, card.get("footer")) or str(card.get("fallback") or "")

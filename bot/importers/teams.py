@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from bot.importers.archive import Archive, NotJson
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
-from bot.importers.export import NOTICES
+from bot.importers.export import DELETED, NOTICES
 from bot.importers.html_text import text_of_html
-from bot.importers.matrix import DELETED
 from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
 
@@ -172,6 +171,8 @@ def _card(attachment: Mapping[str, Any]) -> str:
         return ""
     if isinstance(value, dict) and isinstance(value.get("messagePreview"), str):
         return f"> {value['messagePreview']}"
+    if isinstance(value, dict) and isinstance(value.get("originalMessageContent"), str):
+        return "\n".join(f"> {line}" for line in text_of_html(value["originalMessageContent"])[0].splitlines())
     return lines_of(*_shown(value, 0))
 
 

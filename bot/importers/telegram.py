@@ -19,6 +19,7 @@ _INTO: Final = frozenset(
         for path in ((name,), (name, "list"), (name, "list", "*"), (name, "list", "*", "messages"))
     }
 )
+MAX_TEXT_DEPTH: Final = 8  # of texts inside texts
 _PUBLIC: Final = frozenset({"public_supergroup", "public_channel"})
 _PRIVATE: Final = frozenset({"private_group", "private_supergroup", "private_channel"})
 
@@ -81,12 +82,19 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
     contents.people[user] = name
     poll, via = mapping(entry.get("poll")), entry.get("forwarded_from")
     answers = [mapping(answer) for answer in listed(poll.get("answers"))]
+    tasks, bill = mapping(entry.get("todo_list")), mapping(entry.get("invoice_information"))
+    buttons = [mapping(each).get("text") for row in listed(entry.get("inline_bot_buttons")) for each in listed(row)]
     contact, place = mapping(entry.get("contact_information")), mapping(entry.get("location_information"))
     text = lines_of(
         f"Forwarded from {via}:" if via else "",
-        _text(entry.get("text")),
+        _text(entry.get("text") or entry.get("text_entities")),
         _text(poll.get("question")),
-        *(f"- {answer.get('text')}: {answer.get('voters', 0)}" for answer in answers),
+        *(f"- {_text(answer.get('text'))}: {answer.get('voters', 0)}" for answer in answers),
+        _text(tasks.get("title")),
+        *(f"- {_text(mapping(task).get('text'))}" for task in listed(tasks.get("answers"))),
+        bill.get("title"),
+        bill.get("description"),
+        *(f"(button: {button})" for button in buttons if button),
         " ".join(str(contact[part]) for part in ("first_name", "last_name", "phone_number") if contact.get(part)),
         f"Location: {place.get('latitude')}, {place.get('longitude')}" if place else "",
         entry.get("place_name"),
@@ -106,11 +114,15 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
     )
 
 
-def _text(value: object) -> str:
-    """A text, which may be in parts of several kinds."""
+def _text(value: object, depth: int = 0) -> str:
+    """A text, which may be in parts of several kinds; a link with where it leads."""
     if isinstance(value, str):
         return value
-    return "".join(part if isinstance(part, str) else str(mapping(part).get("text") or "") for part in listed(value))
+    if isinstance(value, dict):
+        text, address = _text(value.get("text"), depth + 1), value.get("href")
+        return f"{text} ({address})" if isinstance(address, str) and address != text else text
+    parts = value if isinstance(value, list) and depth < MAX_TEXT_DEPTH else []
+    return "".join(_text(part, depth + 1) for part in parts)
 
 
 def _files(entry: Mapping[str, Any]) -> tuple[str, ...]:

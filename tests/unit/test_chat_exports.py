@@ -18,6 +18,7 @@ from bot.importers.chat_export import ChatExport
 from bot.importers.detection import format_of
 from bot.importers.export import (
     BETWEEN_PEOPLE,
+    DELETED,
     MATRIX,
     MATTERMOST,
     MIXED,
@@ -31,7 +32,7 @@ from bot.importers.export import (
     RoomOfExport,
 )
 from bot.importers.export_loading import survey
-from bot.importers.matrix import DELETED, EDITS, ENCRYPTED
+from bot.importers.matrix import EDITS, ENCRYPTED
 from bot.importers.platform_exports import CHATS
 from composer.errors import BadInput
 from composer.model import Incoming
@@ -184,6 +185,16 @@ def test_a_channel_of_mattermost_that_was_made_public_shows_only_what_was_said_s
     )
     assert [text for *_, text in found.said] == ["open"]
     assert found.skipped == {PRIVATE_TIME: 1, NOTICES: 1}
+
+
+def test_mattermost_leaves_out_what_was_deleted_and_keeps_the_buttons_of_cards(tmp_path: Path) -> None:
+    card = {"title": "Where?", "text": "a poll", "actions": [{"name": "Rome"}, {}]}
+    gone = posted("town-square", "ann", "gone", AT * 1000 + 1, delete_at=AT * 1000 + 2)
+    found = read(
+        MATTERMOST, mattermost(tmp_path, posted("town-square", "ann", "", props={"attachments": [card]}), gone)
+    )
+    assert [text for *_, text in found.said] == ["Where?\na poll\n(button: Rome)"]
+    assert found.skipped == {DELETED: 1}
 
 
 def test_teams_of_mattermost_are_workspaces_unless_one_is_named(tmp_path: Path) -> None:
@@ -406,6 +417,31 @@ def chat(*messages: Any, type: str = "private_supergroup", name: Any = "Team", i
     return {"name": name, "type": type, "id": id, "messages": list(messages)}
 
 
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"text": "", "text_entities": [{"type": "plain", "text": "hello"}]}, "hello"),
+        (
+            {"text": ["see ", {"type": "text_link", "text": "it", "href": "https://a.example"}]},
+            "see it (https://a.example)",
+        ),
+        ({"text": "", "todo_list": {"title": "Move", "answers": [{"id": 1, "text": "pack"}]}}, "Move\n- pack"),
+        ({"text": "", "invoice_information": {"title": "Ticket", "description": "for two"}}, "Ticket\nfor two"),
+        ({"text": "pick", "inline_bot_buttons": [[{"type": "url", "text": "Open"}]]}, "pick\n(button: Open)"),
+        (
+            {
+                "text": "",
+                "poll": {"question": {"text": "Where?"}, "answers": [{"text": [{"text": "Rome"}], "voters": 2}]},
+            },
+            "Where?\n- Rome: 2",
+        ),
+    ],
+)
+def test_a_message_of_telegram_is_read_in_each_form(tmp_path: Path, message: dict[str, Any], text: str) -> None:
+    path = write(tmp_path / "result.json", chat(telegram_said(1, "Ann", "") | message))
+    assert [said for *_, said in read(TELEGRAM, path).said] == [text]
+
+
 def test_telegram_keeps_a_chat_with_replies_files_and_polls(tmp_path: Path) -> None:
     poll = {
         "question": "Where?",
@@ -567,6 +603,15 @@ def matrix(path: Path, *events: Any, name: str = "Town") -> Path:
 ROOM = "town-abcdefgh"
 
 
+def test_matrix_keeps_ends_of_polls_and_what_is_html_alone(tmp_path: Path) -> None:
+    html = {"msgtype": "m.text", "body": "", "formatted_body": "<b>we</b> launch"}
+    end = {"org.matrix.msc1767.text": "The poll has ended. Top answer: Friday"}
+    found = read(
+        MATRIX, matrix(tmp_path, event("1", "ann", html), event("2", "ann", end, "org.matrix.msc3381.poll.end", at=1))
+    )
+    assert [text for *_, text in found.said] == ["we launch", "The poll has ended. Top answer: Friday"]
+
+
 def test_matrix_keeps_names_threads_replies_edits_and_files(tmp_path: Path) -> None:
     new = {"m.new_content": text("we launch Monday"), "m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}
     forged = {"m.new_content": text("forged"), "m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}
@@ -718,6 +763,13 @@ CARD_OF_TEAMS = json.dumps(
         "body": [{"type": "TextBlock", "text": "disk full"}, {"facts": [{"title": "free", "value": "1 GB"}]}],
     }
 )
+
+
+def test_a_message_that_is_forwarded_in_teams_is_quoted(tmp_path: Path) -> None:
+    content = json.dumps({"originalMessageId": "0", "originalMessageContent": "<p>we launch</p><p>Friday</p>"})
+    forwarded = {"id": "a", "contentType": "forwardedMessageReference", "content": content}
+    path = tenant(tmp_path / "export", graph(1, "Ann", "<attachment id='a'></attachment>", attachments=[forwarded]))
+    assert [text for *_, text in read(TEAMS, path).said] == ["> we launch\n> Friday"]
 
 
 def test_teams_keeps_channels_threads_and_what_apps_post(tmp_path: Path) -> None:
