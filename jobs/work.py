@@ -156,9 +156,8 @@ async def purge(run: JobRun) -> None:
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         await _forget_memories(
-            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now, TRASH_DAYS, JOB_BATCH)
+            run, tenant, slug, lambda tx: tx.maintenance.memories_to_purge(run.now, TRASH_DAYS, JOB_BATCH)
         )
-        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.memories_no_longer_kept(run.now, JOB_BATCH))
 
     await _each_tenant(run, one)
 

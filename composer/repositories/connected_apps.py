@@ -138,8 +138,8 @@ class ConnectedApps:
             family_digest=tokens.family_digest,
             refresh_digest=tokens.refresh_digest,
             refresh_expires_at=tokens.refresh_expires_at,
+            kept=kept - 1,
         )
-        await self._sql.execute("app_tokens_trim", key_id=app, kept=kept)
 
     async def find_access(self, digest: bytes) -> StoredAccess | None:
         """What an access token of this digest stands for, also one that has ended."""
@@ -160,7 +160,9 @@ class ConnectedApps:
 
     async def find_refresh(self, family_digest: bytes, client: str) -> StoredRefresh | None:
         """The sign-in of an app that a refresh token belongs to, also one that was used before."""
-        row = await self._sql.fetch_one("app_refresh_find", family_digest=family_digest, client=client)
+        row = await self._sql.fetch_one(
+            "app_sign_in_find", family_digest=family_digest, access_digest=None, client=client
+        )
         if row is None:
             return None
         return StoredRefresh(
@@ -192,7 +194,7 @@ class ConnectedApps:
     async def sign_in_of(self, access_digest: bytes, client: str) -> uuid.UUID | None:
         """The sign-in of an app that an access token belongs to."""
         found: uuid.UUID | None = await self._sql.fetch_value(
-            "app_tokens_of_access", digest=access_digest, client=client
+            "app_sign_in_find", family_digest=None, access_digest=access_digest, client=client
         )
         return found
 

@@ -129,7 +129,7 @@ class Conversations:
 
     async def workspace_of(self, id: uuid.UUID) -> tuple[str, str]:
         """The platform and the name of the workspace of a conversation that exists. Raises NotFound."""
-        row = await self._sql.fetch_one("conversation_workspace", id=id)
+        row = await self._sql.fetch_one("conversation_get", id=id)
         if row is None:
             raise NotFound("There is no such conversation here.")
         return row["platform"], row["workspace"]
@@ -148,7 +148,7 @@ class Conversations:
 
     async def set_session_name(self, id: uuid.UUID, name: str) -> None:
         """Name a session, or (an empty name) forget what it was called."""
-        await self._sql.execute("session_set_name", id=id, name=name)
+        await self._sql.execute("session_set_name", id=id, user_ids=[], name=name)
 
     async def bump_versions(self, ids: Sequence[uuid.UUID]) -> None:
         """Invalidate cached views, after a change other than appending messages."""
@@ -312,7 +312,7 @@ class Conversations:
 
     async def note_public(self, room: uuid.UUID, at: datetime) -> None:
         """Record that a room was public at a time, whatever it is now."""
-        await self._sql.execute("room_note_public", room_id=room, at=at)
+        await self._sql.execute("room_note_privacy", room_id=room, at=at, past=True)
 
     async def refile_after(self, room: uuid.UUID, before: str, namespace: str, at: datetime) -> None:
         """Move what was sent in a room and its threads after a time, with its episodes, to the room's new namespace."""
@@ -320,7 +320,7 @@ class Conversations:
 
     async def confirm_privacy(self, room: uuid.UUID, at: datetime) -> None:
         """Record that a room's privacy was stated again at a time: as it is."""
-        await self._sql.execute("room_confirm_privacy", room_id=room, at=at)
+        await self._sql.execute("room_note_privacy", room_id=room, at=at, past=False)
 
     async def set_recording_policy(self, room: uuid.UUID, policy: RecordingPolicy, now: datetime) -> None:
         """Set what is stored of a room from now on: on, mentions or off."""
@@ -344,7 +344,7 @@ class Conversations:
 
     async def clear_session_names(self, users: Sequence[uuid.UUID]) -> None:
         """Forget what the sessions of these users were called."""
-        await self._sql.execute("sessions_clear_names", user_ids=list(users))
+        await self._sql.execute("session_set_name", id=None, user_ids=list(users), name="")
 
     async def clear_titles(self, room: uuid.UUID) -> None:
         """Forget the titles of a room and its threads."""

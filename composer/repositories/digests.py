@@ -85,10 +85,6 @@ class Digests:
         )
         return None if row is None else _digest(row, row["platform"])
 
-    async def move(self, room: uuid.UUID, due_at: datetime) -> None:
-        """Record when a room's digest is due next."""
-        await self._sql.execute("digest_move", conversation_id=room, due_at=due_at)
-
     async def awaits_summaries(
         self, room: uuid.UUID, namespace: str, tiers: Sequence[str], since: datetime, until: datetime
     ) -> bool:

@@ -296,15 +296,16 @@ class Entries:
         self, readable: Readable, id: uuid.UUID, now: datetime, owners: Sequence[uuid.UUID] = ()
     ) -> Entry | None:
         """An entry that a viewer may read; one that is in the trash or has expired only if it is of `owners`."""
-        row = await self._sql.fetch_one(
-            "entry_get", **readable_parameters(readable), id=id, owners=list(owners), now=now
-        )
-        entry = None if row is None else _entry(row, whole=True)
-        return entry if entry is not None and readable.admits(entry) else None
+        return next(iter(await self.find_by_ids(readable, [id], now, owners)), None)
 
-    async def find_by_ids(self, readable: Readable, ids: Sequence[uuid.UUID], now: datetime) -> list[Entry]:
-        """Those of some entries that a viewer may read and that are in force, whole, in no order."""
-        rows = await self._sql.fetch("entries_by_ids", **readable_parameters(readable), ids=list(ids), now=now)
+    async def find_by_ids(
+        self, readable: Readable, ids: Sequence[uuid.UUID], now: datetime, owners: Sequence[uuid.UUID] = ()
+    ) -> list[Entry]:
+        """Those of some entries that a viewer may read, whole, in no order; those in the trash and expired ones only if
+        they are of `owners`."""
+        rows = await self._sql.fetch(
+            "entries_get", **readable_parameters(readable), ids=list(ids), owners=list(owners), now=now
+        )
         return [entry for entry in (_entry(row, whole=True) for row in rows) if readable.admits(entry)]
 
     async def find_own_ids(self, readable: Readable, owned: Owned) -> list[uuid.UUID]:

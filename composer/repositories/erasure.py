@@ -197,13 +197,12 @@ class Erasure:
             await self._sql.execute("facts_reinstate", ids=ids, ends=ends)
         episodes = [episode_id_of(message) for message in messages]
         await self._sql.execute("recall_delete", ids=[*erased, *episodes])
-        cancelled = await self._sql.fetch("turns_delete_queued", message_ids=list(messages))
-        counts["turn"] = len(cancelled)
         rows = await self._sql.fetch("erase_messages", ids=list(messages))
-        counts["message"] = len(rows)
+        changed = [row["conversation_id"] for row in rows if row["conversation_id"] is not None]
+        counts["turn"], counts["message"] = len(rows) - len(changed), len(changed)
         await self.remember([id for id in erased if not (again and id in own)], now)
         await self._sql.execute("erase_traces", ids=[*erased, *episodes])
-        return counts, {row["conversation_id"] for row in rows}
+        return counts, set(changed)
 
     async def remember(self, ids: Sequence[uuid.UUID], now: datetime) -> None:
         """Record ids as erased, so that a message that arrives under one of them is not stored."""

@@ -47,8 +47,8 @@ class GatewayTurns:
             standing=list(injected.standing),
             recalled=list(injected.recalled),
             now=now,
+            kept=MAX_TURNS - 1,
         )
-        await self._sql.execute("gateway_turns_bound", user_id=key.user, most=MAX_TURNS)
 
     async def get(self, key: TurnKey, now: datetime) -> Injected | None:
         """What was put into a turn's request; None where that is not known any more."""

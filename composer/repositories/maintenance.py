@@ -16,13 +16,10 @@ class Maintenance:
         """Expired memories that people or tools wrote."""
         return [row["id"] for row in await self._sql.fetch("memories_expired", now=now, limit=limit)]
 
-    async def trashed_memories(self, now: datetime, days: int, limit: int) -> list[uuid.UUID]:
-        """Memories that have been in the trash for as long as their person has set, else for `days`."""
-        return [row["id"] for row in await self._sql.fetch("memories_in_trash", now=now, days=days, limit=limit)]
-
-    async def memories_no_longer_kept(self, now: datetime, limit: int) -> list[uuid.UUID]:
-        """Entries that tools wrote for somebody alone, and that are older than that person keeps such entries."""
-        return [row["id"] for row in await self._sql.fetch("memories_no_longer_kept", now=now, limit=limit)]
+    async def memories_to_purge(self, now: datetime, days: int, limit: int) -> list[uuid.UUID]:
+        """Memories that have been in the trash for as long as their person has set, else for `days`; and entries that
+        tools wrote for somebody alone, and that are older than that person keeps such entries."""
+        return [row["id"] for row in await self._sql.fetch("memories_to_purge", now=now, days=days, limit=limit)]
 
     async def messages_before(self, before: datetime, limit: int) -> list[uuid.UUID]:
         """Messages from before a time, for retention."""

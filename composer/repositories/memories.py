@@ -144,7 +144,7 @@ class Memories:
 
     async def find_extracted(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
         """Which of these are extracted memories that are neither deleted nor merged, oldest first."""
-        return [row["id"] for row in await self._sql.fetch("memories_extracted", ids=list(ids))]
+        return [row["id"] for row in await self._sql.fetch("memories_known", ids=list(ids)) if row["extracted"]]
 
     async def find_similar(self, id: uuid.UUID, minimum: float) -> list[SimilarMemory]:
         """A memory itself, and those of its scope and kind with at least the `minimum` cosine similarity; nothing when

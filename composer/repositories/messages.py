@@ -52,7 +52,7 @@ class Messages:
 
     async def find_known_ids(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Which of these are stored, or were erased."""
-        return {row["id"] for row in await self._sql.fetch("messages_known", ids=list(ids))}
+        return (await self.find_known(ids, (), ())).messages
 
     async def find_known(
         self,

@@ -1,6 +1,7 @@
 """What was done over the API, added up by month, and the notices of quotas that are nearly used up."""
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -95,8 +96,11 @@ class OperationTotals:
 
     async def used(self, month: date) -> dict[Operation, int]:
         """How many operations of each kind the tenant has used in a month."""
-        rows = await self._sql.fetch("operations_used", month=month)
-        return {Operation(row["operation"]): row["count"] for row in rows}
+        used = Counter[Operation]()
+        for total in await self._report(month, None):
+            if total.month == month:
+                used[total.operation] += total.count
+        return used
 
     async def of_everyone(self, since: date) -> list[Total]:
         """The totals since a month, the latest first."""

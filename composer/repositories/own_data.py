@@ -105,7 +105,7 @@ class OwnData:
 
     async def projects(self, owned: Owned) -> list[OwnProject]:
         """The projects that the person is in."""
-        rows = await self._sql.fetch("own_projects", user_ids=list(owned.users))
+        rows = await self._sql.fetch("project_list", user_ids=list(owned.users))
         return [OwnProject(row["id"], row["slug"], row["isolated"], Role(row["role"])) for row in rows]
 
     async def askers(self, owned: Owned, joined: Collection[uuid.UUID]) -> list[Asker]:

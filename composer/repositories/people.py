@@ -179,7 +179,7 @@ class People:
 
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
         """Make a user an admin of the tenant, or no longer one."""
-        await self._sql.execute("user_set_admin", user_id=user, admin=admin)
+        await self._sql.execute("user_set", user_id=user, admin=admin, reads_rooms=None)
         await self._audit.record(AuditAct.ADMIN_GRANTED if admin else AuditAct.ADMIN_REVOKED, users=[user])
 
     async def has_opted_out(self, users: Sequence[uuid.UUID]) -> bool:
@@ -195,7 +195,7 @@ class People:
     async def set_reads_rooms(self, user: uuid.UUID, reads_rooms: bool) -> None:
         """Record whether this user's own DMs read the rooms that they are in. Linked users keep their own setting: what
         somebody sees on one platform, they did not ask to see on the other."""
-        await self._sql.execute("user_set_reads_rooms", user_id=user, reads_rooms=reads_rooms)
+        await self._sql.execute("user_set", user_id=user, admin=None, reads_rooms=reads_rooms)
         await self._audit.record(AuditAct.PERSON_ROOMS_ON if reads_rooms else AuditAct.PERSON_ROOMS_OFF, users=[user])
 
     async def serialize(self, users: Sequence[uuid.UUID]) -> None:

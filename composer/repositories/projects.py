@@ -64,7 +64,7 @@ class Projects:
 
     async def find_for(self, user: uuid.UUID) -> list[Project]:
         """The projects that a person is a member of."""
-        rows = await self._sql.fetch("project_list", user_id=user)
+        rows = await self._sql.fetch("project_list", user_ids=[user])
         names = project_names.distinct_names((row["id"], row["slug"]) for row in rows)
         return [
             Project(row["id"], row["slug"], names[row["id"]], row["isolated"], Role(row["role"]), row["members"])

@@ -62,10 +62,8 @@ class Sharing:
         words `scope`."""
         where = {"namespace": tag.namespace, "visibility": str(tag.visibility)}
         owner = {"id": item.id, "user_id": tag.user_id}
-        if item.kind == "memory":
-            await self._sql.execute("sharing_move_memory", **where, **owner)
-        elif item.kind == "landmark":
-            await self._sql.execute("sharing_move_landmark", **where, **owner)
+        if item.kind in ("memory", "landmark"):
+            await self._sql.execute("sharing_move", **where, **owner)
         else:
             since = await self._sql.fetch_value("sharing_end_fact", **where, key=item.key, id=item.id, now=now)
             await self._sql.execute("sharing_file_fact", **where, **owner, since=since)

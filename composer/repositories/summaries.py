@@ -174,4 +174,4 @@ class Summaries:
 
     async def delete(self, ids: Sequence[uuid.UUID]) -> None:
         """Delete replaced summaries. Their lineage remains, for the prompts that contained them."""
-        await self._sql.execute("summaries_delete", ids=list(ids))
+        await self._sql.execute("erase_items", kinds=["summary"] * len(ids), ids=list(ids))

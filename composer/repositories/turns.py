@@ -236,7 +236,7 @@ class Turns:
 
     async def mark_sent(self, id: uuid.UUID, now: datetime) -> None:
         """Record that an answer was sent."""
-        await self._sql.execute("turn_sent", id=id, now=now)
+        await self._sql.execute("turn_end", id=id, now=now, reason=None)
 
     async def mark_delivered(self, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
         """Record that an answer was sent with this text (None: it is a failure), unless its reply has another one by
@@ -246,7 +246,7 @@ class Turns:
 
     async def give_up(self, id: uuid.UUID, reason: str) -> None:
         """Record that a turn ends without its answer being shown: its platform will never accept it, or it failed."""
-        await self._sql.execute("turn_given_up", id=id, reason=reason)
+        await self._sql.execute("turn_end", id=id, now=None, reason=reason)
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None

@@ -150,8 +150,7 @@ class UsageLedger:
 
     async def reserved(self, now: datetime) -> list[Spent]:
         """What calls that are running may use, as today's. Reservations that have expired are deleted."""
-        await self._sql.execute("usage_reservations_expire", now=now)
-        rows = await self._sql.fetch("usage_reserved")
+        rows = await self._sql.fetch("usage_reserved", now=now)
         return [Spent(True, WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"])) for row in rows]
 
     async def reserve(self, id: uuid.UUID, wanted: Spent, expires_at: datetime) -> None:

@@ -21,18 +21,17 @@ WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now
 RETURNING c.key_id, c.resource, k.permissions
 
 -- name: app_tokens_insert
--- Store the first tokens of a sign-in.
+-- Store the first tokens of a sign-in. Of the app's sign-ins, only the `kept` that were renewed last stay besides.
+WITH older AS (
+    DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND id IN (
+        SELECT id FROM app_tokens WHERE tenant_id = :tenant_id AND key_id = :key_id
+        ORDER BY refresh_expires_at DESC, id OFFSET :kept
+    )
+)
 INSERT INTO app_tokens (tenant_id, id, key_id, resource, permissions, access_digest, access_expires_at, family_digest,
                         refresh_digest, refresh_expires_at)
 VALUES (:tenant_id, :id, :key_id, :resource, :permissions::text[], :access_digest, :access_expires_at, :family_digest,
         :refresh_digest, :refresh_expires_at)
-
--- name: app_tokens_trim
--- End the sign-ins of an app that were renewed longest ago, but for so many.
-DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND id IN (
-    SELECT id FROM app_tokens WHERE tenant_id = :tenant_id AND key_id = :key_id
-    ORDER BY refresh_expires_at DESC, id OFFSET :kept
-)
 
 -- name: app_access_find
 -- Find what an access token stands for, also one that has ended, with what its person is now. It sets its tenant itself, as
@@ -49,11 +48,12 @@ CROSS JOIN LATERAL (
     WHERE t.tenant_id = within.tenant::uuid AND t.access_digest = :digest OFFSET 0
 ) AS found
 
--- name: app_refresh_find
--- Find the sign-in of an app that a refresh token belongs to, by the part that all of the sign-in begin with.
+-- name: app_sign_in_find
+-- Find the sign-in of an app that a refresh token belongs to, by the part that all of the sign-in begin with, or an
+-- access token.
 SELECT t.id, t.key_id, t.refresh_digest, t.refresh_expires_at, t.resource, k.permissions, k.revoked_at, k.user_id
 FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
-WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND k.client = :client
+WHERE t.tenant_id = :tenant_id AND (t.family_digest = :family_digest OR t.access_digest = :access_digest) AND k.client = :client
 
 -- name: app_tokens_renew
 -- Replace both tokens of a sign-in, by its refresh token that is valid now. It works once.
@@ -65,11 +65,6 @@ WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND t.refres
       AND t.refresh_expires_at > :now
       AND k.tenant_id = t.tenant_id AND k.id = t.key_id AND k.client = :client AND k.revoked_at IS NULL
 RETURNING t.key_id
-
--- name: app_tokens_of_access
--- Find the sign-in of an app that an access token belongs to.
-SELECT t.id FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
-WHERE t.tenant_id = :tenant_id AND t.access_digest = :digest AND k.client = :client
 
 -- name: app_tokens_end
 -- End a sign-in of an app, and say whether that was its last one.

@@ -35,14 +35,16 @@ FOR NO KEY UPDATE
 -- name: conversation_get
 -- Get one conversation. A thread has its room's project and privacy.
 SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private,
-       c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
+       c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version, c.platform,
+       c.workspace
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
 WHERE c.tenant_id = :tenant_id AND c.id = :id
 
 -- name: session_set_name
--- Name a session, or (an empty name) forget what it was called.
-UPDATE conversations SET name = :name WHERE tenant_id = :tenant_id AND id = :id AND kind = 'session'
+-- Name a session, or (an empty name) forget what it, or each session of some people, was called.
+UPDATE conversations SET name = :name
+WHERE tenant_id = :tenant_id AND kind = 'session' AND (id = :id::uuid OR user_id = ANY (:user_ids::uuid[]))
 
 -- name: conversations_bump_version
 -- Raise the version of conversations whose messages changed other than by appending (an edit, an erasure).
@@ -66,16 +68,13 @@ WHERE tenant_id = :tenant_id AND id = :room_id
 -- Record whether people of other organisations read a room too, as was stated of a time.
 UPDATE conversations SET outsiders = :outsiders, outsiders_at = :at WHERE tenant_id = :tenant_id AND id = :room_id
 
--- name: room_confirm_privacy
--- Record that a room's privacy was stated again, as it is.
+-- name: room_note_privacy
+-- Record that a room's privacy was stated again, as it is; or (`past`) that it was public at a time, whatever it is now.
 UPDATE conversations
-SET privacy_at = greatest(privacy_at, :at), private_since = CASE WHEN private THEN least(private_since, :at) END,
-    public_at = CASE WHEN private THEN public_at ELSE greatest(public_at, :at) END
+SET privacy_at = CASE WHEN :past::boolean THEN privacy_at ELSE greatest(privacy_at, :at) END,
+    private_since = CASE WHEN :past THEN private_since WHEN private THEN least(private_since, :at) END,
+    public_at = CASE WHEN private AND NOT :past THEN public_at ELSE greatest(public_at, :at) END
 WHERE tenant_id = :tenant_id AND id = :room_id
-
--- name: room_note_public
--- Record that a room was public at a time, whatever it is now.
-UPDATE conversations SET public_at = greatest(public_at, :at) WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_refile_after
 -- Move what was sent in a room and its threads after a time, with its episodes, to the room's new namespace.
@@ -142,10 +141,6 @@ UPDATE conversations AS c SET title = NULL, name = CASE
 WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND (c.title IS NOT NULL OR c.kind = 'session')
       AND NOT EXISTS (SELECT FROM messages AS m
                       WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.agent_id IS NULL)
-
--- name: sessions_clear_names
--- Forget what the sessions of people were called.
-UPDATE conversations SET name = '' WHERE tenant_id = :tenant_id AND kind = 'session' AND user_id = ANY (:user_ids::uuid[])
 
 -- name: conversation_assign
 -- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
@@ -279,9 +274,9 @@ LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.proj
 UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: conversations_followed
--- List the conversations of a workspace that are read on its platform, those with the latest messages first. What the platform
--- deleted is left out. What an import has stored counts as read. `began_at`, of what was not read yet: when it was stored first, or
--- its first message was sent.
+-- List the conversations of a workspace that are read on its platform, those with the latest messages first. What the
+-- platform deleted is left out. What an import has stored counts as read. `began_at`, of what was not read yet: when
+-- it was stored first, or its first message was sent.
 SELECT c.id, c.kind, c.name, c.thread, i.external_id AS user_external_id, room.private, room.opened_at, c.history_changed_at,
        coalesce(c.read_to, CASE WHEN c.import_id IS NOT NULL THEN last.at END) AS read_to,
        CASE WHEN c.read_to IS NULL THEN
@@ -308,7 +303,8 @@ FROM unnest(:ids::uuid[], :changed_at::timestamptz[]) AS read (id, changed_at)
 WHERE c.tenant_id = :tenant_id AND c.id = read.id
 
 -- name: conversations_skip
--- Note that what was written in a room and its threads until now, or (without one) anywhere, was received or was not to be stored.
+-- Note that what was written in a room and its threads until now, or (without one) anywhere, was received or was not
+-- to be stored.
 UPDATE conversations SET read_to = greatest(read_to, :now)
 WHERE tenant_id = :tenant_id AND kind <> 'session' AND (:room_id::uuid IS NULL OR id = :room_id OR room_id = :room_id)
 
@@ -330,8 +326,8 @@ WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :wor
 ORDER BY c.name
 
 -- name: room_add_id
--- Note that a room has another id on its platform: perhaps its first one again. `at`: since when, if that is said; what is not later
--- than the latest change is told again, and ignored.
+-- Note that a room has another id on its platform: perhaps its first one again. `at`: since when, if that is said;
+-- what is not later than the latest change is told again, and ignored.
 UPDATE conversations SET later_ids = array_append(array_remove(later_ids, :external_id), :external_id),
                          id_changed_at = coalesce(:at, id_changed_at)
 WHERE tenant_id = :tenant_id AND id = :room_id AND (name <> :external_id OR later_ids <> '{}')
@@ -363,7 +359,3 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM r
       AND CASE WHEN c.private AND c.platform <> 'console' THEN c.id IN (SELECT id FROM said)
                ELSE c.id IN (SELECT id FROM recorded) END
 ORDER BY 2, c.id
-
--- name: conversation_workspace
--- Get the platform and the workspace of a conversation.
-SELECT platform, workspace FROM conversations WHERE tenant_id = :tenant_id AND id = :id

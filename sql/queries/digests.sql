@@ -27,10 +27,6 @@ ORDER BY d.due_at, d.conversation_id
 LIMIT 1
 FOR UPDATE OF d SKIP LOCKED
 
--- name: digest_move
--- Record when a digest is due next.
-UPDATE digests SET due_at = :due_at WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
-
 -- name: summaries_awaited
 -- Check whether these tiers have yet to summarise something of a conversation's namespace within a span of time.
 SELECT EXISTS (SELECT FROM summaries_due

@@ -92,10 +92,10 @@ SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors AS vendors,
 FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.superseded_by IS NULL AND m.merged_into IS NULL
 
--- name: entry_get
--- Get an entry that a viewer may read; one that is in the trash or has expired only if it is of `owners`.
+-- name: entries_get
+-- Get those of some entries that a viewer may read; those in the trash and expired ones only if they are of `owners`.
 SELECT * FROM ({{entry_rows}}) AS e
-WHERE e.id = :id AND e.namespace = ANY (:namespaces::text[])
+WHERE e.id = ANY (:ids::uuid[]) AND e.namespace = ANY (:namespaces::text[])
       AND may_read(e.namespace, e.visibility, e.user_id, e.vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
       AND (e.trashed_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > :now) OR e.user_id = ANY (:owners::uuid[]))
@@ -175,14 +175,6 @@ WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
       AND (:words::text IS NULL OR m.text ILIKE :words OR m.title ILIKE :words OR m.key ILIKE :words)
 GROUP BY m.kind
 ORDER BY m.kind
-
--- name: entries_by_ids
--- Read those of some entries that a viewer may read and that are in force.
-SELECT * FROM ({{entry_rows}}) AS e
-WHERE e.id = ANY (:ids::uuid[]) AND e.namespace = ANY (:namespaces::text[])
-      AND may_read(e.namespace, e.visibility, e.user_id, e.vendors, :pooled::text[], :visibilities::text[],
-          :readers::uuid[], :vendor)
-      AND e.trashed_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > :now)
 
 -- name: entries_own_ids
 -- List the ids of the entries that a person owns, of what they may read, newest first; those in the trash and expired ones

@@ -1,6 +1,12 @@
 -- name: erase_messages
--- Delete messages. Their episodes are deleted with them.
-DELETE FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id, conversation_id
+-- Delete messages, with their episodes, and the queued turns that they asked for. Returns the conversation of each message, and
+-- NULL for each turn.
+WITH turn AS (
+    DELETE FROM turns WHERE tenant_id = :tenant_id AND message_id = ANY (:ids::uuid[]) AND state = 'queued' RETURNING id
+), message AS (
+    DELETE FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING conversation_id
+)
+SELECT conversation_id FROM message UNION ALL SELECT NULL FROM turn
 
 -- name: tombstones_insert
 -- Record erased ids, so that an erased message is not stored again and an answer that is being made from it is not
@@ -79,11 +85,6 @@ UPDATE turns SET prompt = NULL
 WHERE tenant_id = :tenant_id AND (id = ANY (:turn_ids::uuid[]) OR message_id = ANY (:message_ids::uuid[]))
       AND prompt IS NOT NULL
 RETURNING conversation_id
-
--- name: turns_delete_queued
--- Delete queued turns whose question was erased.
-DELETE FROM turns WHERE tenant_id = :tenant_id AND message_id = ANY (:message_ids::uuid[])
-    AND state = 'queued' RETURNING id
 
 -- name: replies_find
 -- Find the answers of these turns, and those to these messages.

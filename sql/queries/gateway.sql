@@ -1,17 +1,18 @@
 -- name: gateway_turn_put
--- Record what is put into a request, in place of what an earlier one of the same turn got.
+-- Record what is put into a request, in place of what an earlier one of the same turn got. Of the user's records,
+-- only the latest `kept` stay besides.
+WITH older AS (
+    DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = :user_id AND (vendor, digest) IN (
+        SELECT vendor, digest FROM gateway_turns
+        WHERE tenant_id = :tenant_id AND user_id = :user_id AND (vendor, digest) <> (:vendor, :digest)
+        ORDER BY created_at DESC, digest OFFSET :kept
+    )
+)
 INSERT INTO gateway_turns (tenant_id, user_id, vendor, digest, standing, recalled, created_at)
 SELECT :tenant_id, u.id, :vendor, :digest, :standing::uuid[], :recalled::uuid[], :now FROM users AS u
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ON CONFLICT (tenant_id, user_id, vendor, digest) DO UPDATE
 SET standing = excluded.standing, recalled = excluded.recalled, created_at = excluded.created_at
-
--- name: gateway_turns_bound
--- Delete all but the latest so many records of a user.
-DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = :user_id AND (vendor, digest) IN (
-    SELECT vendor, digest FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = :user_id
-    ORDER BY created_at DESC, digest OFFSET :most
-)
 
 -- name: gateway_turn_get
 -- Get what was put into the request of a turn since a time, and when.

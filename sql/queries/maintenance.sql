@@ -4,9 +4,10 @@
 SELECT id FROM memories WHERE tenant_id = :tenant_id AND expires_at <= :now AND origin <> 'extracted'
 ORDER BY expires_at, id LIMIT :limit
 
--- name: memories_in_trash
--- List memories that have been in the trash for as many days as their person has set, else for `days`.
-SELECT m.id FROM memories AS m
+-- name: memories_to_purge
+-- List memories that have been in the trash for as many days as their person has set, else for `days`; then entries that tools
+-- wrote for their person alone, and that are older than that person keeps such entries.
+(SELECT m.id FROM memories AS m
 LEFT JOIN LATERAL (
     SELECT s.trash_days FROM users AS u
     JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
@@ -15,11 +16,9 @@ LEFT JOIN LATERAL (
     ORDER BY s.changed_at DESC, s.user_id LIMIT 1
 ) AS own ON true
 WHERE m.tenant_id = :tenant_id AND m.trashed_at <= :now::timestamptz - make_interval(days => coalesce(own.trash_days, :days))
-ORDER BY m.trashed_at, m.id LIMIT :limit
-
--- name: memories_no_longer_kept
--- List entries that tools wrote for their person alone, and that are older than that person keeps such entries.
-SELECT m.id
+ORDER BY m.trashed_at, m.id LIMIT :limit)
+UNION
+(SELECT m.id
 FROM (
     SELECT DISTINCT ON (coalesce(u.person_id, u.id)) coalesce(u.person_id, u.id) AS person, s.keep_days
     FROM personal_settings AS s JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = s.user_id
@@ -30,7 +29,8 @@ JOIN users AS u ON u.tenant_id = :tenant_id AND coalesce(u.person_id, u.id) = ow
 JOIN memories AS m ON m.tenant_id = :tenant_id AND m.namespace = 'entries:' || u.id AND m.user_id = u.id
 WHERE own.keep_days IS NOT NULL AND m.origin NOT IN ('api', 'extracted')
       AND coalesce(m.updated_at, m.created_at) <= :now::timestamptz - make_interval(days => own.keep_days)
-ORDER BY m.created_at, m.id LIMIT :limit
+ORDER BY m.created_at, m.id LIMIT :limit)
+LIMIT :limit
 
 -- name: messages_before
 -- List messages from before a time, for retention.

@@ -11,8 +11,11 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: memories_known
--- List which of these memories exist.
-SELECT id FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+-- List which of these memories exist, oldest first, each with whether it is an extracted one that is neither deleted
+-- nor merged.
+SELECT id, origin = 'extracted' AND trashed_at IS NULL AND merged_into IS NULL AS extracted FROM memories
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+ORDER BY created_at, id
 
 -- name: memories_comparable
 -- Find the extracted memories of one scope that share a term with new statements of the same scope, in any wording,
@@ -31,13 +34,6 @@ WHERE m.tenant_id = :tenant_id AND m.namespace = :namespace AND m.visibility = :
            OR EXISTS (SELECT FROM memories AS merged JOIN recall_terms AS t ON t.tenant_id = :tenant_id AND t.item_id = merged.id
                       WHERE merged.tenant_id = :tenant_id AND merged.merged_into = m.id AND t.term = ANY (:terms::text[])))
 ORDER BY m.created_at, m.id
-
--- name: memories_extracted
--- List which of these items are extracted memories that are neither deleted nor merged.
-SELECT id FROM memories
-WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND origin = 'extracted' AND trashed_at IS NULL
-      AND merged_into IS NULL
-ORDER BY created_at, id
 
 -- name: memories_similar
 -- Find a memory and the memories of the same scope and kind with at least the `minimum` cosine similarity. The search

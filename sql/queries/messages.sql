@@ -27,16 +27,13 @@ WHERE m.tenant_id = :tenant_id AND m.ephemeral
                             AND (t.message_id = m.id OR t.reply_id = m.id))
 LIMIT :limit
 
--- name: messages_known
--- List which of these messages are stored or were erased.
-SELECT id FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
-UNION ALL
-SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
-
 -- name: received_known
 -- List which of these messages are stored or were erased, which of these people are in which of these rooms now, and when
 -- which of these conversations were deleted on their platform.
-SELECT id, NULL::uuid AS user_id, NULL::timestamptz AS deleted_at FROM ({{messages_known}}) AS known
+SELECT id, NULL::uuid AS user_id, NULL::timestamptz AS deleted_at FROM messages
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
+SELECT id, NULL, NULL FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, NULL, erased_at FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:conversation_ids::uuid[])
 UNION ALL

@@ -22,11 +22,6 @@ SET created_at = excluded.created_at, expires_at = excluded.expires_at
 WHERE r.expires_at <= :now
 RETURNING key_digest
 
--- name: operations_used
--- Add up the operations of a month.
-SELECT operation, sum(count)::bigint AS count FROM operation_totals
-WHERE tenant_id = :tenant_id AND month = :month GROUP BY operation
-
 -- name: operations_report
 -- Show the totals since a month: of everyone, or of some users.
 SELECT month, operation, vendor, sum(count)::bigint AS count, sum(tokens)::bigint AS tokens FROM operation_totals

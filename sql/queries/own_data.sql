@@ -50,16 +50,6 @@ WHERE c.tenant_id = :tenant_id AND c.kind <> 'thread'
                       AND m.user_id = ANY (:user_ids::uuid[])))
 ORDER BY c.kind, 3, c.id
 
--- name: own_projects
--- List the projects that a person is in, with the best of their roles.
-SELECT p.id, p.slug, p.isolated,
-       (array_agg(pm.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role)))[1] AS role
-FROM project_members AS pm
-JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = pm.project_id
-WHERE pm.tenant_id = :tenant_id AND pm.user_id = ANY (:user_ids::uuid[])
-GROUP BY p.id, p.slug, p.isolated
-ORDER BY p.slug, p.id
-
 -- name: own_teams
 -- List the teams that a person is in, with the best of their roles, and those that they are invited to.
 SELECT t.id, t.name, min(m.role) AS role, min(m.joined_at) AS joined_at, NULL::timestamptz AS invited_until

@@ -63,10 +63,6 @@ WHERE u.tenant_id = :tenant_id
       AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
           AND id = :user_id)
 
--- name: user_set_reads_rooms
--- Record whether the DMs of one account read the rooms that its person is in. Linked accounts keep their own setting.
-UPDATE users SET reads_rooms = :reads_rooms WHERE tenant_id = :tenant_id AND id = :user_id
-
 -- name: users_ensure
 -- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as
 -- of a time.
@@ -134,9 +130,11 @@ WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :wor
 -- Get the names of users.
 SELECT id, name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
--- name: user_set_admin
--- Make a user an admin of the tenant, or no longer one.
-UPDATE users SET admin = :admin WHERE tenant_id = :tenant_id AND id = :user_id
+-- name: user_set
+-- Make a user an admin of the tenant or no longer one, or record whether the DMs of one account read the rooms that
+-- its person is in; NULL leaves the other as it is. Linked accounts keep their own setting.
+UPDATE users SET admin = coalesce(:admin, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms)
+WHERE tenant_id = :tenant_id AND id = :user_id
 
 -- name: names_stored
 -- List every name under which something of these people is stored.

@@ -18,8 +18,8 @@ FROM projects AS p
 JOIN (SELECT DISTINCT ON (m.project_id) m.project_id, m.role FROM project_members AS m
       JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
       WHERE m.tenant_id = :tenant_id
-            AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
-                AND id = :user_id)
+            AND coalesce(u.person_id, u.id) IN (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+                AND id = ANY (:user_ids::uuid[]))
       ORDER BY m.project_id, array_position(ARRAY['admin', 'write', 'read'], m.role)) AS own_role ON own_role.project_id = p.id
 WHERE p.tenant_id = :tenant_id
 ORDER BY p.slug, p.id

@@ -15,9 +15,11 @@ SELECT to_regclass('schema_migrations')
 SELECT current_setting('server_version') AS server,
        (SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector') AS vector
 
--- name: login_owns_database
--- Check whether this login may migrate the database: a superuser, the owner of its tables, or of a database without any.
-SELECT r.rolsuper OR coalesce(pg_has_role(session_user, c.relowner, 'MEMBER'), has_schema_privilege('public', 'CREATE'))
+-- name: login_rights
+-- Check whether this login may migrate the database (a superuser, the owner of its tables, or of a database without any), and
+-- whether it bypasses row-level security.
+SELECT r.rolsuper OR coalesce(pg_has_role(session_user, c.relowner, 'MEMBER'), has_schema_privilege('public', 'CREATE')) AS owner,
+       (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS reads_all
 FROM pg_roles AS r LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migrations')
 WHERE r.rolname = session_user
 

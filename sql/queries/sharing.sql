@@ -30,10 +30,13 @@ WHERE p.tenant_id = :tenant_id AND p.isolated
            OR EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.project_id = p.id
                       AND (c.namespace = :namespace OR starts_with(:namespace, 'room:' || c.id::text))))
 
--- name: sharing_move_memory
--- File a memory, with everything merged into it, under another tag, also in the recall index. Its lineage and what it
--- superseded stay as they are.
-WITH moved AS (
+-- name: sharing_move
+-- File a memory, with everything merged into it, or a landmark under another tag, also in the recall index. Its lineage and
+-- what it superseded stay as they are.
+WITH landmark AS (
+    UPDATE landmarks SET namespace = :namespace, visibility = :visibility, user_id = :user_id
+    WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired'
+), moved AS (
     UPDATE memories SET namespace = :namespace, visibility = :visibility, user_id = :user_id
     WHERE tenant_id = :tenant_id AND (id = :id OR merged_into = :id) RETURNING id
 ), found AS (
@@ -60,8 +63,3 @@ SELECT max(valid_to) FROM ended
 UPDATE facts SET namespace = :namespace, visibility = :visibility, user_id = :user_id,
     valid_from = greatest(valid_from, :since::timestamptz), set_at = coalesce(set_at, valid_from)
 WHERE tenant_id = :tenant_id AND id = :id AND valid_to IS NULL
-
--- name: sharing_move_landmark
--- File a landmark under another tag.
-UPDATE landmarks SET namespace = :namespace, visibility = :visibility, user_id = :user_id
-WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired'

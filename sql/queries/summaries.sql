@@ -72,8 +72,3 @@ INSERT INTO summaries (tenant_id, id, conversation_id, tier, namespace, user_id,
 VALUES (:tenant_id, :id, :conversation_id, :tier, :namespace, :user_id, :agent_id, :visibility, :starts_at, :ends_at,
     :text, :tokens, :model, :now)
 ON CONFLICT DO NOTHING
-
--- name: summaries_delete
--- Delete summaries that are replaced or have no messages left. Their lineage remains: prompts were made from them, and
--- erasure has to find those.
-DELETE FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

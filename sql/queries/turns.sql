@@ -104,15 +104,20 @@ WITH answered AS (
 )
 SELECT id FROM answered
 
--- name: turn_sent
--- Record that an answer was sent.
-UPDATE turns SET state = 'sent', sent_at = :now WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'
+-- name: turn_end
+-- Record that an answer was sent; or (with a reason) that a turn ends without its answer being shown, and why: the
+-- platform will never accept it, or it failed.
+UPDATE turns
+SET state = 'sent', sent_at = CASE WHEN :reason::text IS NULL THEN :now::timestamptz ELSE sent_at END,
+    failure = coalesce(:reason, failure)
+WHERE tenant_id = :tenant_id AND id = :id AND (state = 'answered' OR :reason::text IS NOT NULL AND state <> 'sent')
 
 -- name: turn_delivered
--- Record that an answer was sent with this text (NULL: it is a failure), unless its reply has another text by now. Returns
--- that other text, whether there is a reply, and whether it was recorded; no row when the turn is gone. The text that was
--- sent is not returned: the driver keeps what a connection received last. It sets its tenant itself, as api_key_find does. Only a
--- plan that reads the turn to update first would find none to update: then nothing is recorded.
+-- Record that an answer was sent with this text (NULL: it is a failure), unless its reply has another text by now.
+-- Returns that other text, whether there is a reply, and whether it was recorded; no row when the turn is gone. The
+-- text that was sent is not returned: the driver keeps what a connection received last. It sets its tenant itself, as
+-- api_key_find does. Only a plan that reads the turn to update first would find none to update: then nothing is
+-- recorded.
 WITH found AS MATERIALIZED (
     SELECT turn.*
     FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
@@ -130,10 +135,6 @@ WITH found AS MATERIALIZED (
 SELECT CASE WHEN found.text <> :text THEN found.text END AS other_text, found.text IS NOT NULL AS has_reply,
        EXISTS (SELECT FROM sent) AS recorded
 FROM found
-
--- name: turn_given_up
--- Record that a turn ends without its answer being shown, and why: the platform will never accept it, or it failed.
-UPDATE turns SET state = 'sent', failure = :reason WHERE tenant_id = :tenant_id AND id = :id AND state <> 'sent'
 
 -- name: turn_last_prompt
 -- Get the last answered turn of a person in a conversation, or the one whose question or posted answer has this id on the

@@ -65,15 +65,15 @@ FROM model_usage AS u LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id
 WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :today
 GROUP BY 1, 2, 3
 
--- name: usage_reservations_expire
--- Delete the reservations of calls that nobody ended.
-DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :now
-
 -- name: usage_reserved
--- Add up what calls that are running may use, by kind of work and agent.
+-- Add up what calls that are running may use, by kind of work and agent. The reservations of calls that nobody ended
+-- are deleted.
+WITH expired AS (
+    DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :now
+)
 SELECT kind, agent, sum(tokens)::bigint AS tokens, sum(cost) AS cost
 FROM usage_reservations
-WHERE tenant_id = :tenant_id
+WHERE tenant_id = :tenant_id AND expires_at > :now
 GROUP BY 1, 2
 
 -- name: usage_reserve

@@ -27,9 +27,3 @@ ORDER BY 7, w.created_at, w.id
 -- End web sessions, and all those of some users.
 DELETE FROM web_sessions
 WHERE tenant_id = :tenant_id AND (id = ANY (:ids::uuid[]) OR user_id = ANY (:user_ids::uuid[])) RETURNING user_id
-
--- name: sign_ins_end_all
--- After a restore, end every web session, every login link and every token of an app, of all tenants: who signed out since
--- the backup stays so.
-WITH links AS (DELETE FROM login_links), codes AS (DELETE FROM app_codes), tokens AS (DELETE FROM app_tokens)
-DELETE FROM web_sessions

@@ -32,9 +32,7 @@ OF_THE_OWNER = frozenset(
     {
         "schema_record",
         "backup_begin",
-        "role_bypasses_row_security",
-        "invalidate_cached_views",
-        "sign_ins_end_all",
+        "restore_end",
     }
 )
 

@@ -31,18 +31,18 @@ WITHOUT_WORDS: Final = _names_in(
 # Statements that write to the former and need no race, and why.
 _APART: Final = {
     "it takes words away": """erase_prompts erase_replace_text prompts_expire conversation_clear_titles
-        conversations_clear_unused_names sessions_clear_names users_blank_names gateway_exchanges_drop
+        conversations_clear_unused_names users_blank_names gateway_exchanges_drop
         erase_traces usage_note_erasure""",
     "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
-        memories_reindex_sources entries_return invalidate_cached_views landmark_correct""",
+        memories_reindex_sources entries_return restore_end landmark_correct""",
     "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
         conversations_note_history_changed conversations_set_read conversations_skip entry_file entry_say_again
         fact_close import_keep landmark_set_state memories_merge memories_restate memories_supersede message_note_edit
         message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
         reminder_mark_notified reminder_posted reminders_end reminders_refuse room_add_id
-        room_confirm_privacy room_note_public room_refile_after room_set_outsiders room_set_private room_set_recording
-        sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_given_up turn_sent user_set_admin
-        user_set_opted_out user_set_reads_rooms users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
+        room_note_privacy room_refile_after room_set_outsiders room_set_private room_set_recording
+        sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
+        user_set_opted_out users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
     "tests/integration/test_voice_notes.py": "message_transcribe",
     "names: tests/integration/test_erasure.py, test_forget.py": "users_ensure users_restore_names conversations_ensure",
     "tests/integration/test_ended_credentials.py": """session_set_name personal_settings_put team_insert team_rename

@@ -209,7 +209,8 @@ class DatabaseBackup:
                 return None
             manifest = Manifest(**json.loads(stored))
             from_backup = f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}"
-            if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
+            rights = await connection.fetchrow(queries()["login_rights"].sql)
+            if rights is None or not rights["reads_all"]:
                 return f"{from_backup}; only a user with BYPASSRLS can count what has changed since)"
             now = await row_counts(connection)
         changed = [
@@ -222,8 +223,9 @@ class DatabaseBackup:
         return f"{from_backup}, {rows}), {state}"
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
-        if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
-            if not await connection.fetchval(queries()["login_owns_database"].sql):
+        rights = await connection.fetchrow(queries()["login_rights"].sql)
+        if rights is None or not rights["reads_all"]:
+            if rights is None or not rights["owner"]:
                 raise Misconfigured(
                     "Only the database's owner may read every tenant, for a backup: set "
                     f"{OWNER_SETTING} to the owner's URL for this command."

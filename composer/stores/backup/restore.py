@@ -112,9 +112,10 @@ async def load(
         if step.version <= schema:
             await apply(connection, step)
     tables = [row["name"] for row in await connection.fetch(queries()["table_names"].sql)]
-    keys = await connection.fetch(queries()["foreign_keys"].sql)
+    found = await connection.fetch(queries()["constraints_and_indexes"].sql)
+    keys = [row for row in found if row["owner"] is not None]
+    indexes = [row for row in found if row["owner"] is None]  # made after the rows: faster than row by row
     await _execute(connection, [f"ALTER TABLE {key['owner']} DROP CONSTRAINT {key['name']}" for key in keys])
-    indexes = await connection.fetch(queries()["indexes"].sql)  # made after the rows: faster than row by row
     await _execute(connection, [f"DROP INDEX {index['name']}" for index in indexes])
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE TRIGGER USER' for name in tables])
     bound = await _without_row_security(connection)
@@ -137,14 +138,13 @@ async def load(
         if step.version > schema:
             await apply(connection, step, upgraded=upgraded)
     bound = await _without_row_security(connection)
-    await connection.execute(queries()["invalidate_cached_views"].sql)
-    await connection.execute(queries()["sign_ins_end_all"].sql)
+    await connection.execute(queries()["restore_end"].sql)
     await _with_row_security(connection, bound)
 
 
 async def _without_row_security(connection: asyncpg.Connection) -> list[str]:
     """Let the owner see the rows of all tenants, and return the names of the tables for `_with_row_security`."""
-    bound = [row["name"] for row in await connection.fetch(queries()["tables_with_row_security"].sql)]
+    bound = [row["name"] for row in await connection.fetch(queries()["table_names"].sql) if row["row_security"]]
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE ROW LEVEL SECURITY' for name in bound])
     return bound
 

@@ -109,7 +109,8 @@ async def prepare(database_url: ServerUrl, owner_url: ServerUrl | None) -> Serve
         await apply_migrations(owner_url)
         return database_url
     async with _connected(database_url) as connection:
-        if not await connection.fetchval(queries()["login_owns_database"].sql):
+        rights = await connection.fetchrow(queries()["login_rights"].sql)
+        if rights is None or not rights["owner"]:
             pending = await _pending(connection)
             if pending:
                 raise Misconfigured(

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, time, timedelta, tzinfo
 from typing import Final
 
@@ -74,7 +75,7 @@ class DueDigests:
         if waits and not found:
             raise NotYet
         self._looked.pop(room, None)
-        await tx.digests.move(room, times.after(now, zone))
+        await tx.digests.set(replace(due, due_at=times.after(now, zone)))
         if not found:
             return None
         post = Post(

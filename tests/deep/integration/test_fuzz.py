@@ -41,7 +41,7 @@ async def test_a_missing_owner_check_is_found(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everyones = in_sql(
-        "entry_get",
+        "entries_get",
         replacing("AND e.namespace = ANY", "AND (true OR e.namespace = ANY"),
         replacing(":readers::uuid[], :vendor)", ":readers::uuid[], :vendor))"),
     )

@@ -180,10 +180,10 @@ BUGS = (
     Bug("counts for any tool", in_sql("entries_count", no_matter(COUNTED)), TOOL, 3),
     Bug(
         "an entry by its id alone",
-        unchecked(in_sql("entry_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
+        unchecked(in_sql("entries_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
         seed=1,
     ),
-    Bug("an entry by its id for any tool", unchecked(in_sql("entry_get", no_matter(ONE))), TOOL, 9),
+    Bug("an entry by its id for any tool", unchecked(in_sql("entries_get", no_matter(ONE))), TOOL, 9),
     Bug("teams of everybody", in_sql("team_list", no_matter("m.user_id = ANY (:user_ids::uuid[])")), seed=1),
     Bug("sessions of everybody", unowned(in_sql("sessions_list", no_matter(OF_OWN)))),
     Bug("episodes of everybody", unowned(in_sql("session_messages", no_matter(OF_OWN)))),

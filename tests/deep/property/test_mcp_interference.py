@@ -146,10 +146,10 @@ BUGS = (
     Bug("lists for any tool", unchecked(in_sql("entries_list", no_matter(MAY_READ))), TOOL, 3),
     Bug(
         "an entry by its id alone",
-        unchecked(in_sql("entry_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
+        unchecked(in_sql("entries_get", no_matter("e.namespace = ANY (:namespaces::text[])"), no_matter(ONE))),
         seed=1,
     ),
-    Bug("an entry by its id for any tool", unchecked(in_sql("entry_get", no_matter(ONE))), TOOL, 5),
+    Bug("an entry by its id for any tool", unchecked(in_sql("entries_get", no_matter(ONE))), TOOL, 5),
     Bug("facts of any namespace", unchecked(in_sql("structured_readable", no_matter(OF_NAMESPACES), no_matter(FACT)))),
     Bug(
         "landmarks of any project", unchecked(in_sql("structured_readable", no_matter(OF_NAMESPACES), no_matter(MARK)))
