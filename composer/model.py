@@ -217,6 +217,10 @@ class Incoming:
     `trust_stated`: False if the platform does not say what the sender is to the workspace: `sender_trust` is assumed.
     `trust_stated_at`: of which time it says so (None: it is so now). `sent_at`: when a command was sent that has its
     arrival as `at`.
+
+    An adapter may read a message first and look up what stands behind the platform's ids later. Until then, `channel`
+    tells it where the message came through, and `quoted` are words outside its own text, as of a forwarded message or a
+    card, which address nobody.
     """
 
     adapter: str
@@ -238,6 +242,8 @@ class Incoming:
     trust_stated: bool = True
     trust_stated_at: datetime | None = None
     sent_at: datetime | None = None
+    channel: str = ""
+    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

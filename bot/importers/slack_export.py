@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
@@ -26,10 +26,10 @@ from bot.importers.export import (
 )
 from bot.importers.file_names import is_same_name
 from bot.platform.events import RoomPrivacyChanged
-from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
+from bot.slack.reading import PLATFORM, BotIdentity, is_unknown, read_message
 from bot.slack.text import mentioned, plain, unlabelled
 from composer.errors import BadInput
-from composer.model import Attachment, ConversationKind, Incoming, Place
+from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
 from composer.text.moments import moment_of_seconds
 
 _FOLDER: Final = re.compile("(?<![^/])[^/]+/")
@@ -37,7 +37,6 @@ _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
 MAX_SEARCHED_FILES: Final = 50
-MAX_COUNT_CHARS: Final = 18
 _DM_FOLDER: Final = re.compile(r"D[A-Z0-9]{8,}")
 _ODD: Final = (LookupError, TypeError, ValueError, AttributeError)  # what reading an object of another form raises
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
@@ -297,12 +296,12 @@ class SlackExport:
         self, position: str, message: dict[str, Any], folder: _Folder, opened_at: str, room: str
     ) -> MessageOfExport:
         event = read_message(message, folder.channel.id, folder.kind, self._me)
-        if not isinstance(event, SlackMessage):
+        if not isinstance(event, Incoming):
             ours = self._me.user and message.get("user") == self._me.user
             return MessageOfExport(
                 position, reason=AGENTS_OWN if ours and not message.get("subtype") else NOTICES, room=room
             )
-        if event.ts < opened_at:
+        if event.id < opened_at:
             return MessageOfExport(position, reason=PRIVATE_TIME, room=room)
         incoming = self._incoming(event, folder, message)
         return MessageOfExport(position, incoming, reason="" if incoming else NOTICES, room=room)
@@ -359,34 +358,27 @@ class SlackExport:
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
-    def _incoming(self, sent: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, sent: Incoming, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
         """The message as SlackInbox would have made it; None for a blank one."""
         people = tuple(user for user in mentioned(sent.text) if user != self._me.user)
         text = "\n".join(filter(None, map(self._plain, (sent.text, sent.quoted))))
-        attachments = tuple(
-            Attachment(
-                f["name"],
-                str(f.get("mimetype") or ""),
-                size=_size(f.get("size")),
-                address=_address(f),
-            )
-            for f in sent.files
-        )
+        attachments = tuple(map(_without_token, sent.attachments))
         if not text.strip() and not attachments:
             return None
         foreign = _Profiled.model_validate(message.get("user_profile") or {})
         name = self.people.get(sent.user) or foreign.display_name or foreign.real_name or foreign.name or sent.user
-        return Incoming(
-            PLATFORM,
-            self._me.team,
-            self._place(sent, folder),
-            sent.user,
-            sent.bot_name or (sent.user if sent.from_bot else name),
-            sent.ts if self._target in (None, sent.channel) else f"{sent.channel}:{sent.ts}",
-            text,
-            sent.at,
-            attachments,
-            people,
+        by_app = sent.sender_trust is Trust.TOOL
+        return replace(
+            sent,
+            place=self._place(sent, folder),
+            user_name=sent.user_name or (sent.user if by_app else name),
+            id=sent.id if self._target in (None, sent.channel) else f"{sent.channel}:{sent.id}",
+            text=text,
+            attachments=attachments,
+            mentions=people,
+            reply_to=None,
+            sender_trust=Trust.MEMBER,
+            quoted="",
         )
 
     def _plain(self, markup: str) -> str:
@@ -395,26 +387,20 @@ class SlackExport:
         rooms = {id: self._titles[id] for id in unlabelled(markup) if id in self._titles}
         return plain(markup, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs, rooms=rooms)
 
-    def _place(self, sent: SlackMessage, folder: _Folder) -> Place:
+    def _place(self, sent: Incoming, folder: _Folder) -> Place:
         if folder.kind == "im":
             return Place(ConversationKind.DM, self._slugs[0])
         room = self._target or sent.channel
         title = folder.channel.name if room == sent.channel else None
-        if sent.thread is not None:
-            return Place(ConversationKind.THREAD, room, thread=sent.thread, title=title)
+        if sent.reply_to is not None:
+            return Place(ConversationKind.THREAD, room, thread=sent.reply_to, title=title)
         return Place(ConversationKind.ROOM, room, title=title)
 
 
-def _size(value: object) -> int:
-    """The size that an export says of a file; 0 for what is no size."""
-    text = str(value)
-    is_count = text.isascii() and text.isdigit() and len(text) < MAX_COUNT_CHARS
-    return min(int(text), MAX_FILE_BYTES) if is_count else 0
-
-
-def _address(file: Mapping[str, Any]) -> str:
-    """The address of a file at Slack, without the token that exports add to it."""
-    return str(file.get("url_private_download") or file.get("url_private") or "").partition("?")[0]
+def _without_token(file: Attachment) -> Attachment:
+    """A file without the token that exports add to its address at Slack."""
+    address = "" if is_unknown(file) else file.address.partition("?")[0]
+    return replace(file, size=min(file.size, MAX_FILE_BYTES), address=address, seconds=0)
 
 
 def slack_folders(archive: Archive) -> list[str]:

@@ -46,7 +46,8 @@ class MessageChanged:
 
     `user` is the author, in a DM the person, not the bot. `attached` are the addresses of the files that are still
     attached (None: unknown), `addressed_agents` the agents that the new text addresses (None: as before), and
-    `was_addressed` whether the text before addressed one.
+    `was_addressed` whether the text before addressed one. `before` is that text, and `quoted` are words outside the new
+    one, until an inbox has read them.
     """
 
     channel: str
@@ -59,6 +60,8 @@ class MessageChanged:
     attached: tuple[str, ...] | None = None
     addressed_agents: tuple[str, ...] | None = None
     was_addressed: bool = False
+    before: str = ""
+    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

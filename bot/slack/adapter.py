@@ -29,6 +29,7 @@ from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
 from bot.platform.events import (
     MembersChanged,
+    MessageChanged,
     PersonLeft,
     RoomDeleted,
     RoomPrivacyChanged,
@@ -60,8 +61,6 @@ from bot.slack.reading import (
     DirectoryChanged,
     HistoryChanged,
     SlackEvent,
-    SlackMessage,
-    SlackMessageChange,
     StreamsStopped,
     TokenRevoked,
     read_event,
@@ -71,6 +70,7 @@ from bot.slack.signed_http import SlackHttp
 from bot.slack.text import addressed, command
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
+from composer.model import ConversationKind, Incoming, Trust
 
 logger = structlog.get_logger()
 
@@ -81,7 +81,7 @@ NO_EVENTS: Final = (
     "docs/slack.md says where to get them."
 )
 _CHANGES: Final = (
-    SlackMessageChange,
+    MessageChanged,
     RoomPrivacyChanged,
     RoomShared,
     MembersChanged,
@@ -389,8 +389,9 @@ class SlackAdapter:
         except (KeyError, TypeError, ValueError, AttributeError, BadInput):
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if is_http else None
-        if isinstance(read, SlackMessage):
-            read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
+        if isinstance(read, Incoming):
+            shared = bool(body.get("is_ext_shared_channel"))
+            read = replace(read, place=replace(read.place, outsiders=shared))
         if isinstance(read, _CHANGES):
             await self._apply_to_split(named)
         if read is not None:
@@ -406,9 +407,9 @@ class SlackAdapter:
 
     async def _apply(self, event: SlackEvent, retries: int) -> None:
         match event:
-            case SlackMessage():
+            case Incoming():
                 await self._receive_message(event, retries)
-            case SlackMessageChange():
+            case MessageChanged():
                 await self.inbox.change_message(event, retries)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
@@ -473,12 +474,13 @@ class SlackAdapter:
         self.directory.forget_room(name)
         self._retraction.wake()
 
-    async def _receive_message(self, message: SlackMessage, retries: int) -> None:
-        me = await self.directory.me()
-        if message.direct and not message.from_bot:
+    async def _receive_message(self, message: Incoming, retries: int) -> None:
+        me, direct = await self.directory.me(), message.place.kind is ConversationKind.DM
+        by_app = message.sender_trust is Trust.TOOL
+        if direct and not by_app:
             self.directory.note_dm(message.user, message.channel)
-        words = None if message.from_bot else command(message.text, me.user, direct=message.direct)
-        said = None if message.from_bot else addressed(message.text, me.user, direct=message.direct)
+        words = None if by_app else command(message.text, me.user, direct=direct)
+        said = None if by_app else addressed(message.text, me.user, direct=direct)
         if words is None and said is not None and await self.commands.typed(message, said):
             return
         if words is None:

@@ -32,7 +32,7 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.files import SlackFiles
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink
-from bot.slack.reading import PLATFORM, SlackMessage, room_place
+from bot.slack.reading import PLATFORM, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Refused, Unavailable
@@ -151,19 +151,19 @@ class SlackCommands:
             raise Refused(ASKED_AGAIN)
         return given, await self._run(given)
 
-    async def typed(self, message: SlackMessage, text: str) -> bool:
+    async def typed(self, message: Incoming, text: str) -> bool:
         """Do what somebody confirms, or cancels, by a word, and answer them alone. False for any other message. Raises
         Unavailable: then it must be delivered again."""
         if read_answer(text) is None:
             return False
-        if (message.channel, message.ts) in self._typed:  # a mention comes twice, and what is acknowledged late again
+        if (message.channel, message.id) in self._typed:  # a mention comes twice, and what is acknowledged late again
             return True
-        written = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
+        written = await self._incoming(await self._inbox.place(message), message.user, text, message.id)
         id = self._confirmations.typed(written)
         if id is None:
             return False
-        self._typed[message.channel, message.ts] = True
-        address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
+        self._typed[message.channel, message.id] = True
+        address = {"channel": message.channel} | ({"thread_ts": message.reply_to} if message.reply_to else {})
         workspace = await self._inbox.workspace()
         begin = partial(begin_command, self._app, workspace, address=address)
         pressed, now = replace(written, text=""), self._app.clock.now()
@@ -171,7 +171,7 @@ class SlackCommands:
             ran, answer = await self._confirmations.press(id, pressed, now, self._run, begin)
             parts = await self._finished(ran, answer)
         except Unavailable:
-            del self._typed[message.channel, message.ts]  # it is delivered again
+            del self._typed[message.channel, message.id]  # it is delivered again
             raise
         except Refused as error:
             ran, parts = pressed, _parts(str(error))
@@ -211,13 +211,13 @@ class SlackCommands:
             hidden = isinstance(error, SlackRefused) and error.code == HIDDEN_CHANNEL
             return Place(ConversationKind.ROOM, channel, private=True if hidden else None, outsiders=True)
 
-    async def mention(self, message: SlackMessage, text: str) -> None:
+    async def mention(self, message: Incoming, text: str) -> None:
         """Run a command that was given as a message, once, and answer in its conversation. Raises Unavailable: then it
         must be delivered again."""
         workspace = await self._inbox.workspace()
-        incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
+        incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.id)
         incoming = replace(incoming, sent_at=message.at)
-        address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
+        address = {"channel": message.channel} | ({"thread_ts": message.reply_to} if message.reply_to else {})
         try:
             if not await begin_command(self._app, workspace, incoming, address):
                 return

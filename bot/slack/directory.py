@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 from cachetools import LRUCache
@@ -14,8 +14,7 @@ from yarl import URL
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.slack.client import HIDDEN_CHANNEL, Slack, SlackRefused
-from bot.slack.reading import BotIdentity, trust_of
-from bot.slack.words import file_name
+from bot.slack.reading import BotIdentity, attachment_of, is_unknown, trust_of
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
 from composer.ports.clock import Clock
@@ -243,21 +242,14 @@ class SlackDirectory:
         pages = self._slack.pages("conversations.members", channel=channel, limit=1000)
         return {user async for page in pages for user in page["members"]}
 
-    async def attachment(self, file: dict[str, Any]) -> Attachment:
+    async def attachment(self, file: Attachment) -> Attachment:
         """A file, with its text if it is a text file and not too large. Raises Unavailable."""
-        if file.get("file_access") == "check_file_info":
-            file = (await self._slack.call("files.info", file=file["id"]))["file"]
-        found = self.unread(file)
-        readable = is_text_file(found.name, found.type) and 0 < found.size <= MAX_TEXT_FILE_BYTES
-        if not readable or not self.is_slack_address(found.address):
-            return found
-        return replace(found, text=await self._download(found.address))
-
-    def unread(self, file: dict[str, Any]) -> Attachment:
-        """A file as an event describes it, without its text."""
-        name, media_type = file_name(file), str(file.get("mimetype") or "")
-        seconds = float(file.get("duration_ms") or 0) / 1000
-        return Attachment(name, media_type, size=int(file.get("size") or 0), address=_address(file), seconds=seconds)
+        if is_unknown(file):
+            file = attachment_of((await self._slack.call("files.info", file=file.address))["file"])
+        readable = is_text_file(file.name, file.type) and 0 < file.size <= MAX_TEXT_FILE_BYTES
+        if not readable or not self.is_slack_address(file.address):
+            return file
+        return replace(file, text=await self._download(file.address))
 
     def is_slack_address(self, url: str) -> bool:
         """Whether our token may be sent to an address: one of Slack's own hosts, encrypted."""
@@ -308,7 +300,3 @@ class SlackDirectory:
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])
-
-
-def _address(file: dict[str, Any]) -> str:
-    return str(file.get("url_private_download") or file.get("url_private") or "")

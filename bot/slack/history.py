@@ -14,10 +14,10 @@ from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
-from bot.slack.reading import SlackMessage, read_message, time_of, ts_of
+from bot.slack.reading import read_message, time_of, ts_of
 from bot.slack.text import command
 from composer.app import App
-from composer.model import ConversationKind
+from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import FollowedConversation
 
 logger = structlog.get_logger()
@@ -129,9 +129,7 @@ class SlackHistory:
                 page.append(event)
             elif messages[ts].get("subtype") != "tombstone":
                 # A command may have been run already: whoever gave it can repeat it.
-                given = (
-                    isinstance(event, SlackMessage) and command(event.text, me.user, direct=event.direct) is not None
-                )
+                given = isinstance(event, Incoming) and _is_command(event, me.user)
                 page.append(Said(ts) if given else self._said(messages[ts], event))
         return page[::-1]
 
@@ -141,8 +139,12 @@ class SlackHistory:
             id=message["ts"],
             edited_at=None if edited_ts is None else time_of(str(edited_ts)),
             lost_file=any(file.get("mode") == "tombstone" for file in message.get("files") or ()),
-            read=partial(self._inbox.read_missed, event) if isinstance(event, SlackMessage) else None,
+            read=partial(self._inbox.read_missed, event) if isinstance(event, Incoming) else None,
         )
+
+
+def _is_command(message: Incoming, me: str) -> bool:
+    return command(message.text, me, direct=message.place.kind is ConversationKind.DM) is not None
 
 
 def _since(stored: FollowedConversation | None, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ import structlog
 from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import SlackDirectory, SlackPerson
-from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
+from bot.slack.reading import PLATFORM, is_unknown, room_place, time_of
 from bot.slack.text import channels, mentioned, plain, unlabelled
 from composer.app import App
 from composer.errors import NexusError, Unavailable
@@ -63,52 +63,51 @@ class SlackInbox(PlatformInbox):
 
     # Messages
 
-    async def receive_message(self, message: SlackMessage, retries: int = 0) -> None:
-        """Store a message, once, and queue its turns. `retries`: how often Slack has delivered it before.
+    async def receive_message(self, message: Incoming, retries: int = 0) -> None:
+        """Store a message as Slack tells it, once, and queue its turns. `retries`: how often Slack has delivered it
+        before.
 
         Raises Unavailable when it could not be stored: then it must not be acknowledged.
         """
-        if not self.is_deleted(message.channel, message.ts):
-            incoming = self._with_change(message.channel, await self._incoming(message, retries))
+        if not self.is_deleted(message.channel, message.id):
+            incoming = self._with_change(message.channel, await self.resolve(message, retries))
             is_empty = not (incoming.text.strip() or incoming.attachments)
-            if message.from_bot and not is_empty:
+            if message.sender_trust is Trust.TOOL and not is_empty:
                 await self.store([MessageReceived(message.channel, incoming, answer=False)])
             elif not is_empty:
-                self._on_question(message.channel, message.ts, message.thread)
+                self._on_question(message.channel, message.id, message.reply_to)
                 await self._store_together(incoming)
-        await self.reapply_change(message.channel, message.ts)  # erasing it may have failed before
+        await self.reapply_change(message.channel, message.id)  # erasing it may have failed before
 
-    async def read_missed(self, message: SlackMessage) -> MessageReceived:
+    async def read_missed(self, message: Incoming) -> MessageReceived:
         """A message of a channel's history, as an event. Raises Unavailable."""
-        incoming = await self._incoming(message, MAX_FILE_RETRIES)
-        return MessageReceived(message.channel, incoming, answer=not message.from_bot)
+        found = await self.resolve(message, MAX_FILE_RETRIES)
+        return MessageReceived(message.channel, found, answer=message.sender_trust is not Trust.TOOL)
 
     def note_question(self, question: MessageReceived) -> None:
         """Tell of a message before it is stored that may queue a turn."""
         self._on_question(question.channel, question.incoming.id, question.incoming.reply_to)
 
-    async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
-        """A message with its ids looked up (names, files, place). Raises Unavailable."""
-        room = "" if message.direct else message.channel
+    async def resolve(self, message: Incoming, retries: int) -> Incoming:
+        """A message with its ids looked up (names, files, place), and its text as people read it. Raises
+        Unavailable."""
+        by_app = message.sender_trust is Trust.TOOL
+        room = "" if message.place.kind is ConversationKind.DM else message.channel
         text, people = await self._words(message.text, message.quoted, room)
-        me, user = await self._directory.me(), message.user
-        person = SlackPerson(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
-        return Incoming(
-            adapter=PLATFORM,
-            workspace=me.team,
+        known = SlackPerson(message.user, trust=Trust.TOOL)
+        person = known if by_app else await self._directory.person(message.user)
+        return replace(
+            message,
             place=await self.place(message),
-            user=user,
-            user_name=message.bot_name or person.name,
-            id=message.ts,
+            user_name=message.user_name or person.name,
             text=text,
-            at=message.at,
             attachments=await self._files(message, retries),
             mentions=people,
-            addressed_agents=() if message.from_bot else await self._addressed(message.text),
-            reply_to=message.thread,
+            addressed_agents=() if by_app else await self._addressed(message.text),
             sender_trust=person.trust,
             trust_stated=person.certain,
             trust_stated_at=person.stated_at,
+            quoted="",
         )
 
     async def _words(self, text: str, quoted: str, room: str) -> tuple[str, tuple[str, ...]]:
@@ -138,43 +137,43 @@ class SlackInbox(PlatformInbox):
         """The agent, if a text in Slack's markup mentions the app."""
         return (self.slug,) if (await self._directory.me()).user in mentioned(markup) else ()
 
-    async def place(self, message: SlackMessage) -> Place:
+    async def place(self, message: Incoming) -> Place:
         """Where a message was written. Raises Unavailable when Slack must be asked and does not answer."""
-        if message.direct:
+        if message.place.kind is ConversationKind.DM:
             return Place(ConversationKind.DM, self.slug)
-        channel, private = message.channel, message.private
+        channel, private = message.channel, message.place.stated_private
         stated_at: datetime | None = message.at
         if private is None:  # a mention, whose event does not say: it opens no room
             private = (await self._directory.room(channel)).private
             stated_at = None if private else UNKNOWN_TIME
-        place = room_place(channel, private, stated_at, await self._directory.title(channel), message.thread)
+        place = room_place(channel, private, stated_at, await self._directory.title(channel), message.place.thread)
         outsiders, outsiders_at = await self._outsiders(message)
         return replace(place, outsiders=outsiders, outsiders_at=outsiders_at)
 
-    async def _outsiders(self, message: SlackMessage) -> tuple[bool, datetime | None]:
+    async def _outsiders(self, message: Incoming) -> tuple[bool, datetime | None]:
         """Whether people of other organisations read the channel of a message, and of which time that is said (None: it
         is so now): what an event says is of its message, however late it comes. Raises Unavailable when neither the
         event nor Slack says so."""
-        if message.outsiders:
+        if message.place.outsiders:
             return True, message.at
         try:
             return await self._directory.outsiders(message.channel)
         except NexusError:
-            if message.outsiders is None:
+            if message.place.outsiders is None:
                 raise
             return False, message.at
 
-    async def _files(self, message: SlackMessage, retries: int) -> tuple[Attachment, ...]:
-        if not message.files:
+    async def _files(self, message: Incoming, retries: int) -> tuple[Attachment, ...]:
+        if not message.attachments:
             return ()
         try:
             async with asyncio.timeout(FILES_SECONDS):
-                return tuple([await self._directory.attachment(file) for file in message.files])
+                return tuple([await self._directory.attachment(file) for file in message.attachments])
         except (NexusError, TimeoutError) as error:
             if retries < MAX_FILE_RETRIES:
                 raise Unavailable("A file could not be read from Slack in time; it will be tried again.") from error
-            logger.warning("slack.files_unread", message=message.ts, error=str(error))
-            return tuple(self._directory.unread(file) for file in message.files)
+            logger.warning("slack.files_unread", message=message.id, error=str(error))
+            return tuple(replace(file, address="") if is_unknown(file) else file for file in message.attachments)
 
     async def _store_together(self, incoming: Incoming) -> None:
         """Store a message in one transaction with those that wait for the same."""
@@ -206,37 +205,32 @@ class SlackInbox(PlatformInbox):
 
     # Changes
 
-    async def change_message(self, change: SlackMessageChange, retries: int = MAX_EDIT_RETRIES) -> None:
-        """Apply an edit or a deletion to every layer. `retries`: how often Slack has delivered it before.
+    async def change_message(self, change: MessageChanged, retries: int = MAX_EDIT_RETRIES) -> None:
+        """Apply an edit or a deletion, as Slack tells it, to every layer. `retries`: how often Slack has delivered it
+        before.
 
         Raises Unavailable: then it must be delivered again. So must an edit of a recent message that has not come yet:
         it may be on its way to another process, or be delivered again itself.
         """
-        kind = ConversationKind.DM if change.direct else ConversationKind.ROOM
-        if change.direct and not change.user:  # Slack need not tell what was deleted, and so whose it was
-            change = replace(change, user=await self._directory.partner(change.channel))
-        text: str | None = None
-        people: tuple[str, ...] = ()
-        agents: tuple[str, ...] = ()
+        direct = change.place.kind is ConversationKind.DM
+        if direct:  # Slack need not tell what was deleted, and so whose it was
+            user = change.user or await self._directory.partner(change.channel)
+            change = replace(change, user=user, place=Place(ConversationKind.DM, self.slug))
         if change.text is not None:
-            room = "" if change.direct else change.channel
-            text, people = await self._words(change.text, change.quoted, room)
+            text, people = await self._words(change.text, change.quoted, "" if direct else change.channel)
             agents = await self._addressed(change.text)
-        await self.apply_change(
-            MessageChanged(
-                channel=change.channel,
-                message_id=change.ts,
-                place=Place(kind, self.slug if change.direct else change.channel),
-                user=change.user,
+            addressed = change.before != "" and await self._addresses_agent(change.before)
+            change = replace(
+                change,
                 text=text,
                 mentions=people,
-                edited_at=time_of(change.changed_ts),
-                attached=change.attached,
                 addressed_agents=agents,
-                was_addressed=change.before != "" and await self._addresses_agent(change.before),
-            ),
-            awaits_message=retries < MAX_EDIT_RETRIES and self._app.clock.now() - time_of(change.ts) < MAX_AWAITED_AGE,
-        )
+                was_addressed=addressed,
+                before="",
+                quoted="",
+            )
+        awaited = retries < MAX_EDIT_RETRIES and self._app.clock.now() - time_of(change.message_id) < MAX_AWAITED_AGE
+        await self.apply_change(change, awaits_message=awaited)
 
     async def change_privacy(self, change: RoomPrivacyChanged) -> None:
         """A channel became private or public. Raises Unavailable."""

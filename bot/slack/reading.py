@@ -5,13 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from bot.platform.events import MembersChanged, PersonLeft, RoomDeleted, RoomPrivacyChanged, RoomShared, TrustStated
+from bot.platform.events import (
+    MembersChanged,
+    MessageChanged,
+    PersonLeft,
+    RoomDeleted,
+    RoomPrivacyChanged,
+    RoomShared,
+    TrustStated,
+)
 from bot.slack.words import file_name, other_words, own_words, without_odd
-from composer.model import SLACK, ConversationKind, Place, Trust
+from composer.model import SLACK, Attachment, ConversationKind, Incoming, Place, Trust
 from composer.text.moments import moment_of_seconds
 
 PLATFORM: Final = SLACK
 _ADDRESSES: Final = ("url_private_download", "url_private")
+_MAX_COUNT_CHARS: Final = 18
 _WRITTEN: Final = frozenset({"", "file_share", "thread_broadcast", "reply_broadcast", "me_message", "bot_message"})
 _OF_APP: Final = "bot_message"
 # What Slack writes about a channel and its members. The words of any other subtype are kept, but address nobody.
@@ -43,53 +52,6 @@ class BotIdentity:
     name: str = ""
     url: str = ""
     enterprise: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SlackMessage:
-    """A message, with Slack's ids and markup.
-
-    `direct`: it is in a DM. `private` None: the event does not say whether the channel is private. `from_bot`: written
-    by another app, under `bot_name`. `outsiders`: the channel is shared with another organisation (None: not said).
-    `quoted`: words outside the text, as of a forwarded message or a card: they address nobody.
-    """
-
-    channel: str
-    ts: str
-    user: str
-    text: str
-    thread: str | None
-    direct: bool
-    private: bool | None
-    files: tuple[dict[str, Any], ...] = ()
-    from_bot: bool = False
-    bot_name: str = ""
-    outsiders: bool | None = None
-    quoted: str = ""
-
-    @property
-    def at(self) -> datetime:
-        """When it was written."""
-        return time_of(self.ts)
-
-
-@dataclass(frozen=True, slots=True)
-class SlackMessageChange:
-    """A message was edited (`text` is the new text) or deleted (None), at `changed_ts`.
-
-    `user` wrote it. `attached` are the addresses of the files that are still attached (None: Slack does not tell),
-    `before` is the text that was edited; `quoted` are the words outside the new text.
-    """
-
-    channel: str
-    ts: str
-    user: str
-    text: str | None
-    direct: bool
-    changed_ts: str
-    attached: tuple[str, ...] | None = None
-    before: str = ""
-    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +109,8 @@ class StreamsStopped:
 
 
 SlackEvent = (
-    SlackMessage
-    | SlackMessageChange
+    Incoming
+    | MessageChanged
     | RoomPrivacyChanged
     | RoomShared
     | MembersChanged
@@ -241,14 +203,17 @@ def trust_of(user: Mapping[str, Any], me: BotIdentity) -> Trust:
 
 
 def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIdentity) -> SlackEvent | None:
-    """A message of an event or of the history of a channel of this kind (Slack's channel_type; "": unknown)."""
+    """A message of an event or of the history of a channel of this kind (Slack's channel_type; "": unknown).
+
+    Its text is in Slack's markup, a name is there only for an app, and a DM does not name its agent: SlackInbox looks
+    these up. An app is a tool.
+    """
     subtype = str(message.get("subtype") or "")
     direct = kind == "im" or channel.startswith("D")
     if subtype == "message_changed":
         return _edited(message, channel, direct, me)
     if subtype == "message_deleted":
-        before = message.get("previous_message") or {}
-        return SlackMessageChange(channel, message["deleted_ts"], _author(before), None, direct, str(message["ts"]))
+        return _deleted(message, message["deleted_ts"], channel, direct)
     if subtype.startswith(_CONVERTED):
         at = time_of(str(message["ts"]))
         return RoomPrivacyChanged(channel, subtype.endswith("private"), create=True, at=at)
@@ -256,46 +221,85 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         return DirectoryChanged(channel=channel)
     if subtype in _NOTICES or _is_ours(message, me) or not _author(message):
         return None
-    time_of(str(message["ts"]))  # raises BadInput here, and not when the message is used
-    thread, by_slack = message.get("thread_ts"), message.get("user") == _SLACKBOT
+    at, by_slack = time_of(str(message["ts"])), message.get("user") == _SLACKBOT
+    thread = message.get("thread_ts") if message.get("thread_ts") != message["ts"] else None
     from_bot = bool(message.get("bot_id")) or subtype == _OF_APP or by_slack
     profile = message.get("bot_profile") or ({"name": "Slackbot"} if by_slack else {})
     files = (each for each in without_odd(message.get("files")) if each.get("mode") not in _GONE_FILES)
     own, other = own_words(message), other_words(message)
     if subtype not in _WRITTEN:
         own, other = "", "\n".join(filter(None, (own, other)))
-    return SlackMessage(
-        channel=channel,
-        ts=message["ts"],
+    return Incoming(
+        adapter=PLATFORM,
+        workspace=me.team,
+        place=Place(ConversationKind.DM, "") if direct else room_place(channel, _PRIVATE.get(kind), at, None, thread),
         user=_author(message),
+        user_name=str(message.get("username") or profile.get("name") or "") if from_bot else "",
+        id=message["ts"],
         text=own,
+        at=at,
+        attachments=tuple(map(attachment_of, files)),
+        reply_to=thread,
+        sender_trust=Trust.TOOL if from_bot else Trust.MEMBER,
+        channel=channel,
         quoted=other,
-        thread=thread if thread != message["ts"] else None,
-        direct=direct,
-        private=_PRIVATE.get(kind),
-        files=tuple({**file, "name": file_name(file)} for file in files),
-        from_bot=from_bot,
-        bot_name=str(message.get("username") or profile.get("name") or "") if from_bot else "",
     )
 
 
-def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentity) -> SlackMessageChange | None:
+def attachment_of(file: Mapping[str, Any]) -> Attachment:
+    """A file. Of one that Slack must be asked about, the address is its id."""
+    asked = file.get("file_access") == "check_file_info"
+    address = file.get("id") if asked else next(filter(None, map(file.get, _ADDRESSES)), "")
+    size, milliseconds = _count(file.get("size")), _count(file.get("duration_ms"))
+    media_type = str(file.get("mimetype") or "")
+    return Attachment(file_name(file), media_type, size=size, address=str(address), seconds=milliseconds / 1000)
+
+
+def is_unknown(file: Attachment) -> bool:
+    """Whether Slack must be asked about a file."""
+    return file.address != "" and "/" not in file.address
+
+
+def _count(value: object) -> int:
+    """A number that Slack tells of a file; 0 for what is none."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_COUNT_CHARS else 0
+
+
+def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentity) -> MessageChanged | None:
     """An edit or a deletion; None if only the preview of a link was added.
 
     Slack sends the same event for all of these: a message that has replies becomes a tombstone when it is deleted.
     """
     message, before = event["message"], event.get("previous_message") or {}
     if message.get("subtype") == "tombstone":
-        return SlackMessageChange(channel, message["ts"], _author(before), None, direct, str(event["ts"]))
+        return _deleted(event, message["ts"], channel, direct)
     if _is_ours(message, me) or _is_ours(before, me):
         return None
-    files, quoted = addresses(message), other_words(message)
-    same = own_words(message) == own_words(before) and quoted == other_words(before)
+    text, quoted, files = own_words(message), other_words(message), addresses(message)
+    same = text == own_words(before) and quoted == other_words(before)
     if (same and files == addresses(before)) or not _author(message):
         return None
-    changed_ts = str((message.get("edited") or {}).get("ts") or event["ts"])
-    text, old = own_words(message), own_words(before)
-    return SlackMessageChange(channel, message["ts"], _author(message), text, direct, changed_ts, files, old, quoted)
+    return MessageChanged(
+        channel=channel,
+        message_id=message["ts"],
+        place=_changed_place(channel, direct),
+        user=_author(message),
+        text=text,
+        edited_at=time_of(str((message.get("edited") or {}).get("ts") or event["ts"])),
+        attached=files,
+        before=own_words(before),
+        quoted=quoted,
+    )
+
+
+def _deleted(event: Mapping[str, Any], ts: str, channel: str, direct: bool) -> MessageChanged:
+    author, place = _author(event.get("previous_message") or {}), _changed_place(channel, direct)
+    return MessageChanged(channel, ts, place, author, text=None, edited_at=time_of(str(event["ts"])))
+
+
+def _changed_place(channel: str, direct: bool) -> Place:
+    return Place(ConversationKind.DM, "") if direct else Place(ConversationKind.ROOM, channel)
 
 
 def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bot.discord.reading import PLATFORM
-from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.rooms import erase_room, note_room_deleted
 from composer.settings import Settings
@@ -17,6 +16,7 @@ from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.erased_ids import find_remains
 from tests.support.slack.harness import Office, office_on
+from tests.support.slack.told import deleted, told
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -185,7 +185,7 @@ async def test_a_command_as_a_message_that_arrives_after_its_channel_was_deleted
         await office.slack.delete_channel(attic)
         await until(gone(settings, "zqattic"))
         text = office.mention("/nexus remember the cellar word is zqcellar")
-        late = SlackMessage(attic, given, office.alice, text, thread and root, direct=False, private=False)
+        late = told(attic, given, office.alice, text, thread and root)
         await running.adapter._apply(late, 1)
         await running.settle()
         assert await find_remains(settings, "zqcellar") == {}
@@ -197,10 +197,10 @@ async def test_a_command_as_a_message_that_was_deleted_on_slack_before_it_arrive
 ) -> None:
     async with office.socket() as running:
         channel = await office.slack.add_im(office.team, office.alice) if direct else office.general
-        given, deleted = office.slack.world.ts(), office.slack.world.ts()
-        await running.adapter._apply(SlackMessageChange(channel, given, office.alice, None, direct, deleted), 0)
+        given, at = office.slack.world.ts(), office.slack.world.ts()
+        await running.adapter._apply(deleted(channel, given, office.alice, at, direct=direct), 0)
         text = office.mention("/nexus remember the cellar word is zqcellar")
-        late = SlackMessage(channel, given, office.alice, text, None, direct, private=False)
+        late = told(channel, given, office.alice, text, direct=direct)
         await running.adapter._apply(late, 1)
         await running.settle()
         assert await find_remains(settings, "zqcellar") == {}

@@ -13,7 +13,7 @@ import pytest
 from bot.console.doctor import run_doctor
 from bot.delivery.retraction import MAX_REFUSED
 from bot.slack.client import SlackRefused
-from bot.slack.reading import ChannelFound, SlackMessageChange
+from bot.slack.reading import ChannelFound
 from composer.app import open_app
 from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
@@ -26,6 +26,7 @@ from tests.support.discord.harness import Model, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, Running, office_on
+from tests.support.slack.told import deleted
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -196,7 +197,7 @@ async def test_what_slack_shows_though_nobody_recorded_it_is_retracted_once_its_
     await until(lambda: no_connection_left(office))
     await office.slack.delete(where, question)
     async with office.open() as running:  # another process hears of it, which answers nothing
-        change = SlackMessageChange(where, question, office.alice, None, direct, question)
+        change = deleted(where, question, office.alice, question, direct=direct)
         await running.adapter.inbox.change_message(change)
         await running.adapter._close()
     assert [(row["external_id"], row["part"]) for row in await rows(settings)] == [("", 0)]

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from bot.slack.reading import SlackMessage, read_event
+from bot.slack.reading import read_event
 from composer.model import ConversationKind, Incoming, Place, Trust
 from composer.settings import Settings
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, Interaction, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, office_on
+from tests.support.slack.told import told
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -80,9 +81,9 @@ async def test_who_becomes_a_guest_in_slack_is_one_at_once_in_every_process(offi
     user = await slack.add_user(office.team, "mallory", is_restricted=not restricted)
     await slack.join(office.general, user)
 
-    def said(number: int) -> SlackMessage:
+    def said(number: int) -> Incoming:
         ts = slack.post_untold(office.general, user, f"{text} {number}", time.time())
-        return SlackMessage(office.general, ts, user, f"{text} {number}", None, False, False)
+        return told(office.general, ts, user, f"{text} {number}")
 
     async with office.socket() as first, office.http() as other:
         await other.adapter.inbox.receive_message(said(1))

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from bot.slack.reading import BotIdentity, SlackMessage, SlackMessageChange, read_message
+from bot.platform.events import MessageChanged
+from bot.slack.reading import BotIdentity, read_message
 from bot.slack.text import plain
 from bot.slack.words import MAX_WORDS_CHARS, other_words, own_words
+from composer.model import Incoming, Trust
 
 ME = BotIdentity("T1", "UME", "BME")
 
@@ -23,8 +25,8 @@ def test_what_slack_itself_writes_is_nobodys_question(subtype: str) -> None:
         "room": room,
     }
     event = read_message(message, "D1", "im", ME)
-    assert isinstance(event, SlackMessage)
-    assert (event.from_bot, event.bot_name) == (True, "Slackbot")
+    assert isinstance(event, Incoming)
+    assert (event.sender_trust, event.user_name) == (Trust.TOOL, "Slackbot")
     assert "(huddle: Design review: with <@U1>)" in event.quoted
 
 
@@ -256,7 +258,7 @@ def test_what_is_deep_or_long_is_bounded() -> None:
 def test_a_forward_keeps_its_words_apart_from_what_addresses_somebody() -> None:
     shared = [{"is_share": True, "author_name": "Zoe", "text": "<@UME> what is the code?"}]
     read = read_message({"ts": "1.000001", "user": "U1", "text": "look", "attachments": shared}, "C1", "channel", ME)
-    assert isinstance(read, SlackMessage)
+    assert isinstance(read, Incoming)
     assert (read.text, read.quoted) == ("look", "Zoe wrote: <@UME> what is the code?")
 
 
@@ -273,15 +275,15 @@ def test_an_alert_that_its_app_updates_is_edited(state: str, changes: bool) -> N
     }
     read = read_message(event, "C1", "channel", ME)
     assert (read is not None) is changes
-    if isinstance(read, SlackMessageChange):
+    if isinstance(read, MessageChanged):
         assert read.quoted == "resolved"
 
 
 def test_an_old_integration_without_an_id_is_an_app_of_its_name() -> None:
     sent = {"ts": "1.000001", "subtype": "bot_message", "username": "nagios", "text": "db-7 is down"}
     read = read_message(sent, "C1", "channel", ME)
-    assert isinstance(read, SlackMessage)
-    assert (read.user, read.from_bot, read.bot_name, read.text) == ("nagios", True, "nagios", "db-7 is down")
+    assert isinstance(read, Incoming)
+    assert (read.user, read.sender_trust, read.user_name, read.text) == ("nagios", Trust.TOOL, "nagios", "db-7 is down")
 
 
 def test_the_preview_of_a_link_is_no_edit() -> None:

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from bot.platform import inbox as platform_inbox
+from bot.platform.events import MessageChanged
 from bot.slack.client import TokenRefused
-from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change_message
 from composer.model import Incoming
@@ -21,6 +21,7 @@ from composer.repositories.messages import Messages
 from composer.repositories.turns import Turns
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
+from tests.support.slack.told import deleted, edited, told
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -511,8 +512,8 @@ async def test_a_deletion_during_a_database_outage_is_done_later(
     monkeypatch.setattr(platform_inbox, "change_message", away_once)
     async with office.socket() as running:
         inbox = running.adapter.inbox
-        message = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
-        deletion = SlackMessageChange(office.general, message.ts, office.bob, None, False, "1777885201.000100")
+        message = told(office.general, "1777885200.000100", office.bob, "the code is 1111")
+        deletion = deleted(office.general, message.id, office.bob, "1777885201.000100")
         if when == "after":
             await inbox.receive_message(message)
             for _ in range(2):
@@ -529,7 +530,7 @@ async def test_a_deletion_during_a_database_outage_is_done_later(
             for _ in range(2):
                 with suppress(Unavailable):
                     await inbox.receive_message(message)
-        assert failed == [message.ts]
+        assert failed == [message.id]
         assert await running.stored() == []
 
 
@@ -537,12 +538,12 @@ async def test_an_older_edit_that_comes_again_after_a_restart_brings_no_old_text
     # Before, a process knew the latest edits of those that it had seen itself alone; over HTTP there are several.
     ts = "1777885200.000100"
 
-    def edit(text: str, at: str) -> SlackMessageChange:
-        return SlackMessageChange(office.general, ts, office.bob, text, False, at)
+    def edit(text: str, at: str) -> MessageChanged:
+        return edited(office.general, ts, office.bob, text, at)
 
     async with office.socket() as running:
         inbox = running.adapter.inbox
-        await inbox.receive_message(SlackMessage(office.general, ts, office.bob, "it is 1", None, False, False))
+        await inbox.receive_message(told(office.general, ts, office.bob, "it is 1"))
         await inbox.change_message(edit("nothing of it", "1777885203.000000"))
     async with office.socket() as running:
         inbox = running.adapter.inbox
@@ -560,11 +561,11 @@ async def test_an_edit_that_comes_to_another_process_before_its_message_is_deliv
     # docs/architecture.md: what was acknowledged is not lost. Only the process that had seen the edit knew of it.
     async with office.socket() as running, office.http() as other:
         ts = office.slack.post_untold(office.general, office.bob, "it is 1", time.time())  # as it is after the edit
-        told = SlackMessage(office.general, ts, office.bob, "it is 1, the code is 1111", None, False, False)
-        edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{time.time() + 1:.6f}")
+        late = told(office.general, ts, office.bob, "it is 1, the code is 1111")
+        edit = edited(office.general, ts, office.bob, "it is 1", f"{time.time() + 1:.6f}")
         with pytest.raises(Unavailable):
             await running.adapter.inbox.change_message(edit, 0)
-        await other.adapter.inbox.receive_message(told)
+        await other.adapter.inbox.receive_message(late)
         await running.adapter.inbox.change_message(edit, 1)
         assert await running.stored() == ["it is 1"]
 
@@ -577,14 +578,14 @@ async def test_an_edit_of_a_question_is_delivered_again_also_where_only_question
     # Where only what is said to an agent is stored, an edit that came first was lost, and the old text answered.
     ts = f"{time.time():.6f}"
     question = office.mention("the code is 1111")
-    told = SlackMessage(office.general, ts, office.bob, question, None, False, False)
+    late = told(office.general, ts, office.bob, question)
     text = office.mention("it is 1") if still else "it is 1"
-    edit = SlackMessageChange(office.general, ts, office.bob, text, False, f"{time.time() + 1:.6f}", before=question)
+    edit = edited(office.general, ts, office.bob, text, f"{time.time() + 1:.6f}", before=question)
     async with office.socket() as running, office.http() as other:
         await office.slack.command(office.general, office.bob if how == "opt-out" else office.alice, how)
         with pytest.raises(Unavailable):
             await running.adapter.inbox.change_message(edit, 0)
-        await other.adapter.inbox.receive_message(told)
+        await other.adapter.inbox.receive_message(late)
         await running.adapter.inbox.change_message(edit, 1)
         assert not any("1111" in text for text in await running.stored())
 
@@ -594,12 +595,12 @@ async def test_an_edit_of_a_message_that_is_not_to_come_is_acknowledged(office: 
     async with office.socket() as running:
         inbox, now = running.adapter.inbox, time.time()
         ts = f"{now - (3600 if why == 'old' else 0):.6f}"
-        edit = SlackMessageChange(office.general, ts, office.bob, "it is 1", False, f"{now + 1:.6f}")
+        edit = edited(office.general, ts, office.bob, "it is 1", f"{now + 1:.6f}")
         if why in ("off", "opted out"):
             user, text = (office.alice, "memory off") if why == "off" else (office.bob, "opt-out")
             await office.slack.command(office.general, user, text)
         if why == "erased":
-            await inbox.receive_message(SlackMessage(office.general, ts, office.bob, "it is", None, False, False))
+            await inbox.receive_message(told(office.general, ts, office.bob, "it is"))
             await office.slack.command(office.general, office.bob, f"forget message {ts} --yes")
         await inbox.change_message(edit, 3 if why == "last" else 0)
         assert await running.stored() == []
