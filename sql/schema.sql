@@ -239,6 +239,7 @@ CREATE TABLE personal_settings (
 -- privacy_at, outsiders_at: when the platform said so; an older statement changes nothing. private_since: the earliest
 -- statement that it is private since it was last opened. later_ids: ids that the platform has given it since, the present one
 -- last; id_changed_at: when. history_changed_at: when the platform changed its history at once, until the two are compared.
+-- follow_ups: in the threads of a room, what follows up an answer needs no mention.
 CREATE TABLE conversations (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -275,6 +276,7 @@ CREATE TABLE conversations (
     later_ids text[] NOT NULL DEFAULT '{}',
     history_changed_at timestamptz,
     id_changed_at timestamptz,
+    follow_ups boolean NOT NULL DEFAULT true,
     PRIMARY KEY (tenant_id, id),
     CHECK ((kind = 'thread') = (room_id IS NOT NULL)),
     CHECK (kind IN ('dm', 'session') = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL))),

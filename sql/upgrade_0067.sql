@@ -184,3 +184,6 @@ ALTER TABLE episodes FORCE ROW LEVEL SECURITY;
 ALTER TABLE recall_index FORCE ROW LEVEL SECURITY;
 ALTER TABLE recall_terms FORCE ROW LEVEL SECURITY;
 ALTER TABLE reembedded FORCE ROW LEVEL SECURITY;
+
+-- In the threads of a room, what follows up an answer needs no mention, unless its admins say otherwise.
+ALTER TABLE conversations ADD COLUMN follow_ups boolean NOT NULL DEFAULT true;

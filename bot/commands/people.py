@@ -1,10 +1,12 @@
-"""memory, opt-out, opt-in, link, unlink: what is stored of a room or a person, and which accounts are one person."""
+"""memory, follow, opt-out, opt-in, link, unlink: what is stored of a room or a person, what is answered in its threads,
+and which accounts are one person."""
 
 import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
@@ -36,6 +38,21 @@ _POLICY: Final = parameters.choice(
     aliases={f"{policy} only": policy for policy in RecordingPolicy},
     required=False,
 )
+
+
+class FollowUps(StrEnum):
+    """Whether what follows up an answer in a thread needs no mention."""
+
+    ON = "on"
+    OFF = "off"
+
+
+_FOLLOW_UPS: Final = parameters.choice(
+    "mode",
+    "whether I answer follow-ups in this room's threads without a mention; leave it out to see the setting",
+    FollowUps,
+    required=False,
+)
 _CODE: Final[Parameter[str]] = Parameter(
     "code",
     ParameterKind.TEXT,
@@ -54,6 +71,30 @@ async def _memory(call: Call) -> CommandAnswer:
             return CommandAnswer(f"Memory in #{name}: {_POLICIES[present]}.")
         await tx.conversations.set_recording_policy(call.room, policy, call.now)
     return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
+
+
+async def _follow(call: Call) -> CommandAnswer:
+    wanted = call.arguments.get(_FOLLOW_UPS)
+    async with call.changing() as tx:
+        name = (await access_context(tx, call)).conversation.name
+        if wanted is not None:
+            await tx.conversations.set_follow_ups(call.room, wanted is FollowUps.ON)
+        room = (await tx.conversations.lock([call.room]))[call.room]
+    minutes = call.app.settings.follow_up_minutes
+    if minutes == 0:
+        return CommandAnswer("Follow-ups need a mention everywhere: whoever runs Nexus has switched them off.")
+    if not room.follow_ups:
+        return CommandAnswer(
+            f"In the threads of #{name} I answer only who mentions me. To change that: {PREFIX} follow on"
+        )
+    if room.recording is not RecordingPolicy.ON:
+        return CommandAnswer(
+            f"Not every message of #{name} is remembered ({PREFIX} memory), so follow-ups need a mention."
+        )
+    return CommandAnswer(
+        f"In the threads of #{name} a follow-up to my answer needs no mention, for {minutes:,} minutes, while nobody "
+        f"else writes there. To end that: {PREFIX} follow off"
+    )
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
@@ -141,6 +182,17 @@ COMMANDS: Final[Sequence[Command]] = (
         act=Act.SET_RECORDING,
         cases=(Case(Act.READ, lambda given: given.get(_POLICY) is None, "to look only"),),
         elsewhere=f"For your own messages use {PREFIX} opt-out.",
+    ),
+    Command(
+        "follow",
+        (_FOLLOW_UPS,),
+        "Show or set whether follow-ups in this room's threads need no mention",
+        _follow,
+        "follow off",
+        places=ROOM_PLACES,
+        act=Act.SET_FOLLOW_UPS,
+        cases=(Case(Act.READ, lambda given: given.get(_FOLLOW_UPS) is None, "to look only"),),
+        elsewhere="Here I answer every message.",
     ),
     Command(
         "opt-out",

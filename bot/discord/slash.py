@@ -55,9 +55,14 @@ class Senders:
 
 MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whole command with one more
 # Commands of one word that stand in a group on Discord, so that there are not too many: `/nexus room digest`.
-GROUPED: Final = {"agents": "room", "catch-up": "room", "compact": "room", "digest": "room", "settings": "room"} | {
-    "login": "keys"
-}
+GROUPED: Final = {
+    "agents": "room",
+    "catch-up": "room",
+    "compact": "room",
+    "digest": "room",
+    "follow": "room",
+    "settings": "room",
+} | {"login": "keys"}
 
 
 def _path(name: str, names: Iterable[str]) -> str:

@@ -125,10 +125,11 @@ class PlatformInbox:
         await self.store(answered)
 
     def is_answered(self, workspace: Workspace, missed: MessageReceived) -> bool:
-        """Whether a message that was missed is to be answered: it is a recent question to an agent."""
+        """Whether a message that was missed may be answered: it is a recent question to an agent, or stands in a
+        thread, where it may follow up an answer."""
         incoming, agents = missed.incoming, self._app.directory.agents(workspace.tenant_id)
         is_question = (
-            incoming.place.kind is ConversationKind.DM
+            incoming.place.kind in (ConversationKind.DM, ConversationKind.THREAD)
             or bool(incoming.addressed_agents)
             or bool(find_addressed_agents(incoming.text, agents))
         )

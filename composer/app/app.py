@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -138,6 +139,7 @@ class App:
             self.directory.agents(workspace.tenant_id),
             batch,
             announce=self.turns.announce,
+            follow_up=timedelta(minutes=self.settings.follow_up_minutes),
             answer=answer,
             transcribe=answer and self.voice_notes.are_transcribed,
             run=run,

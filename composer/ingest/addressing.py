@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from composer.model import Agent, Conversation, Incoming
 
 _ADDRESS = re.compile(r"@(?<![\w@]@)([a-zA-Z0-9][a-zA-Z0-9_.-]*)")
+_TO_SOMEBODY = re.compile(r"\A[^\w@]{0,20}(?:\w{1,20}[^\w@]{1,20})?@")
+_TO_ALL: Final = ("@here", "@channel", "@everyone")
 
 
 def find_addressed_agents(text: str, agents: Sequence[Agent]) -> list[Agent]:
@@ -21,6 +24,12 @@ def unaddressed(text: str, slugs: Collection[str]) -> str:
         return found[1] if found[1].casefold().rstrip(".-") in slugs else found[0]
 
     return _ADDRESS.sub(read, text)
+
+
+def is_for_others(text: str) -> bool:
+    """Whether a text is for somebody else than an agent that it does not mention: it begins with a mention, perhaps
+    after one word ("hey @bob"), or is for the whole room."""
+    return _TO_SOMEBODY.match(text) is not None or any(each in text for each in _TO_ALL)
 
 
 def find_answering_agents(agents: Sequence[Agent], incoming: Incoming, conversation: Conversation) -> list[Agent]:

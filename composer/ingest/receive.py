@@ -7,7 +7,7 @@ message is a batch of one.
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
 from composer.errors import Overtaken, Unavailable
-from composer.ingest.addressing import find_answering_agents
+from composer.ingest.addressing import find_answering_agents, is_for_others
+from composer.ingest.follow_ups import READ_TALK, with_follow_ups
 from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import (
@@ -28,11 +29,23 @@ from composer.ingest.resolution import (
 )
 from composer.ingest.validation import validate_message
 from composer.ingest.voice_notes import untranscribed
-from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Turn, derived_id
+from composer.model import (
+    Agent,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    RecordingPolicy,
+    Trust,
+    Turn,
+    derived_id,
+)
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun
+from composer.repositories.messages import Spoken, Thread
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.workspace import Workspace, message_id, private_thread
 
@@ -96,6 +109,7 @@ async def receive(
     batch: Sequence[Incoming],
     *,
     announce: Announce,
+    follow_up: timedelta,
     answer: bool = True,
     transcribe: bool = False,
     run: ImportRun | None = None,
@@ -103,7 +117,8 @@ async def receive(
     now: datetime,
 ) -> Received:
     """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`),
-    which `announce` is told of. With `transcribe`, note that the voice notes in what is stored are to be transcribed.
+    which `announce` is told of. An answer may be followed up without a mention for as long as `follow_up`. With
+    `transcribe`, note that the voice notes in what is stored are to be transcribed.
     `admit` raises where nothing may be stored any more.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
@@ -123,7 +138,9 @@ async def receive(
                     await begin_import(tx, workspace, agents, run, now)
                 state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
                 known = [as_known(state, each) for each in messages]
-                batch_stored = await _store(tx, state, known, answer=answer, is_past=run is not None, now=now)
+                batch_stored = await _store(
+                    tx, state, known, follow_up, answer=answer, is_past=run is not None, now=now
+                )
                 await _note(tx, state, batch_stored, answer=answer, transcribe=transcribe, imported=run is not None)
                 turns = [turn for turn, _ in batch_stored.turns]
                 leases = await announce(tx, turns) if turns else {}
@@ -168,7 +185,14 @@ def unnumbered_seq(message: uuid.UUID) -> int:
 
 
 async def _store(
-    tx: Transaction, state: Batch, messages: Sequence[Incoming], *, answer: bool, is_past: bool, now: datetime
+    tx: Transaction,
+    state: Batch,
+    messages: Sequence[Incoming],
+    follow_up: timedelta,
+    *,
+    answer: bool,
+    is_past: bool,
+    now: datetime,
 ) -> _StoredBatch:
     """Store what is new and to be recorded of the messages, and queue the turns. `is_past`: the titles of rooms may be
     what they were called once."""
@@ -185,7 +209,7 @@ async def _store(
         done.not_recorded += len(new) - len(accepted)
         done.appended += _appended(state, entries)
         if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
-            done.turns = _turns(state, done.messages)
+            done.turns = _turns(state, done.messages, await _follow_ups(tx, state, done.messages, follow_up))
         pairs = [(entry.conversation.id, entry.message) for entry in entries]
         await tx.messages.append(pairs, _titles(entries), is_past=is_past, indexed=False, turns=done.turns)
     return done
@@ -265,6 +289,51 @@ def _answering_agents(batch: Batch, incoming: Incoming, conversation: Conversati
     return () if _is_closed(batch, conversation) else find_answering_agents(batch.agents, incoming, conversation)
 
 
+async def _follow_ups(
+    tx: Transaction, batch: Batch, stored: Sequence[_NewMessage], young: timedelta
+) -> dict[uuid.UUID, uuid.UUID]:
+    """The messages that follow up the answer of an agent in a thread, each with that agent."""
+    new = {entry.message.id for entry in stored if _may_follow_up(batch, entry)}
+    if not new or not young:
+        return {}
+    within = {entry.conversation.id: entry.conversation for entry in stored if entry.message.id in new}
+    threads = [_thread(batch, conversation) for conversation in within.values()]
+    talk = await tx.messages.talk(threads, READ_TALK)
+    found: dict[uuid.UUID, uuid.UUID] = {}
+    for thread in threads:
+        said = {each.id: each for each in talk[thread.id]}
+        said |= {e.message.id: _spoken(batch, e) for e in stored if e.conversation.id == thread.id}
+        found |= with_follow_ups([*said.values()], frozenset(new), batch.agents, thread.name, young)
+    return found
+
+
+def _may_follow_up(batch: Batch, entry: _NewMessage) -> bool:
+    """Whether a message in a thread may be for an agent that it does not mention. What is stored for its answer alone
+    is not: others whose messages are not stored may have written in between."""
+    incoming, thread = entry.incoming, entry.conversation
+    return (
+        thread.room_id is not None
+        and batch.rows[thread.room_id].follow_ups
+        and batch.rows[thread.room_id].recording is RecordingPolicy.ON
+        and not (entry.message.ephemeral or _is_closed(batch, thread))
+        and incoming.sender_trust is not Trust.TOOL
+        and incoming.reply_to in (None, thread.thread)
+        and not (_answering_agents(batch, incoming, thread) or is_for_others(incoming.text))
+    )
+
+
+def _thread(batch: Batch, conversation: Conversation) -> Thread:
+    room, name = conversation.room_id, conversation.thread or ""
+    assert room is not None
+    return Thread(conversation.id, room, name, message_id(room, name))
+
+
+def _spoken(batch: Batch, entry: _NewMessage) -> Spoken:
+    message = entry.message
+    asked = frozenset(agent.id for agent in _answering_agents(batch, entry.incoming, entry.conversation))
+    return Spoken(message.id, message.at, message.seq, message.user_id, None, message.reply_to, message.text, asked)
+
+
 def _is_closed(batch: Batch, conversation: Conversation) -> bool:
     """Whether a message is filed in a namespace that its room has left."""
     return conversation.namespace != batch.rows[conversation.id].conversation.namespace
@@ -332,11 +401,14 @@ def _appended(batch: Batch, stored: Sequence[_NewMessage]) -> list[Appended]:
     return appended
 
 
-def _turns(batch: Batch, stored: Sequence[_NewMessage]) -> list[tuple[Turn, datetime]]:
+def _turns(
+    batch: Batch, stored: Sequence[_NewMessage], followed: Mapping[uuid.UUID, uuid.UUID]
+) -> list[tuple[Turn, datetime]]:
     """A turn for each agent that has to answer a stored message, with the time of the message."""
     turns = []
     for entry in stored:
-        for agent in _answering_agents(batch, entry.incoming, entry.conversation):
+        answering = _answering_agents(batch, entry.incoming, entry.conversation)
+        for agent in answering or [each for each in batch.agents if each.id == followed.get(entry.message.id)]:
             turn = Turn(
                 id=turn_id(entry.message.id, agent),
                 tenant_id=batch.workspace.tenant_id,

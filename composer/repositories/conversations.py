@@ -21,6 +21,7 @@ class ConversationRow:
     time `outsiders_at`. `privacy_at` is the time of the latest statement of a room's privacy, `private_since` that of
     the earliest one since its opening that says private, `public_at` the latest time at which it is known to have been
     public, `opened_at` that of the statement that began its present namespace (None: unknown, or it is the first).
+    `follow_ups`: in the threads of a room, what follows up an answer needs no mention.
     """
 
     conversation: Conversation
@@ -33,6 +34,7 @@ class ConversationRow:
     public_at: datetime | None = None
     opened_at: datetime | None = None
     outsiders_at: datetime | None = None
+    follow_ups: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +331,10 @@ class Conversations:
             await self.skip(now, room)
         await self._audit.record(AuditAct.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
 
+    async def set_follow_ups(self, room: uuid.UUID, on: bool) -> None:
+        """Set whether what follows up an answer in the threads of a room needs no mention."""
+        await self._sql.execute("room_set_follow_ups", room_id=room, follow_ups=on)
+
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
         await self._sql.execute("thread_set_archived", thread_id=thread, archived_at=at)
@@ -406,7 +412,7 @@ class Conversations:
 _LOCKED_COLUMNS: Final = (
     *("id", "kind", "name", "namespace", "generation", "private", "room_id", "thread", "user_id", "agent_id"),
     *("project_id", "last_seq", "version", "privacy_at", "private_since", "public_at", "opened_at", "recording"),
-    *("outsiders", "outsiders_at"),
+    *("outsiders", "outsiders_at", "follow_ups"),
 )
 
 
@@ -429,6 +435,7 @@ def locked_conversation(row: Row, tenant_id: uuid.UUID) -> ConversationRow:
         row["public_at"],
         row["opened_at"],
         row["outsiders_at"],
+        row["follow_ups"],
     )
 
 

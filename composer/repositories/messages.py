@@ -44,6 +44,34 @@ class Known:
     deleted: dict[uuid.UUID, datetime]
 
 
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread of a room: its name on the platform, and the message that it hangs under if it has that name."""
+
+    id: uuid.UUID
+    room_id: uuid.UUID
+    name: str
+    opening_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of a thread, or one that the thread hangs under: who said it, a user or an agent.
+
+    `asked` are the agents that it is a question to, with its `text`, and `replies` the ids of their answers.
+    """
+
+    id: uuid.UUID
+    at: datetime
+    seq: int
+    user: uuid.UUID | None
+    agent: uuid.UUID | None
+    reply_to: str | None
+    text: str = ""
+    asked: frozenset[uuid.UUID] = frozenset()
+    replies: frozenset[uuid.UUID] = frozenset()
+
+
 class Messages:
     """The messages of conversations, in their order."""
 
@@ -139,6 +167,22 @@ class Messages:
             before_seq=seq,
         )
         return [replace(message_from_row(row), reply_to=row["reply_to"]) for row in reversed(rows)]
+
+    async def talk(self, threads: Sequence[Thread], limit: int) -> dict[uuid.UUID, list[Spoken]]:
+        """The last `limit` messages of each thread, by its id, and the question that it hangs under, with its
+        answers."""
+        rows = await self._sql.fetch(
+            "messages_of_talk",
+            thread_ids=[each.id for each in threads],
+            room_ids=[each.room_id for each in threads],
+            names=[each.name for each in threads],
+            opening_ids=[each.opening_id for each in threads],
+            limit=limit,
+        )
+        found: dict[uuid.UUID, list[Spoken]] = {each.id: [] for each in threads}
+        for row in rows:
+            found[row["thread_id"]].append(_spoken(row))
+        return found
 
     async def get(self, id: uuid.UUID) -> Message | None:
         """One message, with everything that is known of it; None if it is unknown or erased."""
@@ -238,6 +282,12 @@ def message_from_row(row: Row) -> Message:
         tuple(Attachment(**attachment) for attachment in json.loads(row["attachments"])),
         tuple(row["mentions"]),
     )
+
+
+def _spoken(row: Row) -> Spoken:
+    who = (None, row["agent_id"]) if row["agent_id"] is not None else (row["user_id"], None)
+    asked, replies = frozenset(row["agents"]), frozenset(row["replies"])
+    return Spoken(row["id"], row["at"], row["seq"], *who, row["reply_to"], row["text"], asked, replies)
 
 
 def _on_platform(row: Row) -> OnPlatform:

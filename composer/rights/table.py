@@ -58,6 +58,7 @@ class Act(StrEnum):
     SIGN_IN = "sign in to the web pages"
     OPEN_ROOMS = "let one's DMs read the rooms that one is in"
     SET_RECORDING = "set what is stored of a room"
+    SET_FOLLOW_UPS = "set whether follow-ups in a room need a mention"
     REVIEW = "approve and take back what others wrote here"
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
@@ -355,6 +356,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
             ),
         )
     ),
+    Act.SET_FOLLOW_UPS: Rule((_room_admin("Only an admin of {place} may set when I answer in its threads: ask one."),)),
     Act.SET_DIGEST: Rule((_room_admin("Only an admin of {place} may set its digest: ask one."),)),
     Act.REVIEW: Rule(
         (

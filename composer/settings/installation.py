@@ -61,6 +61,7 @@ class Settings(Table):
     `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
     those that may say who asks; pages of `web_origins` may ask it from a browser; `requests_per_minute` is how much
     each key, or each address without one, may ask of it.
+    `follow_up_minutes` is for how long an answer in a thread may be followed up without a mention.
     `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
     `warnings` are sentences to show.
     """
@@ -112,6 +113,7 @@ class Settings(Table):
     requests_per_minute: int = Field(default=100, ge=1, le=1_000_000)
     admin_requests_per_minute: int = Field(default=10, ge=1, le=1_000_000)
     timezone: Zone = "UTC"
+    follow_up_minutes: int = Field(default=60, ge=0, le=10_080)
     plan: str | None = None
     backups: int = Field(default=7, ge=0, le=10_000)
     prompt_days: int = Field(default=30, ge=1, le=MAX_RETENTION_DAYS)

@@ -16,7 +16,7 @@ RETURNING id, kind, coalesce(title, name) AS name, namespace, generation, privat
     project_id, last_seq, version, privacy_at, private_since, public_at, opened_at,
     coalesce((SELECT r.recording FROM conversations AS r
               WHERE r.tenant_id = :tenant_id AND r.id = conversations.room_id), recording) AS recording,
-    outsiders, outsiders_at
+    outsiders, outsiders_at, follow_ups
 
 -- name: conversations_lock
 -- Lock conversations for writing, always in the same order: threads after the rooms that they follow (see
@@ -26,7 +26,7 @@ SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generatio
        c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.public_at, c.opened_at,
        coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
            c.recording) AS recording,
-       c.outsiders, c.outsiders_at
+       c.outsiders, c.outsiders_at, c.follow_ups
 FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.id = ANY (ARRAY(SELECT unnest(:ids::uuid[])))
 ORDER BY c.room_id IS NOT NULL, c.id
@@ -272,6 +272,10 @@ LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.proj
 -- name: room_set_recording
 -- Set the recording policy of a room.
 UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
+
+-- name: room_set_follow_ups
+-- Set whether what follows up an answer in the threads of a room needs no mention.
+UPDATE conversations SET follow_ups = :follow_ups WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: conversations_followed
 -- List the conversations of a workspace that are read on its platform, those with the latest messages first. What the

@@ -88,6 +88,40 @@ WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespac
 ORDER BY at DESC, seq DESC
 LIMIT :limit
 
+-- name: messages_of_talk
+-- List the last messages of threads, latest first, and the message that each hangs under (`opening_ids`, or the question whose
+-- answer has the thread's name as its id on the platform) with its answers. Of a question: its text, the agents that it is a question
+-- to, and its replies.
+WITH thread AS (
+    SELECT * FROM unnest(:thread_ids::uuid[], :room_ids::uuid[], :names::text[], :opening_ids::uuid[])
+        AS thread (id, room_id, name, opening_id)
+), opening AS (
+    SELECT id AS thread_id, opening_id AS message_id FROM thread
+    UNION
+    SELECT thread.id, t.message_id
+    FROM thread JOIN deliveries AS d ON d.tenant_id = :tenant_id AND d.external_id = thread.name
+    JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = d.turn_id AND t.conversation_id = thread.room_id
+), said AS (
+    SELECT thread.id AS thread_id, last.id
+    FROM thread CROSS JOIN LATERAL (
+        SELECT m.id FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = thread.id
+        ORDER BY m.at DESC, m.seq DESC LIMIT :limit) AS last
+    UNION
+    SELECT thread_id, message_id FROM opening
+    UNION
+    SELECT opening.thread_id, t.reply_id
+    FROM opening JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = opening.message_id
+    WHERE t.reply_id IS NOT NULL
+)
+SELECT said.thread_id, m.id, m.at, m.seq, m.user_id, m.agent_id, m.reply_to,
+       CASE WHEN cardinality(asked.agents) > 0 THEN m.text ELSE '' END AS text, asked.agents, asked.replies
+FROM said JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = said.id
+CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(t.agent_id), '{}') AS agents,
+           coalesce(array_agg(t.reply_id) FILTER (WHERE t.reply_id IS NOT NULL), '{}') AS replies
+    FROM turns AS t
+    WHERE t.tenant_id = :tenant_id AND t.message_id = m.id AND m.agent_id IS NULL) AS asked
+
 -- name: message_get
 -- Get one message.
 SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, namespace, visibility,

@@ -55,7 +55,15 @@ class Receiver:
 
     async def __call__(self, *batch: Incoming, answer: bool = True, workspace: Workspace = HERE) -> Received:
         return await receive(
-            self.database, self.cache, workspace, AGENTS, batch, announce=unannounced, answer=answer, now=self.now
+            self.database,
+            self.cache,
+            workspace,
+            AGENTS,
+            batch,
+            announce=unannounced,
+            follow_up=timedelta(hours=1),
+            answer=answer,
+            now=self.now,
         )
 
     async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
