@@ -285,9 +285,17 @@ def message_from_row(row: Row) -> Message:
 
 
 def _spoken(row: Row) -> Spoken:
-    who = (None, row["agent_id"]) if row["agent_id"] is not None else (row["user_id"], None)
-    asked, replies = frozenset(row["agents"]), frozenset(row["replies"])
-    return Spoken(row["id"], row["at"], row["seq"], *who, row["reply_to"], row["text"], asked, replies)
+    return Spoken(
+        row["id"],
+        row["at"],
+        row["seq"],
+        None if row["agent_id"] is not None else row["user_id"],
+        row["agent_id"],
+        row["reply_to"],
+        row["text"],
+        frozenset(row["agents"]),
+        frozenset(row["replies"]),
+    )
 
 
 def _on_platform(row: Row) -> OnPlatform:

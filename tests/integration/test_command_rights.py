@@ -152,6 +152,9 @@ ROWS: Final = (
     Row(
         "remind me in 20 minutes tea\nremind here in 20 minutes tea\nremind list", "lobby, cave, dm, session", runs=ALL
     ),
+    Row("follow", "lobby, cave, thread", runs=ALL),
+    Row("follow on\nfollow off", "lobby, cave, thread", runs=ADMINS),
+    Row("follow off", "dm, session", misplaced=True),
     Row("digest", "lobby, cave, thread", runs=ALL),
     Row("digest daily\ndigest weekly 17\ndigest off", "lobby, cave, thread", runs=ADMINS),
     Row("digest daily", "dm, session", misplaced=True),

@@ -126,7 +126,8 @@ ANYONE: Final = (
 TABLE: Final = {
     **{act: same(PLACES, ALL) for act in ANYONE},
     **{act: same(PLACES, ROOT) for act in OF_ROOT},
-    **{act: same(IN_ROOMS, OPENERS) | same(OWN, NOBODY) for act in (Act.ERASE_ROOM, Act.SET_RECORDING, Act.SET_DIGEST)},
+    **{act: same(IN_ROOMS, OPENERS) | same(OWN, NOBODY)
+       for act in (Act.ERASE_ROOM, Act.SET_RECORDING, Act.SET_FOLLOW_UPS, Act.SET_DIGEST)},
     **{act: {p: HERE_WRITERS if "project" in p else NOBODY for p in PLACES}
        for act in (Act.WRITE_PROJECT, Act.MOVE_TO_PROJECT)},
     Act.COMPACT: same(IN_ROOMS, OPENERS) | same(OWN, ALL),

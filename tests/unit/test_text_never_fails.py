@@ -176,6 +176,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "index.embedding_text": indexing.embedding_text,
     "index.extracted_memories": lambda text: indexing.extracted_memories(message(text)),
     "index.episode_entries": lambda text: indexing.episode_entries(message(text)),
+    "addressing.is_for_others": addressing.is_for_others,
     "addressing.find_addressed_agents": lambda text: addressing.find_addressed_agents(text, ()),
     "extractive.candidate_sentences": lambda text: extractive.candidate_sentences(
         [SummaryInput("a", MOMENTS[2], text)]

@@ -389,6 +389,7 @@ PROBES: Final = {
     "rooms": Probe(("rooms", "rooms on", "rooms", "rooms off", "rooms sometimes"), changes=True),
     "remind me": Probe(("remind me in 20 minutes a plain sentence", "remind me"), changes=True),
     "remind here": Probe(("remind here in 20 minutes a plain sentence", "remind here"), changes=True),
+    "follow": Probe(("follow", "follow off", "follow on", "follow sometimes"), changes=True),
     "digest": Probe(("digest", "digest daily 7", "digest off", "digest sometimes"), changes=True),
     # What it shows is cut to a length: that it leaks nothing is a test of its own.
     "catch-up": Probe(("catch-up 2026-01-01", "catch-up", "catch-up sometimes"), own=True),

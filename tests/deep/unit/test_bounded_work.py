@@ -26,7 +26,7 @@ from bot.delivery.splitting import split
 from bot.script.places import mentions
 from bot.slack import text as slack_text
 from composer.entries.draft import recalled_text
-from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.addressing import find_addressed_agents, is_for_others
 from composer.layers import relevance
 from composer.layers.ranking import is_question, without_duplicates
 from composer.memory import patterns, rules, wording
@@ -163,6 +163,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "candidate_sentences": lambda text: candidate_sentences([SummaryInput("a", AT, text)]),
     "without_duplicates": lambda text: list(without_duplicates([_item(text), _item(text + "x")])),
     "rooms_named": lambda text: rooms_named(text, ["ops"]),
+    "is_for_others": is_for_others,
     "find_addressed_agents": lambda text: find_addressed_agents(text, ()),
     "mentions": mentions,
     "split": lambda text: split(text, 2000),
