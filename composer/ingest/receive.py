@@ -325,7 +325,7 @@ def _may_follow_up(batch: Batch, entry: _NewMessage) -> bool:
 def _thread(batch: Batch, conversation: Conversation) -> Thread:
     room, name = conversation.room_id, conversation.thread or ""
     assert room is not None
-    return Thread(conversation.id, room, name, message_id(room, name))
+    return Thread(conversation.id, room, name, message_id(room, name), conversation.namespace)
 
 
 def _spoken(batch: Batch, entry: _NewMessage) -> Spoken:

@@ -46,12 +46,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread of a room: its name on the platform, and the message that it hangs under if it has that name."""
+    """A thread of a room: its name on the platform, and the message that it hangs under if that has the same id there.
+    `namespace` is what is filed there now."""
 
     id: uuid.UUID
     room_id: uuid.UUID
     name: str
     opening_id: uuid.UUID
+    namespace: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ class Messages:
             room_ids=[each.room_id for each in threads],
             names=[each.name for each in threads],
             opening_ids=[each.opening_id for each in threads],
+            namespaces=[each.namespace for each in threads],
             limit=limit,
         )
         found: dict[uuid.UUID, list[Spoken]] = {each.id: [] for each in threads}

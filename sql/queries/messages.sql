@@ -89,12 +89,12 @@ ORDER BY at DESC, seq DESC
 LIMIT :limit
 
 -- name: messages_of_talk
--- List the last messages of threads, latest first, and the message that each hangs under (`opening_ids`, or the question whose
+-- List the last messages of threads, as far as they are in these namespaces, and the message that each hangs under (`opening_ids`, or the question whose
 -- answer has the thread's name as its id on the platform) with its answers. Of a question: its text, the agents that it is a question
 -- to, and its replies.
 WITH thread AS (
-    SELECT * FROM unnest(:thread_ids::uuid[], :room_ids::uuid[], :names::text[], :opening_ids::uuid[])
-        AS thread (id, room_id, name, opening_id)
+    SELECT * FROM unnest(:thread_ids::uuid[], :room_ids::uuid[], :names::text[], :opening_ids::uuid[], :namespaces::text[])
+        AS thread (id, room_id, name, opening_id, namespace)
 ), opening AS (
     SELECT id AS thread_id, opening_id AS message_id FROM thread
     UNION
@@ -104,7 +104,8 @@ WITH thread AS (
 ), said AS (
     SELECT thread.id AS thread_id, last.id
     FROM thread CROSS JOIN LATERAL (
-        SELECT m.id FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = thread.id
+        SELECT m.id FROM messages AS m
+        WHERE m.tenant_id = :tenant_id AND m.conversation_id = thread.id AND m.namespace = thread.namespace
         ORDER BY m.at DESC, m.seq DESC LIMIT :limit) AS last
     UNION
     SELECT thread_id, message_id FROM opening
@@ -115,7 +116,8 @@ WITH thread AS (
 )
 SELECT said.thread_id, m.id, m.at, m.seq, m.user_id, m.agent_id, m.reply_to,
        CASE WHEN cardinality(asked.agents) > 0 THEN m.text ELSE '' END AS text, asked.agents, asked.replies
-FROM said JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = said.id
+FROM said JOIN thread ON thread.id = said.thread_id
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = said.id AND m.namespace = thread.namespace
 CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(t.agent_id), '{}') AS agents,
            coalesce(array_agg(t.reply_id) FILTER (WHERE t.reply_id IS NOT NULL), '{}') AS replies

@@ -165,6 +165,17 @@ class Builder:
         answer = self.live(spot)
         self.add(Say, there, spot=spot, text=text, private=private, answer=answer, attachment=attachment)
 
+    def follow_up(self) -> None:
+        """People ask an agent in a thread, and go on there without a mention."""
+        spot = self.rng.choice(THREADS)
+        people = [self.speaker(spot), self.speaker(spot)]
+        for number in range(self.rng.randint(2, 6)):
+            to = f"@{self.rng.choice(('nexus', 'scout'))} " if number == 0 or self.rng.random() < 0.25 else ""
+            to = to or self.rng.choice(("", "", "", "", f"@{people[1]} ", f"hey @{people[0]} "))
+            user = people[0] if number == 0 or self.rng.random() < 0.6 else people[1]
+            after = self.rng.choice((30, 60, 300, HOUR, HOUR + 1))
+            self.add(Say, user, spot=spot, text=to + self.words.line(), after=after)
+
     def live(self, spot: Spot) -> bool:
         """Decide whether a message is live: in a DM or session it then causes a turn, which takes time."""
         return self.rng.random() < (0.3 if spot.kind in ("dm", "session") else 0.9)

@@ -152,6 +152,7 @@ def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
             counts["say with an attachment"] += bool(event.attachment)
             counts["say with a mention"] += bool(mentioned(event.text))
     counts["answers"] += sum(e.kind == "reply" for t in rules.tenants.values() for e in t.entries)
+    counts["follow-ups"] += rules.follow_ups
     counts["worlds"] += 1
 
 

@@ -573,7 +573,8 @@ class Product:
 
 
 def _wants_answer(event: Say) -> bool:
-    return event.answer and (event.spot.kind in ("dm", "session") or any(a in mentioned(event.text) for a in AGENTS))
+    """Return whether an agent answers a message, or, in a thread, may: it is received alone."""
+    return event.answer and (event.spot.kind != "room" or any(a in mentioned(event.text) for a in AGENTS))
 
 
 def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> list[tuple[Event, ...]]:

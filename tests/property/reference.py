@@ -62,6 +62,7 @@ NAMELESS: Final = "someone"  # stands where an erased name stood
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 ROLES: Final = ("admin", "write", "read")  # the best first
+FOLLOW_UP: Final = 60 * 60  # seconds for which an answer in a thread may be followed up without a mention
 MINUTE: Final = 60  # for which an answer of a platform is used again
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
@@ -279,6 +280,7 @@ class Reference:
         self.accepted: list[bool] = []
         self.of_opted_out: set[int] = set()  # messages that were not recorded: of people who had opted out, for example
         self.unrecorded: set[int] = set()  # edits that erased their message, since it would not be recorded now
+        self.follow_ups = 0  # messages that an agent answered without a mention
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -722,7 +724,7 @@ class Reference:
             called = (
                 [conversation_key[2]]
                 if conversation_key[0] in ("dm", "session")
-                else [a for a in AGENTS if a in mentioned(event.text)]
+                else [a for a in AGENTS if a in mentioned(event.text)] or self._followed(event.tenant, said)
             )
             for agent in called:
                 view = self._view(event.tenant, event.user, conversation_key, event.text, event.at, before=event.n)
@@ -742,6 +744,25 @@ class Reference:
                 )
                 entries.append(replace(reply, first_canaries=repeated_canaries, view_digest=view_digest))
         return True
+
+    def _followed(self, tenant: str, said: Entry) -> list[str]:
+        """Return the agent whose answer in a thread a message follows up, without a mention."""
+        others = said.text.lstrip().startswith("@") or (said.text.split()[1:2] and said.text.split()[1].startswith("@"))
+        if said.conversation_key[0] != "thread" or others or UNTRUSTED.get(said.owner or "") == "tool":
+            return []
+        here = [e for e in self.tenant(tenant).entries if e.conversation_key == said.conversation_key]
+        here = [e for e in here if e.kind in ("message", "reply") and e.home == said.home and e is not said]
+        here = sorted((e for e in here if e.alive and e.at <= said.at), key=lambda e: e.at)
+        asked = {e.n: e for e in here if e.kind == "message"}
+        last = here[-1] if here else None
+        if last is None or last.kind != "reply" or said.at - last.at > FOLLOW_UP or last.n not in asked:
+            return []  # every question was answered before the next message
+        question = asked[last.n]
+        own = [asked[e.n] for e in here if e.kind == "reply" and e.agent == last.agent and e.n in asked]
+        named = any(agent in mentioned(question.text) for agent in AGENTS)
+        may = question.owner == said.owner or (named and any(e.owner == said.owner for e in own))
+        self.follow_ups += may
+        return [last.agent] if may else []
 
     def _place_of(self, event: Say) -> ConversationKey:
         return self.conversation_key(event.tenant, event.user, event.spot, event.private)

@@ -66,6 +66,7 @@ def small(seed: int) -> World:
     builder.found_few()
     _act(builder, rng.randint(2, 5))
     _read_rooms(builder, seed, 0.2)
+    _talk(builder, seed, 0.15)
     if rng.random() < 0.08:
         builder.opened()
     if rng.random() < 0.5:  # the last events determine the state
@@ -82,6 +83,7 @@ def large(seed: int) -> World:
         builder.project_life()
     _act(builder, rng.randint(9, 26))
     _read_rooms(builder, seed, 0.6)
+    _talk(builder, seed, 0.3)
     people: tuple[str, ...] = PEOPLE
     special = rng.random()
     if special < 0.05:
@@ -101,6 +103,14 @@ def _act(builder: Builder, times: int) -> None:
     actions, weights = zip(*_ACTIONS, strict=True)
     for action in builder.rng.choices(actions, weights=weights, k=times):
         action(builder)
+
+
+def _talk(builder: Builder, seed: int, chance: float) -> None:
+    """Let people ask an agent in a thread and follow up, by chance, drawn apart as well."""
+    rng, builder.rng = builder.rng, random.Random(f"talk {seed}")
+    if builder.rng.random() < chance:
+        builder.follow_up()
+    builder.rng = rng
 
 
 def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
