@@ -34,6 +34,7 @@ from tests.property.trace import (
     Spot,
     canaries,
     mentioned,
+    message_id,
     platform_of,
 )
 from tests.property.worlds import World
@@ -121,6 +122,7 @@ async def check(product: Product, name: str, world: World, counts: Counter[str])
     check_accepted(name, world, rules, await product.play(name, world.events, rules.accepted))
     count_actions(world, rules, counts)
     await check_erased(product, name, rules, counts)
+    await check_answered(product, name, rules)
     for viewer in viewers(world, rules, rng, 2 if world.small else 4):
         await check_viewer(product, name, world, rules, viewer, counts)
     return rules
@@ -158,6 +160,17 @@ def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
 
 def _privacy(private: bool) -> str:
     return "closed" if private else "opened"
+
+
+async def check_answered(product: Product, name: str, rules: Reference) -> None:
+    """Check that those messages were answered, and by those agents, that should be."""
+    for tenant, here in rules.tenants.items():
+        asked = {e.n for e in here.entries if e.kind == "message" and e.alive}
+        expected = {(message_id(e.n), e.agent) for e in here.entries if e.kind == "reply" and e.n in asked}
+        answered = await product.answered(name, tenant)
+        if answered != expected:
+            more, missing = sorted(answered - expected), sorted(expected - answered)
+            raise Broken("reference", name, f"in {tenant} answered though not to be: {more}, not answered: {missing}")
 
 
 async def check_erased(product: Product, name: str, rules: Reference, counts: Counter[str]) -> None:

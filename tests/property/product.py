@@ -565,6 +565,17 @@ class Product:
             answer = f"{type(error).__name__}: {error}"
         return _MILLISECONDS.sub("ms", answer)
 
+    async def answered(self, world: str, tenant: str) -> set[tuple[str, str]]:
+        """Return which messages an agent was asked by, and which agent, of those that are stored."""
+        found = await self.raw.fetch(
+            "SELECT m.external_id, a.slug FROM turns AS t"
+            " JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id"
+            " JOIN agents AS a ON a.tenant_id = t.tenant_id AND a.id = t.agent_id WHERE t.tenant_id = $1"
+            " AND m.agent_id IS NULL",
+            self.workspace(world, tenant).tenant_id,
+        )
+        return {(row["external_id"], row["slug"]) for row in found}
+
     async def everything(self, world: str, tenant: str) -> str:
         """Return every text that is stored for a tenant, in any layer."""
         here = self.workspace(world, tenant).tenant_id
