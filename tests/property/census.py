@@ -19,7 +19,7 @@ ACTIONS: Final[Mapping[str, float]] = {
     "say again": 4,
     "refused say": 2,
     "answers": 25,
-    "follow-ups": 4,
+    "follow-ups": 9,
     "remember here": 6,
     "remember everywhere": 12,
     "remember project": 1.6,

@@ -66,7 +66,7 @@ def small(seed: int) -> World:
     builder.found_few()
     _act(builder, rng.randint(2, 5))
     _read_rooms(builder, seed, 0.2)
-    _talk(builder, seed, 0.15)
+    _talk(builder, seed, 0.35)
     if rng.random() < 0.08:
         builder.opened()
     if rng.random() < 0.5:  # the last events determine the state
@@ -83,7 +83,7 @@ def large(seed: int) -> World:
         builder.project_life()
     _act(builder, rng.randint(9, 26))
     _read_rooms(builder, seed, 0.6)
-    _talk(builder, seed, 0.3)
+    _talk(builder, seed, 0.5)
     people: tuple[str, ...] = PEOPLE
     special = rng.random()
     if special < 0.05:
