@@ -1094,7 +1094,8 @@ class Reference:
                 self._record_erased(event.tenant, canaries(event.text))
                 self.unrecorded.add(event.n)
                 continue
-            self._erase(event.tenant, [s for s in self._made_from(here, [entry]) if s is not entry])
+            made = [s for s in self._made_from(here, [entry]) if s is not entry]
+            self._erase(event.tenant, made, still_said=canaries(event.text))
             self._record_erased(event.tenant, canaries(entry.text) - canaries(event.text))
             entry.text = event.text
             here.entries += _proposed(entry)
@@ -1133,13 +1134,15 @@ class Reference:
         return True
 
     def _blank(self, tenant: str, user: str) -> None:
-        """Erase a person's name, also where others mention them: that is an edit, so what was made of it goes."""
+        """Erase a person's name, also where others mention them: that is an edit, so what was made of it is made
+        anew, of what the others still say."""
         here = self.tenant(tenant)
         here.nameless.add(user)
         name = re.compile(rf"@{re.escape(user)}(?![^\W_])")
         mentions = [e for e in here.entries if e.kind == "message" and e.alive and name.search(e.text)]
         for entry in [e for e in mentions if platform_of(e.owner or "") == platform_of(user)]:
-            self._erase(tenant, [e for e in self._made_from(here, [entry]) if e is not entry])
+            made = [e for e in self._made_from(here, [entry]) if e is not entry]
+            self._erase(tenant, made, still_said=canaries(entry.text))
             entry.text, entry.blanked = name.sub(f"@{NAMELESS}", entry.text), (*entry.blanked, user)
             here.entries += _proposed(entry)
 
@@ -1168,10 +1171,11 @@ class Reference:
                 return gone
             gone += more
 
-    def _erase(self, tenant: str, entries: list[Entry]) -> None:
+    def _erase(self, tenant: str, entries: list[Entry], still_said: frozenset[str] = frozenset()) -> None:
+        """Erase entries; their words are erased too, but for those that the message which they were made of still has."""
         for entry in entries:
             entry.alive = False
-            self._record_erased(tenant, entry.canaries)
+            self._record_erased(tenant, entry.canaries - still_said)
             for other in self.tenant(tenant).entries:
                 if other.replaced_by is entry:
                     other.replaced_by, other.closed_for_good = entry.replaced_by, entry.closed_for_good
