@@ -15,6 +15,7 @@ from typing import Final
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import StoredReply, StoredText
 from composer.repositories.recall import episode_id_of
+from composer.text.offline import without_program
 from composer.text.rarity import is_rare
 from composer.text.repetition import words_of
 
@@ -199,10 +200,11 @@ class _Search:
         return retracted
 
     def _words_to_lose(self, reply: StoredReply) -> frozenset[str]:
-        """The words of an answer; of a digest without its heading, whose days are nobody's words."""
+        """The words of an answer, without what the program says in each; of a digest without its heading, whose days
+        are nobody's words."""
         _, _, body = reply.text.partition("\n")
         is_post = reply.id == reply.question_id
-        return words_of(body) if is_post and body else self._words_of_reply(reply)
+        return words_of(body if is_post and body else without_program(reply.text))
 
     def _is_affected(self, reply: StoredReply) -> bool:
         if reply.question_id in self._request.questions:

@@ -13,7 +13,7 @@ SHORT_ID_CHARS: Final = 8  # of an id in a list
 SHOWN_ID_CHARS: Final = 12  # of the id of what was stored
 _UNDO: Final = "To undo it: /nexus forget item "
 _CANCEL: Final = "To cancel: /nexus remind cancel "
-_NOTHING_ELSE: Final = "\u2026"  # in place of an answer that was nothing but notices
+NOTHING_ELSE: Final = "\u2026"  # in place of an answer that was nothing but notices
 NOTHING_FORGOTTEN: Final = "Nothing was forgotten by that."  # begins what is offered to who asks for it in words
 _NOTICE: Final = re.compile(
     rf"^[^\n]{{0,400}}{_UNDO}[0-9a-f]{{{SHOWN_ID_CHARS}}}$"
@@ -32,4 +32,4 @@ def undo_sentence(id: uuid.UUID) -> str:
 
 def without_notices(text: str) -> str:
     """An agent's answer without its notices: a model that reads them learns to write them, and to store nothing."""
-    return text if not any(each in text for each in _BEGINNINGS) else _NOTICE.sub("", text).strip() or _NOTHING_ELSE
+    return text if not any(each in text for each in _BEGINNINGS) else _NOTICE.sub("", text).strip() or NOTHING_ELSE

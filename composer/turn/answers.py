@@ -21,6 +21,7 @@ from composer.prompt.sections import Prompt
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer, AnswerGround, Delivered
+from composer.text.offline import without_program
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.delivery import Offer, OutgoingAnswer
 from composer.turn.sources import (
@@ -129,7 +130,25 @@ class AnswerStore:
         if draft.composed is None or draft.failure is not None:
             return set()
         account = UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
-        return await self._used_sources.find(account, draft.composed.prompt, question, draft.text)
+        prompt = draft.composed.prompt
+        retold = await self._retold(turn.tenant_id, prompt)
+        return await self._used_sources.find(account, prompt, question, without_program(draft.text), retold)
+
+    async def _retold(self, tenant: uuid.UUID, prompt: Prompt) -> set[str]:
+        """Earlier answers in a prompt that has their questions too, and all that they were made of. What is said once
+        more comes from there: else forgetting one of their sources would retract each answer that repeats another."""
+        items = [item for section in prompt.sections for item in section.sources]
+        said = {id for item in items for id in item.messages}
+        answers = {item.id for item in items if item.by_agent and not said.isdisjoint(map(_question_of, item.messages))}
+        if not answers:
+            return set()
+        made_of: dict[str, set[str]] = {}
+        async with self._database.transaction(tenant, "read") as tx:
+            for answer, kind, source in await tx.erasure.sources_of([uuid.UUID(id) for id in sorted(answers)]):
+                if kind != "turn":
+                    made_of.setdefault(str(answer), set()).add(str(source))
+        known = {item.id for item in items}
+        return {answer for answer, sources in made_of.items() if sources <= known}
 
     async def mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
         """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None
@@ -156,6 +175,11 @@ class AnswerStore:
             return 0
         earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(previous)]
         return reused_tokens(earlier, prompt, self._tokenizer(agent))
+
+
+def _question_of(reply: str) -> str:
+    """The external id of the question that the reply with an external id answers; "" for what is no reply."""
+    return reply.removeprefix(REPLY_PREFIX).rpartition(":")[0] if reply.startswith(REPLY_PREFIX) else ""
 
 
 async def _lock(tx: Transaction, turn: Turn, draft: DraftAnswer) -> AnswerGround:

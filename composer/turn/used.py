@@ -3,7 +3,7 @@ Forgetting one of them retracts the answer (docs/decisions/0003)."""
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Final
 
@@ -31,7 +31,11 @@ UNSURE: Final = 0.06  # two sources that are nearly as near are both taken
 # What an agent said, and an earlier question, are like an answer without being where it came from.
 NO_STATEMENT: Final = 0.15
 MAX_SENTENCES: Final = 40  # of one text that are compared one by one; the rest of it as a whole
+MIN_CLAUSE_WORDS: Final = 3
 _WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
+_CLAUSE_END: Final = re.compile(
+    r"[;:,\u2014\u2013]\s|[\uff0c\uff1b\u3001]|\s[-\u2013\u2014]\s|\s(?:and|while|but|und|et|y|e|en|\u0438)\s"
+)
 QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e")
 
 
@@ -41,17 +45,21 @@ class UsedSources:
     def __init__(self, embedder: MeteredEmbedder) -> None:
         self._embedder = embedder
 
-    async def find(self, account: UsageAccount, prompt: Prompt, question: Message, answer: str) -> set[uuid.UUID]:
-        """The ids of the items that an answer is made of. Where the embedder does not answer, or its budget is used up:
-        all that was chosen for the question."""
+    async def find(
+        self, account: UsageAccount, prompt: Prompt, question: Message, answer: str, retold: Collection[str] = ()
+    ) -> set[uuid.UUID]:
+        """The ids of the items that an answer is made of. `retold`: those that are none, since all that they were made
+        of is in the prompt as well. Where the embedder does not answer, or its budget is used up: all that was chosen
+        for the question."""
         sources = {item.id: item for each in prompt.sections if each.name != MESSAGE for item in each.sources}
         sources.pop(str(question.id), None)
         found = _cited(prompt, answer) & sources.keys()
         found |= {str(image.message.id) for image in prompt.images if image.message.id != question.id}  # in any words
         said = _sentences(without_marks(answer))
-        if sources and said:
+        stated = [item for item in sources.values() if item.id not in retold]
+        if stated and said:
             try:
-                found |= await self._said_in_other_words(account, prompt, question, said, list(sources.values()))
+                found |= await self._said_in_other_words(account, prompt, question, said, stated)
             except (Unavailable, BudgetUsedUp) as error:
                 logger.warning("answer.sources_unknown", error=for_operator(error))
                 found |= {item.id for item in _chosen(prompt)} & sources.keys()
@@ -63,12 +71,15 @@ class UsedSources:
         own = [_units(item) for item in sources]
         asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
         # A sentence such as "She is, from December on" says what it does together with its question.
-        texts = [*said, *(f"{asked} {sentence}" for sentence in said), asked]
+        clauses = [clause for sentence in said for clause in _clauses(sentence)]
+        texts = [*said, *clauses, *(f"{asked} {sentence}" for sentence in said), asked]
         vectors = await self._embedder.embed([*texts, *chain.from_iterable(own)], account)
         likeness = vectors[: len(texts)] @ vectors[len(texts) :].T
         borders = np.cumsum([len(units) for units in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
-        alone, after, of_question = by_source[: len(said)], by_source[len(said) : -1], by_source[-1]
+        alone, of_question = by_source[: len(said) + len(clauses)], by_source[-1]
+        # A clause is compared without the question, which is like the sources of the others.
+        after = np.concatenate([by_source[len(alone) : -1], alone[len(said) :]])
         names = () if account.agent is None else (account.agent.name,)
         if is_small_talk(question.text, names) and not _is_question(question.text):  # "sure?" asks for something
             return made_of(sources, alone, alone, of_question, MIN_LIKENESS_OF_SMALL_TALK)
@@ -83,8 +94,8 @@ class UsedSources:
 def made_of(
     sources: Sequence[Item], alone: Vectors, after: Vectors, question: Vectors, least: float = MIN_LIKENESS
 ) -> set[str]:
-    """The ids of the sources that some sentence is made of. `alone` and `after` have a row for each sentence, without
-    and with its question, and a column for each source; `question` is the likeness of the question to each source, and
+    """The ids of the sources that some sentence is made of. `alone` and `after` have a row for each sentence or clause,
+    without and with its question, and a column for each source; `question` is the likeness of the question to each source, and
     `least` that of a sentence to what it is made of."""
     statements = np.array([not _is_no_statement(item) for item in sources])
     score = np.where(statements, np.maximum(alone, after), alone)
@@ -121,6 +132,12 @@ def _units(item: Item) -> list[str]:
     found = _sentences("\n".join((item.text, *item.files))) or [item.id]
     said_by = f"{item.author}: " if item.author and not item.by_agent else ""
     return [said_by + _WITHOUT_MENTION.sub(" ", each) for each in found]
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The parts of a sentence that says several things, each of which may be of another source."""
+    parts = [part.strip() for part in _CLAUSE_END.split(sentence)]
+    return [part for part in parts if len(part.split()) >= MIN_CLAUSE_WORDS] if len(parts) > 1 else []
 
 
 def _sentences(text: str) -> list[str]:

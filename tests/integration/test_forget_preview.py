@@ -61,6 +61,38 @@ async def test_the_answers_that_will_be_replaced_are_shown_as_far_as_one_may_see
     assert (await answers(raw)).count(RETRACTED) == 3
 
 
+async def test_an_answer_that_says_it_beside_other_things_is_replaced(
+    harness: AppHarness, model: Model, raw: asyncpg.Connection
+) -> None:
+    for number, text in enumerate(("the lift is slow again", "my surgery is on 14 November", "the rent went up")):
+        await harness.say(f"user{number}", text, id=f"said{number}", **ROOM)
+    several = "So far: the elevator takes long, an operation is coming up and they pay more for the flat."
+    for answer in (several, "The elevator takes long, and they pay more for the flat."):
+        model.says = [answer]
+        await harness.ask("carol", "@nexus what did I miss?", **ROOM)
+    await harness.command("user1", "/nexus forget message said1 --yes", **ROOM)
+    assert await answers(raw) == [RETRACTED, "The elevator takes long, and they pay more for the flat."]
+
+
+async def test_what_the_program_says_itself_stays(settings: Settings, raw: asyncpg.Connection) -> None:
+    offline = settings.model_copy(update={"extraction": "pattern"})
+    async with open_harness(offline) as harness:
+        await harness.say("alice", "I will be on leave from 7 December, my sister gets married", id="said", **DM)
+        for text in (
+            "remind me tomorrow at 3 p.m. to call Tom",
+            "which colour has the sofa?",
+            "when am I away, on leave?",
+        ):
+            await harness.ask("alice", text, **DM)
+        before = await answers(raw)
+        await harness.command("alice", "/nexus forget message said --yes", **DM)
+        stay = await answers(raw)
+    assert "call Tom" in before[1]
+    assert "remember nothing" in before[2]
+    assert "on leave" in before[3]
+    assert stay == [RETRACTED, *before[1:3], RETRACTED], "the first one answers the message"
+
+
 async def test_what_others_asked_elsewhere_changes_nothing_of_what_is_shown(harness: AppHarness, model: Model) -> None:
     await told(harness, model)
     first = await harness.command("alice", "/nexus forget heliotrope", **ROOM)

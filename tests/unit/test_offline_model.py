@@ -18,10 +18,9 @@ from composer.stores.models.offline_model import (
     OPEN_MORE_ROOMS,
     OPEN_ROOMS,
     QUOTING,
-    WISH,
     OfflineModel,
 )
-from composer.text.offline import OFFLINE
+from composer.text.offline import OFFLINE, WISH
 from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER_HINT, REMIND, SUM_UP, WELCOME
 from composer.text.terms import terms
 
@@ -262,6 +261,13 @@ async def test_at_most_three_lines_are_quoted_each_once_and_always_the_same() ->
     first = await answer(messages)
     assert len(set(quotes(first))) == len(quotes(first)) == 3
     assert [await answer(messages) for _ in range(3)] == [first] * 3
+
+
+async def test_everybody_who_says_the_same_is_quoted() -> None:
+    people = ("ann", "ben", "cem", "dea", "eve")
+    lines = [f"{name} (2026-05-04 09:0{n}): I am allergic to nuts." for n, name in enumerate(people)]
+    found = quotes(await answer(prompt("who is allergic to nuts?", working="\n".join([*lines, *lines]))))
+    assert sorted(found) == sorted(f"- {line}" for line in lines)
 
 
 DATED = SYSTEM.replace(

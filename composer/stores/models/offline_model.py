@@ -19,7 +19,7 @@ from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.stores.models.offline_times import SUMMARY_HEADER, is_within, named_periods, names_a_wish, zone_of
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
-from composer.text.offline import OFFLINE, OFFLINE_MODEL
+from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
@@ -41,7 +41,6 @@ HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said 
 _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
 GREETINGS = frozenset(_GREETINGS.split())
 
-WISH = "About your reminder:"  # what became of it is said below
 NO_TIME = (
     "I don't see when to remind you of what, so I set nothing. Write for example: remind me tomorrow at 9 to call Tom. "
     "/nexus remind me does the same."
@@ -50,6 +49,7 @@ NO_TIME = (
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
 MAX_QUOTES = 3
+MAX_SPEAKERS = 10  # who are quoted with the same words
 MAX_OFFLINE_QUOTE_CHARS = 300
 MAX_WHOLE_QUOTE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
 PINNED_BONUS = 1.25
@@ -198,20 +198,31 @@ class _Candidate:
 
 
 def _candidates(entries: Sequence[_Entry]) -> list[_Candidate]:
-    """Everything that can be quoted, each text once, without earlier offline answers."""
-    seen: set[str] = set()
+    """Everything that can be quoted, each text of one speaker once, without earlier offline answers."""
+    seen: set[tuple[str, str]] = set()
     found = []
     for entry in entries:
         if OFFLINE in entry.text:
             continue
         for part in _quotable_parts(entry):
             words = terms(_ADDRESS.sub(" ", part))
-            key = " ".join(part.casefold().split())
+            key = entry.speaker, _same_words(part)
             if key in seen:
                 continue
             seen.add(key)
             found.append(_Candidate(entry, part, frozenset(words)))
     return found
+
+
+def _same_words(text: str) -> str:
+    """What two texts have in common that say the same."""
+    return " ".join(text.casefold().split())
+
+
+def _first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """The first MAX_QUOTES texts; what several people say counts once."""
+    texts = list(dict.fromkeys(_same_words(each.text) for each in candidates))[:MAX_QUOTES]
+    return [each for each in candidates if _same_words(each.text) in texts][:MAX_SPEAKERS]
 
 
 def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
@@ -221,7 +232,7 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
     named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
     words = question_terms - {word for speaker in named for word in terms(speaker)}
     if not words:  # "what about bob?": his latest messages
-        return [candidate for candidate in reversed(candidates) if candidate.entry.speaker in named][:MAX_QUOTES]
+        return _first([candidate for candidate in reversed(candidates) if candidate.entry.speaker in named])
     frequency = {word: sum(word in candidate.words for candidate in candidates) for word in words}
     weight = {word: log(1 + (len(candidates) + 1) / (frequency[word] + 0.5)) for word in words}
     total = sum(weight[word] for word in sorted(words))
@@ -234,7 +245,7 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
         spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
         scored.append((matched * pinned * spoken, position, candidate))
     scored.sort(key=lambda entry: entry[:2], reverse=True)
-    return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]][:MAX_QUOTES]
+    return _first([each for score, _, each in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]])
 
 
 def _on_closed_rooms(messages: Sequence[ChatMessage]) -> str:
@@ -315,7 +326,7 @@ def _told_of(entries: Sequence[_Entry]) -> list[str]:
 
 
 class OfflineModel:
-    """Answers with up to three quotes from the prompt, and nothing else. Deterministic."""
+    """Answers with up to three texts of the prompt, each of all who say it, and nothing else. Deterministic."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Stream the note that it is offline, then each quote as a chunk, then zero usage. Never fails."""
