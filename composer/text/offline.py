@@ -25,7 +25,7 @@ def without_notice(text: str) -> str:
 def without_program(text: str) -> str:
     """An agent's answer without what the program says of itself: its notices, and all that an answer that was made
     without a model says but for its quotes."""
-    if not text.startswith(OFFLINE):
+    if OFFLINE not in text:
         return without_notices(text).removeprefix(WISH).removesuffix(NOTHING_ELSE)
     return "\n".join(line for line in text.splitlines() if line.startswith(_QUOTE))
 

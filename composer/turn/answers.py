@@ -131,8 +131,9 @@ class AnswerStore:
             return set()
         account = UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
         prompt = draft.composed.prompt
-        retold = await self._retold(turn.tenant_id, prompt)
-        return await self._used_sources.find(account, prompt, question, without_program(draft.text), retold)
+        said = without_program(draft.text)
+        retold = await self._retold(turn.tenant_id, prompt) if said.strip() else ()
+        return await self._used_sources.find(account, prompt, question, said, retold)
 
     async def _retold(self, tenant: uuid.UUID, prompt: Prompt) -> set[str]:
         """Earlier answers in a prompt that has their questions too, and all that they were made of. What is said once

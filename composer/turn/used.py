@@ -95,8 +95,8 @@ def made_of(
     sources: Sequence[Item], alone: Vectors, after: Vectors, question: Vectors, least: float = MIN_LIKENESS
 ) -> set[str]:
     """The ids of the sources that some sentence is made of. `alone` and `after` have a row for each sentence or clause,
-    without and with its question, and a column for each source; `question` is the likeness of the question to each source, and
-    `least` that of a sentence to what it is made of."""
+    without and with its question, and a column for each source; `question` is the likeness of the question to each
+    source, and `least` that of a sentence to what it is made of."""
     statements = np.array([not _is_no_statement(item) for item in sources])
     score = np.where(statements, np.maximum(alone, after), alone)
     nearest = np.where(statements, score, score - NO_STATEMENT).max(axis=1, keepdims=True)

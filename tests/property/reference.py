@@ -1172,7 +1172,7 @@ class Reference:
             gone += more
 
     def _erase(self, tenant: str, entries: list[Entry], still_said: frozenset[str] = frozenset()) -> None:
-        """Erase entries; their words are erased too, but for those that the message which they were made of still has."""
+        """Erase entries; their words are erased too, but for those that their message still has."""
         for entry in entries:
             entry.alive = False
             self._record_erased(tenant, entry.canaries - still_said)
