@@ -437,6 +437,15 @@ class TurnState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What a person can have done by pressing a button below an answer: the `label` on the button, and the `command`
+    that it gives in their name, as they would type it."""
+
+    label: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The tokens of a model call as the API reported them; 0 where it reported nothing."""
 

@@ -13,7 +13,7 @@ from bot.script.places import incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
 from composer.model import CONSOLE, ConversationKind, Turn
-from composer.turn.delivery import OutgoingAnswer
+from composer.repositories.turns import Answer
 from composer.workspace import Workspace
 
 Emit = Callable[[dict[str, Any]], None]
@@ -51,7 +51,7 @@ class ScriptDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Do nothing: one event carries the whole answer."""
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Emit the whole answer, or the error."""
         if not answer.in_reply_to:
             place = await self._place(answer.turn)

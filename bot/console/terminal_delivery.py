@@ -10,7 +10,7 @@ from bot.console import render
 from composer.app import App
 from composer.errors import Unavailable
 from composer.model import ROOM_KINDS, ConversationKind, Turn
-from composer.turn.delivery import OutgoingAnswer
+from composer.repositories.turns import Answer
 
 TERMINAL_LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
 
@@ -65,7 +65,7 @@ class TerminalDelivery:
         if self._shows:
             render.out.print(render.plain(text), end="")
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Print the whole answer, or end the line of a streamed one."""
         if not answer.in_reply_to:
             # What is due in one's DM is posted wherever one sits; without its place it would look like part of a room.

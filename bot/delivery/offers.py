@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from composer.model import derived_id
-from composer.turn.delivery import Offer
+from composer.model import Offer, derived_id
 
 OFFER_PREFIX: Final = "nexus-do:"  # of the id of a button on its platform
 ASKED_AGAIN: Final = "You have pressed this button before: this press did nothing."

@@ -9,9 +9,8 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from composer.app import App
-from composer.model import Turn
+from composer.model import Offer, Turn
 from composer.repositories.deliveries import Destination
-from composer.turn.delivery import Offer
 
 DELAY_SUFFIX: Final = "t"  # ends the key of the sentence that an answer is delayed
 OFFER_SUFFIX: Final = "o"  # ends the key of the buttons below an answer

@@ -26,8 +26,8 @@ from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
+from composer.repositories.turns import Answer
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import OutgoingAnswer
 
 logger = structlog.get_logger()
 
@@ -117,7 +117,7 @@ class StreamingDelivery:
         stream.text += text
         self._show_soon(turn, stream)
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Post or edit the parts until they show the whole answer. Raises Unavailable when the platform does not
         answer: the turn stays answered and unsent, and is delivered later."""
         self._end_typing(answer.turn)
@@ -220,7 +220,7 @@ class StreamingDelivery:
         stream.notices[DELAY_PART] = posted
         await self._store_part(turn, DELAY_PART, posted)
 
-    async def _post_offers(self, answer: OutgoingAnswer, stream: _Stream) -> None:
+    async def _post_offers(self, answer: Answer, stream: _Stream) -> None:
         """Post the buttons below an answer, once. They hold words of its question, and are retracted with it."""
         if OFFER_PART in stream.notices and answer.text == RETRACTED:
             await self._outbox.edit(stream.to, stream.notices[OFFER_PART], RETRACTED)

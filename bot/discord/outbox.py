@@ -10,9 +10,8 @@ from bot.delivery.offers import buttons
 from bot.delivery.outbox import CLOCK_SKEW, DELAY_SUFFIX, PostedMessages, is_answer_part, part_of
 from bot.discord.reading import FAILURES, TEXT_MESSAGES
 from composer.errors import NexusError, Refused, Unavailable
-from composer.model import ConversationKind
+from composer.model import ConversationKind, Offer
 from composer.repositories.deliveries import Destination
-from composer.turn.delivery import Offer
 
 MAX_DISCORD_MESSAGE_CHARS: Final = 2_000
 EDIT_INTERVAL_SECONDS: Final = 1.1  # Discord takes five edits in five seconds

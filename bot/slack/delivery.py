@@ -12,7 +12,7 @@ from composer.errors import Refused
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
-from composer.turn.delivery import OutgoingAnswer
+from composer.repositories.turns import Answer
 
 
 class SlackDelivery(StreamingDelivery):
@@ -34,7 +34,7 @@ class SlackDelivery(StreamingDelivery):
         self._slack_outbox.begin(turn)
         await super().on_chunk(turn, text)
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Show the whole answer. Raises as StreamingDelivery."""
         self._slack_outbox.complete(answer.turn)
         try:

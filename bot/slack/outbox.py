@@ -29,9 +29,8 @@ from bot.slack.streams import METADATA_TYPE, Location, Streams, message_metadata
 from bot.slack.text import escaped, safe_markdown
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
-from composer.model import ConversationKind, Turn
+from composer.model import ConversationKind, Offer, Turn
 from composer.repositories.deliveries import Destination
-from composer.turn.delivery import Offer
 
 logger = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from composer.people.sessions.opening import Admit, NewSessionMessage, OpenSessi
 from composer.people.sessions.owner import SessionOwner
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
-from composer.turn.delivery import OutgoingAnswer
+from composer.repositories.turns import Answer
 from composer.workspace import api_workspace, message_id
 
 ANSWER_LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
@@ -119,7 +119,7 @@ class SessionDelivery:
         """Pass on why there is no answer yet."""
         self._notify(turn, TurnEvent(EventKind.DELAY, sentence))
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Say that the answer is there. It is stored, so nothing else is to be done."""
         self._notify(answer.turn, TurnEvent(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
 

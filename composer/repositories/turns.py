@@ -1,14 +1,16 @@
 """Turns: messages that want an answer, and their answers."""
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from composer.model import Conversation, Message, Turn, TurnState, Usage
+from composer.model import Conversation, Message, Offer, Turn, TurnState, Usage
 from composer.ports.database import Row, Statements
 from composer.repositories.conversations import ConversationRow, locked_conversation
 from composer.repositories.erasure import Source, source_parameters
+from composer.repositories.explanations import MessageAddress
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.messages import whole_message_from_row
 from composer.visibility import Readable
@@ -53,21 +55,49 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a turn: a reply, or a `failure` (the sentence for the person). `sources` is all that its prompt
-    had, `used` what of it the reply is made of."""
+    """The answer of a turn, as it is stored and delivered: a reply (`message`), or a `failure`, the sentence that tells
+    the person why there is no reply.
+
+    The turn's id is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for
+    what an agent posts on its own initiative. `prompt` is JSON text, None if none is stored. `sources` is all that the
+    prompt had, `used` what of it the reply is made of.
+
+    The rest is for the adapter, and not stored. `cited` maps each source mark in the text, such as s1, to the message
+    that it refers to: an adapter may link to it. `offers` are what its asker may press: the text says how each is
+    typed, since an adapter may have no buttons. `failure_details` tell those who run Nexus why there is no reply, where
+    that is known: the terminal alone shows them.
+    """
 
     turn: Turn
-    prompt: str | None
-    timings_ms: str
-    model: str
-    usage: Usage
-    at: datetime
     message: Message | None = None
     failure: str | None = None
+    prompt: str | None = None
+    in_reply_to: str = ""
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
     used: tuple[uuid.UUID, ...] = ()
     counted_tokens: int = 0
     reused_tokens: int = 0
+    cited: Mapping[str, MessageAddress] = field(default_factory=dict)
+    offers: Sequence[Offer] = ()
+    failure_details: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no reply."""
+        return self.failure is not None
+
+    @property
+    def text(self) -> str:
+        """What people are shown."""
+        return self.failure or "" if self.message is None else self.message.text
+
+    def replaced(self, text: str) -> "Answer":
+        """The answer whose reply has another text by now, such as the notice that something was forgotten."""
+        assert self.message is not None
+        return replace(self, message=replace(self.message, text=text), prompt=None, cited={}, offers=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +211,7 @@ class Turns:
             locked_conversation(row, self._tenant_id), row["previous_messages"], dict(row["changed_sources"])
         )
 
-    async def store_answer(self, answer: Answer, append_to: uuid.UUID | None = None) -> bool:
+    async def store_answer(self, answer: Answer, now: datetime, append_to: uuid.UUID | None = None) -> bool:
         """Store an answer with its lineage; False if the turn was answered before, or is gone. The reply is appended to
         the conversation `append_to` (None: there is none, or it is stored)."""
         reply = answer.message
@@ -196,12 +226,12 @@ class Turns:
             reply_id=None if reply is None else reply.id,
             failure=answer.failure,
             prompt=answer.prompt,
-            timings_ms=answer.timings_ms,
+            timings_ms=json.dumps(dict(answer.timings_ms)),
             model=answer.model,
             prompt_tokens=answer.usage.prompt_tokens,
             completion_tokens=answer.usage.completion_tokens,
             cached_tokens=answer.usage.cached_tokens,
-            now=answer.at,
+            now=now,
             counted_tokens=answer.counted_tokens,
             reused_tokens=answer.reused_tokens,
             item_kinds=[item_kind for item_kind, _, _, _ in links],

@@ -12,7 +12,7 @@ import structlog
 from composer.errors import Unavailable
 from composer.ingest.receive import unnumbered_seq
 from composer.memory.forget import RETRACTED
-from composer.model import Agent, Conversation, Message, Trust, Turn, Usage, derived_id, other_owners
+from composer.model import Agent, Conversation, Message, Offer, Trust, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, Tokenizer, UsageAccount, WorkKind
 from composer.ports.working_cache import Appended, WorkingCache
@@ -23,7 +23,6 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer, AnswerGround, Delivered
 from composer.text.offline import without_program
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
-from composer.turn.delivery import Offer, OutgoingAnswer
 from composer.turn.sources import (
     derived_ids,
     lineage_of,
@@ -105,19 +104,22 @@ class AnswerStore:
                     reply = replace(reply, trust=Trust.TOOL)  # if anything is ever made of it, that has to be approved
             answer = Answer(
                 turn=turn,
-                prompt=None if prompt is None or erased else prompt.as_text(),
-                timings_ms=json.dumps(draft.timings_ms),
-                model=draft.model or agent.model,
-                usage=draft.usage,
-                at=self._clock.now(),
                 message=reply,
                 failure=draft.failure,
+                prompt=None if prompt is None or erased else prompt.as_text(),
+                in_reply_to=question.external_id,
+                timings_ms=draft.timings_ms,
+                model=draft.model or agent.model,
+                usage=draft.usage,
                 sources=() if prompt is None else lineage_of(prompt, question, erased),
                 used=tuple(used - erased.keys()),
                 counted_tokens=NOT_COMPARABLE if draft.composed is None else draft.composed.counted_tokens,
                 reused_tokens=reused,
+                offers=draft.offers if draft.failure is None else (),
+                failure_details=draft.failure_details,
             )
-            if not await tx.turns.store_answer(answer, append_to=None if reply is None else row.conversation.id):
+            now, append_to = self._clock.now(), None if reply is None else row.conversation.id
+            if not await tx.turns.store_answer(answer, now, append_to):
                 return None
             if draft.composed is not None:
                 await _record_read(tx, turn, question, draft.composed)
@@ -151,7 +153,7 @@ class AnswerStore:
         known = {item.id for item in items}
         return {answer for answer, sources in made_of.items() if sources <= known}
 
-    async def mark_delivered(self, answer: OutgoingAnswer) -> Delivered | None:
+    async def mark_delivered(self, answer: Answer) -> Delivered | None:
         """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None
         when the turn is gone."""
         turn, now = answer.turn, self._clock.now()

@@ -7,7 +7,7 @@ import structlog
 
 from composer.errors import EmptyAnswer, NexusError, for_operator
 from composer.memory.index import without_mentions
-from composer.model import Turn, Usage
+from composer.model import Offer, Turn, Usage
 from composer.ports.models import ChatMessage, MeteredModel, ToolCall, Work, WorkKind, whole_text
 from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt
@@ -16,7 +16,7 @@ from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
 from composer.text.instructions import template
 from composer.turn.answers import DraftAnswer
 from composer.turn.citations import cites
-from composer.turn.delivery import Delivery, Offer
+from composer.turn.delivery import Delivery
 from composer.turn.forget_offer import forget_offer
 from composer.turn.question import asked_text
 from composer.turn.reading import PromptRequest

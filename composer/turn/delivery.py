@@ -1,44 +1,9 @@
 """What the responder hands to an adapter, and how the adapter shows it to people. Adapters implement `Delivery`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from composer.model import Turn
-from composer.repositories.explanations import MessageAddress
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a person can have done by pressing a button below an answer: the `label` on the button, and the `command`
-    that it gives in their name, as they would type it."""
-
-    label: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingAnswer:
-    """The answer of a turn, as an adapter delivers it: a reply, or a failure (`failed`). `text` is what the model
-    answered, or the sentence that says why there is no reply.
-
-    The turn's id is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for
-    what an agent posts on its own initiative. `prompt` (JSON) and `timings_ms` are for adapters that show them. `cited`
-    maps each source mark in the text, such as s1, to the message that it refers to: an adapter may link to it.
-    `offers` are what its asker may press: the text says how each is typed, since an adapter may have no buttons.
-    `failure_details` tell those who run Nexus why there is no reply, where that is known: the terminal alone shows
-    them.
-    """
-
-    turn: Turn
-    text: str
-    in_reply_to: str
-    prompt: str | None
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-    failed: bool = False
-    cited: Mapping[str, MessageAddress] = field(default_factory=dict)
-    failure_details: str = ""
-    offers: Sequence[Offer] = ()
+from composer.repositories.turns import Answer
 
 
 class Delivery(Protocol):
@@ -71,7 +36,7 @@ class Delivery(Protocol):
         whether the worker will try again. It is shown and not stored."""
         ...
 
-    async def deliver(self, answer: OutgoingAnswer) -> None:
+    async def deliver(self, answer: Answer) -> None:
         """Show the whole answer.
 
         It may be called several times for the same turn: after a crash, by two processes, and when the reply was

@@ -50,10 +50,10 @@ from composer.ports.clock import Clock
 from composer.ports.memberships import NOWHERE
 from composer.ports.observer import TurnOutcome, TurnReport
 from composer.repositories.database import Database
-from composer.repositories.turns import StoredTurn
+from composer.repositories.turns import Answer, StoredTurn
 from composer.turn.answers import ROOM_OPENED, AnswerStore, DraftAnswer
 from composer.turn.citations import cited_messages, cites
-from composer.turn.delivery import Delivery, OutgoingAnswer
+from composer.turn.delivery import Delivery
 from composer.turn.drafting import Drafter
 from composer.turn.memberships import Memberships
 from composer.turn.timing import timed
@@ -91,14 +91,14 @@ class Responder:
             # If the room was opened, no draft is needed: `AnswerStore.store` sees that too, and stores ROOM_OPENED.
             if not found.room_opened:
                 draft = await self._drafter.draft(turn, agent, question, delivery)
-            new_answer = await self._store(turn, agent, question, draft)
+            new_answer = await self._answers.store(turn, agent, question, draft)
             if new_answer is None:
                 return await self._end_unstored(turn, draft, delivery)
             answer = new_answer
         else:
             answer = _stored_answer(found, question)
             if found.room_opened:
-                answer = replace(answer, text=ROOM_OPENED, prompt=None, failed=True)
+                answer = replace(answer, message=None, failure=ROOM_OPENED, prompt=None)
         with timed(draft.timings_ms, "deliver"):
             outcome = await self._deliver(await self._with_citations(answer, question), delivery)
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
@@ -107,24 +107,7 @@ class Responder:
         async with self._database.statement(turn.tenant_id) as tx:
             return await tx.turns.get(turn.id)
 
-    async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> OutgoingAnswer | None:
-        """Store a draft, and return the answer as it will be delivered. None when the turn was erased meanwhile, or
-        answered by another process."""
-        stored = await self._answers.store(turn, agent, question, draft)
-        if stored is None:
-            return None
-        return OutgoingAnswer(
-            turn=turn,
-            text=stored.message.text if stored.message is not None else stored.failure or "",
-            in_reply_to=question.external_id,
-            prompt=stored.prompt,
-            timings_ms=draft.timings_ms,
-            failed=stored.failure is not None,
-            failure_details=draft.failure_details,
-            offers=() if stored.failure is not None else draft.offers,
-        )
-
-    async def _with_citations(self, answer: OutgoingAnswer, question: Message) -> OutgoingAnswer:
+    async def _with_citations(self, answer: Answer, question: Message) -> Answer:
         """Add to a reply the messages that it cites by their references, such as (s2): an adapter may link to them. A
         source that the asker may not read there any more is left out. Without the database, nothing is added."""
         if answer.failed or not cites(answer.text):
@@ -140,7 +123,7 @@ class Responder:
             return answer
         return replace(answer, cited=cited)
 
-    async def _deliver(self, answer: OutgoingAnswer, delivery: Delivery) -> TurnOutcome:
+    async def _deliver(self, answer: Answer, delivery: Delivery) -> TurnOutcome:
         """Deliver an answer and mark its turn as sent; returns how the turn ended.
 
         A reply that is retracted while it is delivered is delivered once more, with the notice as its text; until that
@@ -167,7 +150,7 @@ class Responder:
                 if answer.failed:
                     return TurnOutcome.FAILED
                 return TurnOutcome.DELIVERED if found.has_reply else TurnOutcome.ERASED
-            answer = replace(answer, text=found.other_text, prompt=None, cited={}, offers=())  # the notice
+            answer = answer.replaced(found.other_text)  # by the notice
 
     async def _mark_sent(self, turn: Turn) -> None:
         async with self._database.transaction(turn.tenant_id) as tx:
@@ -191,12 +174,12 @@ class Responder:
         return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
 
-def _stored_answer(stored: StoredTurn, question: Message) -> OutgoingAnswer:
+def _stored_answer(stored: StoredTurn, question: Message) -> Answer:
     """The answer of a turn that is ANSWERED. A failure has no reply: its text is stored with the turn."""
-    return OutgoingAnswer(
-        turn=stored.turn,
-        text=stored.reply.text if stored.reply is not None else stored.failure or "",
-        in_reply_to="" if question.by_agent else question.external_id,  # what an agent posts answers nobody
+    return Answer(
+        stored.turn,
+        message=stored.reply,
+        failure=stored.failure,
         prompt=stored.prompt,
-        failed=stored.failure is not None,
+        in_reply_to="" if question.by_agent else question.external_id,  # what an agent posts answers nobody
     )

@@ -13,8 +13,8 @@ from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.turns import Answer
 from composer.stores.models.minilm import MiniLM
-from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
@@ -69,7 +69,7 @@ class TimedDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Nothing is shown."""
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         """Note the time of the answer."""
         number = int(reply.text.rpartition(" ")[2])
         self._times.delivered[number] = time.perf_counter()

@@ -10,8 +10,8 @@ from bot.commands.confirmations import CANCELLED
 from bot.delivery.notices import ROOMS_QUESTION
 from bot.delivery.offers import ASKED_AGAIN, NOT_YOURS, OFFER_PREFIX, Press, button, read_press
 from composer.memory.forget import RETRACTED
+from composer.model import Offer
 from composer.settings import Settings
-from composer.turn.delivery import Offer
 from tests.support.discord.harness import Discord
 from tests.support.discord.model import Channel, User
 from tests.support.slack.harness import Office, Running, office_on

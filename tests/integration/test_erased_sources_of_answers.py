@@ -12,8 +12,8 @@ from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED, forget
 from composer.model import CONSOLE, Turn, derived_id
 from composer.ports.observer import TurnOutcome, TurnReport
+from composer.repositories.turns import Answer
 from composer.settings import AgentSettings, Settings
-from composer.turn.delivery import OutgoingAnswer
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, RecordedDelivery, open_harness
@@ -185,7 +185,7 @@ class ErasedMeanwhile(RecordedDelivery):
         super().__init__()
         self._harness = harness
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         await super().deliver(reply)
         async with self._harness.app.database.transaction(reply.turn.tenant_id, "alone") as tx:
             await forget(tx, [derived_id("reply", str(reply.turn.id))], [], self._harness.clock.now())

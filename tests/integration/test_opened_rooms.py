@@ -10,11 +10,11 @@ from bot.script.changes import change_message
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
-from composer.model import CONSOLE, Turn
+from composer.model import CONSOLE, Offer, Turn
 from composer.repositories.deliveries import Destination
+from composer.repositories.turns import Answer
 from composer.settings import AgentSettings, Settings
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import Offer, OutgoingAnswer
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 
@@ -35,7 +35,7 @@ class AwayOnce(RecordedDelivery):
         super().__init__()
         self._harness, self._was_away = harness, False
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         if not self._was_away:
             self._was_away = True
             await open_cave(self._harness)

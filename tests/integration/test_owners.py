@@ -16,9 +16,9 @@ from composer.app import App
 from composer.errors import Unavailable
 from composer.model import CONSOLE, Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.turns import Answer
 from composer.settings import Settings
 from composer.stores.database.process_locks import PostgresProcessLocks
-from composer.turn.delivery import OutgoingAnswer
 from tests.support.api_sessions import Sessions, valid
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
@@ -155,7 +155,7 @@ async def test_questions_that_arrive_at_once_at_several_processes_are_all_answer
     for process in processes:
         deliver = process.harness.delivery.deliver
 
-        async def noted(reply: OutgoingAnswer, deliver: Any = deliver) -> None:
+        async def noted(reply: Answer, deliver: Any = deliver) -> None:
             order.append(reply.in_reply_to)
             await deliver(reply)
 
@@ -218,7 +218,7 @@ async def test_a_conversation_whose_owner_cannot_deliver_is_left_to_one_that_can
 ) -> None:
     broken, healthy = await opened(), await opened()
 
-    async def deliver(reply: OutgoingAnswer) -> None:
+    async def deliver(reply: Answer) -> None:
         raise Unavailable("The platform does not answer.")
 
     monkeypatch.setattr(broken.harness.delivery, "deliver", deliver)

@@ -46,7 +46,7 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
     id = derived_id("reply", str(turn.id))
     reply = Message(id, "reply:m0", 1_000, minute(50), None, turn.agent_id, "Nexus", text, "room:x", Visibility.PUBLIC)
     usage = Usage(prompt_tokens=10, completion_tokens=5)
-    return Answer(turn, prompt, "{}", "offline", usage, minute(50), None if failure else reply, failure)
+    return Answer(turn, None if failure else reply, failure, prompt, model="offline", usage=usage)
 
 
 @pytest.fixture
@@ -76,11 +76,11 @@ async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiv
         assert (stored.turn, stored.state) == (turn, "queued")
         await tx.turns.mark_sent(turn.id, minute(1))
         assert [each.state for each in await tx.turns.open(here)] == ["queued"], "an unanswered turn cannot be sent"
-        assert await tx.turns.store_answer(answered(turn)) is True
+        assert await tx.turns.store_answer(answered(turn), minute(50)) is True
         assert [each.state for each in await tx.turns.open(here)] == ["answered"]
         await tx.turns.mark_sent(turn.id, minute(2))
         assert await tx.turns.open(here) == []
-        assert await tx.turns.store_answer(answered(turn)) is False
+        assert await tx.turns.store_answer(answered(turn), minute(50)) is False
         await tx.messages.append([], indexed=True, turns=[(turn, minute(3))])
         assert await tx.turns.open(here) == []
 
@@ -183,7 +183,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
 
     async def give(text: str) -> bool:
         async with receiver.database.transaction(TENANT) as tx:
-            return await tx.turns.store_answer(answered(turn, failure=text))
+            return await tx.turns.store_answer(answered(turn, failure=text), minute(50))
 
     assert sorted(await asyncio.gather(*(give(f"answer {n}") for n in range(4)))) == [False, False, False, True]
     async with receiver.database.transaction(TENANT, "read") as tx:
@@ -197,7 +197,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
 async def test_a_turn_that_fails_before_its_prompt_is_answered_with_the_reason(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
     async with receiver.database.transaction(TENANT) as tx:
-        assert await tx.turns.store_answer(answered(turn, failure="There is no such conversation here."))
+        assert await tx.turns.store_answer(answered(turn, failure="There is no such conversation here."), minute(50))
         stored = await tx.turns.get(turn.id)
     assert stored is not None
     assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
@@ -237,8 +237,8 @@ async def test_a_turn_that_its_process_keeps_for_itself_is_not_taken_over(
 async def test_what_is_answered_and_unsent_is_taken_over_too(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.turns.store_answer(answered(turns[0]))
-        await tx.turns.store_answer(answered(turns[1], failure="no"))
+        await tx.turns.store_answer(answered(turns[0]), minute(50))
+        await tx.turns.store_answer(answered(turns[1], failure="no"), minute(50))
         await tx.turns.mark_sent(turns[1].id, minute(9))
     assert await receiver.turns() == ["m0>nexus", "m2>nexus"]
 
@@ -267,7 +267,7 @@ async def test_only_tenants_with_open_turns_are_looked_at(receiver: Receiver) ->
     [turn] = await queued(receiver, "one")
     assert await receiver.database.tenants_with_open_work() == [TENANT]
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.turns.store_answer(answered(turn, failure="no"))
+        await tx.turns.store_answer(answered(turn, failure="no"), minute(50))
         await tx.turns.mark_sent(turn.id, minute(9))
     assert await receiver.database.tenants_with_open_work() == []
 
@@ -331,8 +331,8 @@ async def test_the_last_prompt_is_the_callers_own_in_a_conversation_they_may_rea
     [others] = (await receiver(said("m9", "@nexus two", user="bob", minute=9))).turns
     alice, bob = user_id(HERE, "alice"), user_id(HERE, "bob")
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.turns.store_answer(answered(mine, prompt='{"n": 1}', failure="x"))
-        await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"))
+        await tx.turns.store_answer(answered(mine, prompt='{"n": 1}', failure="x"), minute(50))
+        await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"), minute(50))
         access = await tx.conversations.access_context(room_id(HERE, "general"), alice, Trust.MEMBER)
         assert access is not None
         own, here = readable_conversation(access), access.conversation
@@ -360,7 +360,7 @@ async def test_an_answered_but_unsent_turn_is_sent_by_the_next_process_without_a
         unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
         [turn] = (await first.app.receive(here, [unserved])).turns
         async with first.app.database.transaction(here.tenant_id) as tx:
-            assert await tx.turns.store_answer(answered(turn, failure="What was stored."))
+            assert await tx.turns.store_answer(answered(turn, failure="What was stored."), minute(50))
     async with open_harness(settings) as second:
         second.app.turns.serve("elsewhere", second.delivery)
         for _ in range(2):

@@ -16,9 +16,9 @@ from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
 from composer.ingest import voice_notes
 from composer.model import CONSOLE, Attachment, Message, Place, Turn
+from composer.repositories.turns import Answer
 from composer.repositories.voice_notes import MAX_TRANSCRIPTION_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
-from composer.turn.delivery import OutgoingAnswer
 from composer.usage.transcription import TranscriptionMeter
 from tests.support.harness import open_harness
 from tests.support.model_server import Fail, ModelServer, Raw
@@ -60,7 +60,7 @@ class Spoken(Office):
 
     files: Files
 
-    async def send(self, user: str, place: Place, *, id: str, text: str = "", **note: Any) -> list[OutgoingAnswer]:
+    async def send(self, user: str, place: Place, *, id: str, text: str = "", **note: Any) -> list[Answer]:
         """Send a voice note and wait until all is done; returns the answers."""
         harness, before = self.harness, len(self.harness.delivery.replies)
         here = harness.workspace()

@@ -18,8 +18,8 @@ from bot.script.places import incoming, place_of
 from composer.app import App, open_app
 from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.turns import Answer
 from composer.settings import Settings
-from composer.turn.delivery import OutgoingAnswer
 from tests.support.embedder import HashedWords
 
 WORKSPACE: Final = "acme"
@@ -61,7 +61,7 @@ class Log:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Nothing is shown before the answer."""
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         os.write(self._file, f"{reply.turn.conversation_id} {reply.in_reply_to} {os.getpid()}\n".encode())
 
     async def abandon(self, turn: Turn) -> None:

@@ -19,12 +19,11 @@ from composer.model import CONSOLE, Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.messages import Messages
 from composer.repositories.recall import Recall
-from composer.repositories.turns import Turns
+from composer.repositories.turns import Answer, Turns
 from composer.settings import Settings
 from composer.stores.database.working_cache import RedisWorkingCache
 from composer.stores.models.minilm import MiniLM
 from composer.turn.compose import Composer
-from composer.turn.delivery import OutgoingAnswer
 from tests.support.harness import ManualClock
 
 # Every step at which a turn can be cut off, in its order.
@@ -85,7 +84,7 @@ class FileDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """A chunk is part of the one message that the answer becomes."""
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         if self._step == "sending":
             die()
         path = self._shown / f"{reply.in_reply_to}.{reply.turn.id}"

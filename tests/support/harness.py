@@ -17,9 +17,9 @@ from composer.app import App, open_app
 from composer.ingest.receive import Received
 from composer.ingest.rooms import record_membership
 from composer.model import CONSOLE, Place, Turn
+from composer.repositories.turns import Answer
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
-from composer.turn.delivery import OutgoingAnswer
 from composer.workspace import Workspace
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ class RecordedDelivery:
     """A streaming delivery that records what it is asked to show (composer.turn.worker)."""
 
     def __init__(self) -> None:
-        self.replies: list[OutgoingAnswer] = []
+        self.replies: list[Answer] = []
         self.started: list[UUID] = []
         self.abandoned: list[UUID] = []
         self.chunks: list[str] = []
@@ -63,7 +63,7 @@ class RecordedDelivery:
     async def on_chunk(self, turn: Turn, text: str) -> None:
         self.chunks.append(text)
 
-    async def deliver(self, reply: OutgoingAnswer) -> None:
+    async def deliver(self, reply: Answer) -> None:
         self.replies.append(reply)
 
     async def abandon(self, turn: Turn) -> None:
@@ -100,7 +100,7 @@ class AppHarness:
         await self.app.indexer.catch_up(at.tenant_id)
         return received
 
-    async def ask(self, user: str, text: str, **options: Any) -> OutgoingAnswer:
+    async def ask(self, user: str, text: str, **options: Any) -> Answer:
         """Send a message that exactly one agent answers, and return the answer."""
         before = len(self.delivery.replies)
         await self.say(user, text, **options)

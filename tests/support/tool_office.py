@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import asyncpg
 
+from composer.repositories.turns import Answer
 from composer.settings import AgentSettings, Settings
-from composer.turn.delivery import OutgoingAnswer
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer, Say
 from tests.support.model_server import Reply as ScriptedReply
@@ -25,7 +25,7 @@ class Office:
     harness: AppHarness
     server: ModelServer
 
-    async def ask(self, user: str, text: str, *steps: ScriptedReply, **place: Any) -> OutgoingAnswer:
+    async def ask(self, user: str, text: str, *steps: ScriptedReply, **place: Any) -> Answer:
         """Ask; the model's steps are scripted, and then it says "Done."."""
         self.server.script.extend((*steps, Say(("Done.",))))
         return await self.harness.ask(user, text, **place)
@@ -65,6 +65,6 @@ def call(name: str, **arguments: Any) -> Say:
     return Say((), calls=[(name, arguments)])
 
 
-def prompt_of(reply: OutgoingAnswer) -> Mapping[str, Any]:
+def prompt_of(reply: Answer) -> Mapping[str, Any]:
     prompt: dict[str, Any] = json.loads(reply.prompt or "{}")
     return prompt

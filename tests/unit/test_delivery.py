@@ -16,13 +16,13 @@ from bot.delivery.streaming import EMPTY_PART, OFFER_PART, StreamingDelivery
 from bot.platform.retry import Backoff
 from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
-from composer.model import ConversationKind, Turn
+from composer.model import ConversationKind, Message, Offer, Turn, Visibility
 from composer.ports.database import Mode
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
+from composer.repositories.turns import Answer
 from composer.signals import ErasureSignal
 from composer.turn.answers import ROOM_OPENED
-from composer.turn.delivery import Offer, OutgoingAnswer
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -89,7 +89,7 @@ async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() ->
     delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()  # the part is posted, and its id is being stored
-    sending = asyncio.create_task(delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None)))
+    sending = asyncio.create_task(delivery.deliver(answer(turn, TEXT)))
     await asyncio.sleep(0)
     store.allowed.set()
     await sending
@@ -114,7 +114,7 @@ async def test_an_answer_that_is_written_anew_shows_nothing_of_the_first() -> No
     assert outbox.shown == {"p0": EMPTY_PART}
     another = "I know nothing of it any more, as far as I can see."
     await delivery.on_chunk(turn, another)
-    await delivery.deliver(OutgoingAnswer(turn, another, "m1", None))
+    await delivery.deliver(answer(turn, another))
     assert outbox.shown == {"p0": another}
 
 
@@ -148,7 +148,7 @@ async def test_the_end_of_an_answer_that_is_written_anew_takes_the_place_of_what
     assert showing is not None
     await showing
     delivery.on_start(turn)
-    await delivery.deliver(OutgoingAnswer(turn, RETRACTED, "m1", None))
+    await delivery.deliver(answer(turn, RETRACTED))
     assert closed == [turn.id]
     assert outbox.shown == {"p0": RETRACTED}
 
@@ -166,7 +166,7 @@ async def test_the_marks_of_an_answer_become_links_when_it_is_whole() -> None:
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     text = "It is on the ninth (s1), as Bob said (s2, s7)."
-    await delivery.deliver(OutgoingAnswer(turn, text, "m1", None, cited={"s1": address("11"), "s2": address("12")}))
+    await delivery.deliver(answer(turn, text, cited={"s1": address("11"), "s2": address("12")}))
     assert outbox.shown == {
         "p0": "It is on the ninth ([s1](https://chat/11)), as Bob said ([s2](https://chat/12), s7)."
     }
@@ -209,6 +209,12 @@ def delivery_with(store: Store, outbox: Outbox) -> StreamingDelivery:
     app: Any = SimpleNamespace(database=store, drafter=store, clock=clock, erasures=ErasureSignal())
     platform: Any = outbox
     return StreamingDelivery(app, platform, as_links, backoff=Backoff(first_seconds=0.0))
+
+
+def answer(turn: Turn, text: str, **more: Any) -> Answer:
+    id = uuid.uuid4()
+    reply = Message(id, "r1", 2, datetime.now(UTC), None, turn.agent_id, "Nexus", text, "room:1", Visibility.PUBLIC)
+    return Answer(turn, reply, in_reply_to="m1", **more)
 
 
 def a_turn() -> Turn:
@@ -334,7 +340,7 @@ async def test_what_is_shown_of_an_answer_whose_place_another_text_must_take_is_
     await delivery.on_chunk(turn, TEXT[:30])
     await store.asked.wait()
     with pytest.raises(Refused):
-        await delivery.deliver(OutgoingAnswer(turn, text, "m1", None))
+        await delivery.deliver(answer(turn, text))
     assert store.queued == ([] if text == TEXT else [("p0", None)])
 
 
@@ -343,7 +349,7 @@ async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted()
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     store.erased = True  # after the delivery looked up the destination of the answer
-    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None))
+    await delivery.deliver(answer(turn, TEXT))
     assert outbox.shown == {"p0": RETRACTED}
     assert delivery._streams == {}
 
@@ -374,7 +380,7 @@ async def test_who_waits_sees_that_they_are_heard_until_the_answer_is_there(monk
     delivery.on_start(turn)
     outbox.signed.clear()
     await outbox.signed.wait()
-    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None))
+    await delivery.deliver(answer(turn, TEXT))
     shown = len(outbox.signs)
     await asyncio.sleep(0.02)
     assert len(outbox.signs) == shown
@@ -396,8 +402,8 @@ async def test_the_buttons_below_an_answer_go_when_it_is_retracted_while_it_is_d
     store.allowed.set()
     delivery, turn = delivery_with(store, outbox), a_turn()
     offer = Offer("Remember it", "/nexus remember walnut")
-    await delivery.deliver(OutgoingAnswer(turn, TEXT, "m1", None, offers=(offer,)))
+    await delivery.deliver(answer(turn, TEXT, offers=(offer,)))
     assert outbox.shown == {"p0": TEXT, "p1": "Remember it: `/nexus remember walnut`"}
     assert store.noted == {0: "p0", OFFER_PART: "p1"}
-    await delivery.deliver(OutgoingAnswer(turn, RETRACTED, "m1", None))
+    await delivery.deliver(answer(turn, RETRACTED))
     assert outbox.shown == {"p0": RETRACTED, "p1": RETRACTED}

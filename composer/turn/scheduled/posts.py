@@ -12,7 +12,7 @@ from typing import Final
 from composer.ingest.receive import unnumbered_seq
 from composer.ingest.recording import Recording, decide_recording
 from composer.memory.reminding import new_dm
-from composer.model import QUOTING_POST_PREFIX, Agent, Message, Turn, Usage, derived_id
+from composer.model import QUOTING_POST_PREFIX, Agent, Message, Turn, derived_id
 from composer.repositories.conversations import ConversationRow
 from composer.repositories.database import Transaction
 from composer.repositories.turns import Answer
@@ -82,6 +82,5 @@ async def store_post(tx: Transaction, row: ConversationRow, agent: Agent, post: 
     if await tx.messages.find_known_ids([message.id]):
         return turn
     await tx.messages.append([(conversation.id, message)], indexed=True, turns=[(turn, now)])
-    answer = Answer(turn, None, "{}", "", Usage(), now, message=message, sources=post.sources)
-    await tx.turns.store_answer(answer)
+    await tx.turns.store_answer(Answer(turn, message=message, sources=post.sources), now)
     return turn

@@ -15,10 +15,10 @@ from bot.discord.history import ChannelReader
 from bot.discord.reading import is_private
 from bot.platform.reconciliation import Reconciliation
 from composer.errors import Unavailable
+from composer.model import Offer
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Destination
 from composer.settings import Settings
-from composer.turn.delivery import Offer
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up
 from tests.support.discord.model import Channel, Event, Guild, User
