@@ -55,7 +55,9 @@ def format_of(path: Path) -> str:
 
 def _formats_of_heads(archive: Archive) -> list[str]:
     """The formats of the first files of an archive."""
-    wanted = [name for name in archive.names if name.lower().endswith((".json", ".jsonl", ".log", ".txt"))]
+    wanted = [
+        name for name in archive.names if name.lower().endswith((".json", ".jsonl", ".log", ".txt", ".weechatlog"))
+    ]
     wanted.sort(key=lambda name: (name.count("/"), not name.endswith("l"), name))
     found = []
     for name in wanted[:MAX_TRIED]:

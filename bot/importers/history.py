@@ -1,5 +1,6 @@
 """Loads history from files of events or IRC logs, through the same pipeline as every adapter, without answering."""
 
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
@@ -8,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from bot.importers.detection import HEAD_BYTES, format_of_head
 from bot.importers.export import MIXED
+from bot.importers.file_names import is_junk
 from bot.importers.history_privacy import with_private_rooms
 from bot.importers.irc import is_irc_line, read_irc_log, room_of_log
 from bot.script.changes import apply_memberships, change_message
@@ -22,6 +25,11 @@ from composer.model import CONSOLE, ConversationKind, Incoming, Place
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, private_thread, room_id
 
+_IS_DAY: Final = re.compile(r"\A[\d_.-]{6,20}")
+EXPORTS: Final = (
+    "For an export leave out --format, or name it: --format slack-export, --format discord-export or another "
+    "(nexus import --help)."
+)
 MAX_FIRST_LINE: Final = 1_000  # bytes, by which a format is known
 IMPORT_BATCH: Final = 1_000  # messages in one transaction
 APART: Final = "in DMs and sessions, which --room does not load into a room"
@@ -44,26 +52,52 @@ def _ignore(_: str) -> None:
 def read_history(
     path: Path, format: str, workspace: str | None, room: str | None, odd: Callable[[str], None] = _ignore
 ) -> list[Line]:
-    """The events of a file. `workspace`, where given, replaces that of every event; `room` is the room of an IRC log.
-    `odd` receives a sentence for each line of a log that is left out, with file and line.
+    """The events of a file, or of all of that format in a folder. `workspace`, where given, replaces that of every
+    event; `room` is the room of an IRC log. `odd` receives a sentence for each line of a log and each file of a folder
+    that is left out, with file and line.
 
     Raises BadInput, with file and line, before anything is stored.
     """
     if room is not None:
         room_of(room)
+    if path.is_dir():
+        return _read_folder(path, format, workspace, room, odd)
     _check_format(path, format)
     lines = read_irc_log(path, room or room_of_log(path), odd) if format == "irc" else read_script(path)
     return [Line(line.file, line.number, _placed(line, workspace)) for line in lines]
 
 
+def _read_folder(
+    folder: Path, format: str, workspace: str | None, room: str | None, odd: Callable[[str], None]
+) -> list[Line]:
+    """The events of the files in a folder, as of a program that writes one for each day. An IRC log whose name is a day
+    is about the room that its own folder is named after."""
+    lines, wrong, others = list[Line](), list[str](), list[str]()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_symlink() or not path.is_file() or is_junk(name.as_posix()):
+            continue
+        with path.open("rb") as file:
+            found = format_of_head(file.read(HEAD_BYTES))
+        if found != format:
+            others.append(f"{path}: this is not a file of the format {format}.")
+            continue
+        own = name.parent.name if room_of_log(path) == path.stem and _IS_DAY.fullmatch(path.stem) else ""
+        try:
+            lines += read_history(path, format, workspace, room or own or None, odd)
+        except BadInput as error:
+            wrong.append(str(error))
+    if not lines:
+        raise BadInput(wrong[0] if wrong else f"{folder}: no file here is of the format {format}. {EXPORTS}")
+    for sentence in (*wrong, *others):
+        odd(sentence)
+    return lines
+
+
 def _check_format(path: Path, format: str) -> None:
     """Raise BadInput for a file that is plainly of another format, and name that."""
-    if path.is_dir() or zipfile.is_zipfile(path):
-        what = "a folder" if path.is_dir() else "a zip file"
-        raise BadInput(
-            f"{path} is {what}: for an export leave out --format, or name it: --format slack-export, "
-            "--format discord-export or another (nexus import --help)."
-        )
+    if zipfile.is_zipfile(path):
+        raise BadInput(f"{path} is a zip file: unpack logs and JSON lines, and give the folder. {EXPORTS}")
     if format == "irc" or not path.is_file():
         return
     with path.open("rb") as file:

@@ -12,6 +12,7 @@ import pytest
 
 from bot.console.play import Player, ScriptClock
 from bot.importers import history
+from bot.importers.detection import format_of
 from bot.importers.export import MIXED
 from bot.importers.history import APART, HistoryResult, import_history, read_history
 from bot.script.events import Line, MessageEvent, MoveEvent, read_script
@@ -503,3 +504,36 @@ async def test_imported_messages_are_shown_and_recalled(harness: AppHarness, tmp
     sources = {section.name: section.sources for section in prompt.sections}
     assert "d1" in [id for source in sources["RECALL"] for id in source.messages]
     assert sources["WORKING"][-1].messages == ("m69",)
+
+
+def test_a_folder_of_logs_is_read_file_by_file(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    for name, text in {
+        "#town/2026-05-04.log": "[23:59:01] <ann> late\n",
+        "#town/2026-05-05.log": "[00:01:02] <ann> early\n",
+        "lobby/2026-05-04.log": "[12:00:01] <ben> noon\n",
+        "#ops.weechatlog": "2026-05-04 12:18:00\t@ann\tzebra day\n",
+        "notes.txt": "Dear all,\nthe meeting is at noon.\n",
+        "#town/2026-05-06.log": "[09:00:01] <ann> one\nwhat\nis\nthis\n",
+        ".DS_Store": "x",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert format_of(folder) == "irc"
+    odd: list[str] = []
+    events = [line.event for line in read_history(folder, "irc", None, None, odd.append)]
+    said = [(e.room, f"{e.at:%d %H:%M}", e.text) for e in events if isinstance(e, MessageEvent)]
+    assert sorted(said) == [
+        ("#ops", "04 12:18", "zebra day"),
+        ("#town", "04 23:59", "late"),
+        ("#town", "05 00:01", "early"),
+        ("lobby", "04 12:00", "noon"),
+    ]
+    assert sorted(sentence.partition(": ")[0] for sentence in odd) == [
+        f"{folder}/#town/2026-05-06.log:2",
+        f"{folder}/notes.txt",
+    ]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="no file here is of the format irc"):
+        read_history(tmp_path / "empty", "irc", None, None)
