@@ -28,7 +28,6 @@ from execnet import XSpec
 
 from composer.app import composition
 from composer.settings import Settings
-from composer.stores.database import postgres
 from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.models import minilm
@@ -219,18 +218,6 @@ def plain_tracebacks() -> Iterator[None]:
         for processor in structlog.get_config()["processors"]:
             if isinstance(processor, structlog.dev.ConsoleRenderer):
                 patch.setattr(processor, "exception_formatter", structlog.dev.plain_traceback)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kept_plans() -> Iterator[None]:
-    """Let the server plan each statement once for a connection, and set no timer for each: both take longer than most
-    statements of tests. The product has those that write planned anew each time, since a plan that was made for empty
-    tables is a bad one for large ones; the tables of tests stay small."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(postgres.SESSION_SETTINGS, "plan_cache_mode", "force_generic_plan")
-        patch.setattr(postgres, "PLAN_ANEW", postgres.CACHE_PLANS)
-        patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
         yield
 
 

@@ -10,8 +10,7 @@ from bot.script.places import incoming, place_of
 from composer.ports.database import Mode
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
-from composer.stores.database import postgres
-from composer.stores.database.postgres import PLAN_ANEW, SESSION_SETTINGS, PostgresDatabase
+from composer.stores.database.postgres import PostgresDatabase
 from composer.workspace import user_id
 from sql.loader import queries
 from tests.support.databases import service_url
@@ -29,13 +28,6 @@ MESSAGES: Final = [
     ("alice", "we decided to use postgres for the budget"),
     ("bob", "friday is fine, the launch can wait"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def plans_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan as the product does; other tests keep every plan (tests/conftest.py)."""
-    monkeypatch.setitem(SESSION_SETTINGS, "plan_cache_mode", "auto")
-    monkeypatch.setattr(postgres, "PLAN_ANEW", PLAN_ANEW)
 
 
 async def set_row_counts(settings: Settings, rows: int, *tables: str) -> None:

@@ -6,8 +6,8 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta
@@ -17,7 +17,6 @@ from typing import Any, Final
 from zlib import crc32
 
 import asyncpg
-import pytest
 import structlog
 
 from bot.commands.command import PREFIX
@@ -52,7 +51,6 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
 from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, RetrievalSettings, Settings
-from composer.stores.database import postgres
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
@@ -657,20 +655,6 @@ def _flag(scope: str) -> str:
     return "" if scope == "here" else f" --{scope} --yes"
 
 
-@contextmanager
-def _thrifty_connections() -> Iterator[None]:
-    """Open connections that plan each statement once, as the product's snapshots do when there are statistics, and set
-    no timer for each: in a small world both cost more than the statements. A plan is made again when its tables are
-    analyzed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            postgres, "SESSION_SETTINGS", postgres.SESSION_SETTINGS | {"plan_cache_mode": "force_generic_plan"}
-        )
-        patch.setattr(postgres, "PLAN_ANEW", postgres.CACHE_PLANS)
-        patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
-        yield
-
-
 @asynccontextmanager
 async def product_on(
     servers: Servers,
@@ -703,8 +687,7 @@ async def product_on(
             opening = open_app(
                 settings, clock=clock, model=ScriptedModel(), embedder=embedder or HashedWords(), index=False
             )
-            with _thrifty_connections():
-                app = await stack.enter_async_context(opening)
+            app = await stack.enter_async_context(opening)
             for platform in {TERMINAL, *ELSEWHERE.values()}:
                 app.turns.serve(platform, delivery)
             platforms = Platform()
