@@ -297,7 +297,7 @@ async def _follow_ups(
     if not new or not young:
         return {}
     within = {entry.conversation.id: entry.conversation for entry in stored if entry.message.id in new}
-    threads = [_thread(batch, conversation) for conversation in within.values()]
+    threads = [Thread.of(conversation) for conversation in within.values()]
     talk = await tx.messages.talk(threads, READ_TALK)
     found: dict[uuid.UUID, uuid.UUID] = {}
     for thread in threads:
@@ -320,12 +320,6 @@ def _may_follow_up(batch: Batch, entry: _NewMessage) -> bool:
         and incoming.reply_to in (None, thread.thread)
         and not (_answering_agents(batch, incoming, thread) or is_for_others(incoming.text))
     )
-
-
-def _thread(batch: Batch, conversation: Conversation) -> Thread:
-    room, name = conversation.room_id, conversation.thread or ""
-    assert room is not None
-    return Thread(conversation.id, room, name, message_id(room, name), conversation.namespace)
 
 
 def _spoken(batch: Batch, entry: _NewMessage) -> Spoken:

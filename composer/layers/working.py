@@ -1,11 +1,12 @@
 """The working layer: the last messages of a conversation, from the cache if it is current, else from the log.
 
 In a busy room, where several discussions are mixed, the last messages are fewer, and earlier
-ones of the question's discussion are added.
+ones of the question's discussion are added. To those of a thread, the question that it hangs under is added with its
+answers: on Slack these stand in the thread, and are filed in the channel.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -24,6 +25,7 @@ WINDOW_STEP: Final = 20  # the window moves by so many messages at once, so that
 READ_MESSAGES: Final = SHOWN_MESSAGES + WINDOW_STEP  # one more than the widest window
 BUSY_SHOWN_MESSAGES: Final = 30  # the last messages that the view of a busy room shows at least
 RELATED_MESSAGES: Final = SHOWN_MESSAGES - BUSY_SHOWN_MESSAGES  # and so many earlier ones of the same discussion
+WHOLLY_RELATED: Final = 1.0  # what a thread hangs under
 BUSY_READ_MESSAGES: Final = disentanglement.MAX_VIEW_MESSAGES  # that related ones are looked for in
 
 
@@ -32,7 +34,7 @@ class Window:
     """The messages of a conversation that are shown, oldest first. `recent` are the last ones, without gaps.
 
     `related` are earlier ones of the question's discussion with their relatedness, chosen from `candidates` messages
-    in all (0: the room is not busy, and none were chosen).
+    in all (0: the room is not busy, and none were chosen; of a thread they are what it hangs under).
     """
 
     recent: tuple[Message, ...]
@@ -60,6 +62,11 @@ async def read(
     """
     limit = BUSY_READ_MESSAGES if expect_busy else READ_MESSAGES
     messages = await _read_admitted(log, cache, readable, conversation, before, limit)
+    if conversation.kind is ConversationKind.THREAD:
+        opening = [each for each in await log.opening(readable, conversation) if readable.admits(each)]
+        shown = {each.id for each in messages} | {before.id}
+        related = tuple((each, WHOLLY_RELATED) for each in opening if each.id not in shown)
+        return replace(latest_window(messages), related=related)
     if not is_busy_room(conversation, messages):
         return latest_window(messages)
     if not expect_busy:

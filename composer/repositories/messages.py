@@ -20,6 +20,7 @@ from composer.model import (
 )
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
+from composer.workspace import message_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,13 @@ class Thread:
     name: str
     opening_id: uuid.UUID
     namespace: str
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> "Thread":
+        """A conversation that is a thread."""
+        room, name = conversation.room_id, conversation.thread or ""
+        assert room is not None
+        return cls(conversation.id, room, name, message_id(room, name), conversation.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +194,14 @@ class Messages:
         for row in rows:
             found[row["thread_id"]].append(_spoken(row))
         return found
+
+    async def opening(self, readable: Readable, conversation: Conversation) -> list[Message]:
+        """The question that a thread hangs under, with its answers, oldest first; nothing that is not readable."""
+        if conversation.namespace not in readable.all_namespaces:
+            return []
+        said = (await self.talk([Thread.of(conversation)], 0))[conversation.id]
+        found = [await self.get(each.id) for each in sorted(said, key=lambda each: (each.at, each.seq))]
+        return [each for each in found if each is not None and not each.ephemeral]
 
     async def get(self, id: uuid.UUID) -> Message | None:
         """One message, with everything that is known of it; None if it is unknown or erased."""

@@ -183,6 +183,19 @@ async def test_a_follow_up_is_answered_in_the_thread(talk: Talk) -> None:
         await talk.answers(3, "say about it?")
 
 
+async def test_a_follow_up_under_a_question_in_a_channel_of_slack_shows_the_model_both(settings: Settings) -> None:
+    async with office_on(settings) as office:
+        talk = SlackTalk(office)
+        async with talk.nexus():
+            await talk.ask("when is the launch of Petrel?")
+            await talk.answers(1, "when is the launch of Petrel?")
+            await talk.say("ann", "and who leads it?")
+            await talk.answers(2, "and who leads it?")
+        related = office.model.prompts[-1].partition("[RELATED]\n")[2]
+        assert "when is the launch of Petrel?" in related
+        assert office.model.answer in related
+
+
 async def test_two_people_who_talk_are_left_alone(talk: Talk) -> None:
     async with talk.nexus():
         await talk.ask("when is the launch?")

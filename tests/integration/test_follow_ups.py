@@ -1,5 +1,6 @@
 """A message in a thread that follows up an agent's answer is a question without a mention; nothing else is."""
 
+import json
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -230,6 +231,30 @@ async def test_zero_minutes_switch_it_off_everywhere(settings: Settings) -> None
         assert await thread.say("alice", "and who leads it?", minutes=0) == []
         said = await harness.command("alice", "/nexus follow on", room="general")
         assert said.text == "Follow-ups need a mention everywhere: whoever runs Nexus has switched them off."
+
+
+async def test_a_thread_shows_the_question_that_it_hangs_under_with_its_answer(thread: Thread) -> None:
+    harness = thread.harness
+    await thread.say("alice", "the launch of Petrel is on 12 June")
+    await harness.command("alice", "/nexus remember Petrel is launched from Oslo", room="general")
+    asked = thread.message("alice", "@nexus where is Petrel launched from?", place=ROOM)
+    await thread.receive(asked)
+    answer = harness.delivery.replies[-1].text
+    assert "Oslo" in answer
+    await thread.say("bob", "something else", place=ROOM)
+    for text in ("and who leads it?", "and why?"):
+        assert await thread.say("alice", text, place=replace(THREAD, thread=asked.id)) == ["nexus"]
+        prompt = json.loads(harness.delivery.replies[-1].prompt or "")
+        [related] = [each for each in prompt["sections"] if each["name"] == "RELATED"]
+        assert asked.text in related["text"]
+        assert answer.splitlines()[0] in related["text"]
+        assert "something else" not in related["text"]
+    explained = await harness.command("alice", "/nexus why --details", room="general", thread=asked.id)
+    assert "RELATED" in explained.text
+    await harness.change(asked.id, None)
+    later = (await harness.compose("alice", "@nexus and?", room="general", thread=asked.id)).prompt
+    [left] = [each.text for each in later.sections if each.name == "RELATED"]
+    assert "Petrel" not in left
 
 
 async def test_a_thread_under_a_question_in_its_room_is_the_answers(thread: Thread) -> None:
