@@ -257,6 +257,22 @@ async def test_a_thread_shows_the_question_that_it_hangs_under_with_its_answer(t
     assert "Petrel" not in left
 
 
+async def test_what_was_asked_in_private_is_neither_followed_up_nor_shown_once_the_room_is_public(
+    thread: Thread,
+) -> None:
+    board = replace(ROOM, name="board", private=True)
+    asked = thread.message("alice", "@nexus does Petrel sail?", place=board)
+    under = replace(THREAD, name="board", thread=asked.id, room_private=True)
+    assert await thread.receive(asked) == ["nexus"]
+    assert await thread.say("alice", "and when?", place=under) == ["nexus"]
+    assert "does Petrel sail?" in (thread.harness.delivery.replies[-1].prompt or "")
+    assert await thread.say("bob", "hello", place=replace(board, private=False)) == []
+    opened = replace(under, room_private=False)
+    assert await thread.say("alice", "and why?", place=opened) == []
+    assert await thread.say("alice", "@nexus and why?", place=opened) == ["nexus"]
+    assert "Petrel" not in (thread.harness.delivery.replies[-1].prompt or "")
+
+
 async def test_a_thread_under_a_question_in_its_room_is_the_answers(thread: Thread) -> None:
     # On Slack an answer stands in a thread under its question, which is called by the question's id.
     asked = thread.message("alice", "@nexus when is the launch?", place=ROOM)

@@ -151,6 +151,7 @@ ASKED_ELSEWHERE: Final = {
     "entries.get": "tests/deep/property/test_entry_interference.py",
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
+    "messages.opening": "tests/integration/test_follow_ups.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",
 }
 
