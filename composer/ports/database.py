@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from composer.ports.models import Vectors
+
+T = TypeVar("T")
 
 # What a transaction does, and so how it holds its tenant's lock, from its beginning to its end. `read`: it only reads,
 # all as of one moment, and holds none. `share`: it writes, beside others that do. `alone`: it erases, or changes who is
@@ -34,6 +36,15 @@ class Statements(Protocol):
 
     async def fetch_one(self, query: str, /, **values: Any) -> Row | None:
         """The first row, or None."""
+        ...
+
+    async def fetch_as(self, kind: type[T], query: str, /, **values: Any) -> list[T]:
+        """All rows, each as a `kind`: a dataclass with fields that are named as columns of the query. An array becomes
+        a tuple, a text an enumeration, where the field is one."""
+        ...
+
+    async def fetch_one_as(self, kind: type[T], query: str, /, **values: Any) -> T | None:
+        """The first row as a `kind`, or None."""
         ...
 
     async def fetch_value(self, query: str, /, **values: Any) -> Any:

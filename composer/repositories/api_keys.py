@@ -115,8 +115,7 @@ class ApiKeys:
     async def of(self, users: Collection[uuid.UUID] | None) -> list[KeyEntry]:
         """The keys of these users, oldest first; or (None) those of everyone, by the names of their people, for whoever
         runs Nexus."""
-        rows = await self._sql.fetch("api_keys_list", user_ids=None if users is None else list(users))
-        return [_entry(row) for row in rows]
+        return await self._sql.fetch_as(KeyEntry, "api_keys_list", user_ids=None if users is None else list(users))
 
     async def is_valid(self, id: uuid.UUID, now: datetime) -> bool:
         """Whether a key or a web session has neither ended nor expired."""
@@ -150,21 +149,3 @@ class ApiKeys:
 def holder_of(row: Row) -> Holder:
     """Whom a credential stands for, by a row that says it."""
     return Holder(row["user_id"], row["admin"], row["opted_out"])
-
-
-def _entry(row: Row) -> KeyEntry:
-    return KeyEntry(
-        row["id"],
-        row["user_id"],
-        row["vendor"],
-        row["name"],
-        row["prefix"],
-        tuple(row["permissions"]),
-        row["created_at"],
-        row["expires_at"],
-        row["revoked_at"],
-        row["last_used_at"],
-        row["user_name"],
-        row["client"],
-        row["redirect_uri"],
-    )

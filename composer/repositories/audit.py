@@ -255,10 +255,7 @@ class Audit:
 
     async def anchor(self) -> Anchor | None:
         """Where retention cut the log."""
-        row = await self._sql.fetch_one("audit_anchor")
-        if row is None:
-            return None
-        return Anchor(row["number"], row["digest"], row["cut_at"], row["key_id"], row["signature"])
+        return await self._sql.fetch_one_as(Anchor, "audit_anchor")
 
     async def waiting(self, limit: int) -> list[SignedEvent]:
         """Rows that wait for their seal, oldest first."""

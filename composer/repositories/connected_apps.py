@@ -113,17 +113,11 @@ class ConnectedApps:
 
     async def find_code(self, digest: bytes, client: str, now: datetime) -> StoredCode | None:
         """A code of an app that has not ended. It stays as it is."""
-        row = await self._sql.fetch_one("app_code_find", digest=digest, client=client, now=now)
-        if row is None:
-            return None
-        return StoredCode(
-            row["challenge"], row["redirect_uri"], row["redirect_given"], row["resource"], tuple(row["permissions"])
-        )
+        return await self._sql.fetch_one_as(StoredCode, "app_code_find", digest=digest, client=client, now=now)
 
     async def redeem_code(self, digest: bytes, client: str, now: datetime) -> RedeemedCode | None:
         """Use a code up: what it was for. None for one that is used, has ended, or is another app's."""
-        row = await self._sql.fetch_one("app_code_redeem", digest=digest, client=client, now=now)
-        return None if row is None else RedeemedCode(row["key_id"], row["resource"], tuple(row["permissions"]))
+        return await self._sql.fetch_one_as(RedeemedCode, "app_code_redeem", digest=digest, client=client, now=now)
 
     async def insert_tokens(self, id: uuid.UUID, app: uuid.UUID, resource: str, tokens: TokenRow, *, kept: int) -> None:
         """Store the first tokens of a sign-in, and end the oldest sign-ins of the app beyond `kept`."""
@@ -160,18 +154,8 @@ class ConnectedApps:
 
     async def find_refresh(self, family_digest: bytes, client: str) -> StoredRefresh | None:
         """The sign-in of an app that a refresh token belongs to, also one that was used before."""
-        row = await self._sql.fetch_one(
-            "app_sign_in_find", family_digest=family_digest, access_digest=None, client=client
-        )
-        if row is None:
-            return None
-        return StoredRefresh(
-            row["id"],
-            row["refresh_digest"],
-            row["refresh_expires_at"],
-            row["revoked_at"],
-            row["resource"],
-            tuple(row["permissions"]),
+        return await self._sql.fetch_one_as(
+            StoredRefresh, "app_sign_in_find", family_digest=family_digest, access_digest=None, client=client
         )
 
     async def renew(self, used: bytes, tokens: TokenRow, client: str, now: datetime) -> uuid.UUID | None:

@@ -216,8 +216,7 @@ class Conversations:
 
     async def with_later_ids(self, platform: str, workspace: str) -> list[RoomIds]:
         """The rooms of a workspace that have got other ids on their platform."""
-        rows = await self._sql.fetch("rooms_with_later_ids", platform=platform, workspace=workspace)
-        return [RoomIds(row["name"], tuple(row["later_ids"]), tuple(row["stored_ids"])) for row in rows]
+        return await self._sql.fetch_as(RoomIds, "rooms_with_later_ids", platform=platform, workspace=workspace)
 
     async def add_room_id(self, room: uuid.UUID, external_id: str, at: datetime | None) -> None:
         """Note that a room has another id on its platform, since a time if that is said. An unknown room is ignored,

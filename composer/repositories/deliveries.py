@@ -167,10 +167,7 @@ class Deliveries:
 
     async def refused_retractions(self) -> list[RefusedRetractions]:
         """The posts, then the files, that their platform refuses to retract, by workspace."""
-        return [
-            RefusedRetractions(row["what"], row["platform"], row["workspace"], row["count"], row["since"])
-            for row in await self._sql.fetch("retractions_refused")
-        ]
+        return await self._sql.fetch_as(RefusedRetractions, "retractions_refused")
 
     async def drop_retractions(self, conversations: Collection[uuid.UUID]) -> None:
         """Remove the retractions in rooms and threads that were deleted on their platform."""

@@ -104,7 +104,8 @@ class Digests:
         self, readable: Readable, room: uuid.UUID, tier: str, since: datetime, until: datetime
     ) -> list[ReadableSummary]:
         """The readable summaries of a room, of one tier and within a span of time, oldest first."""
-        rows = await self._sql.fetch(
+        found = await self._sql.fetch_as(
+            ReadableSummary,
             "summaries_readable",
             conversation_id=room,
             tier=tier,
@@ -112,18 +113,6 @@ class Digests:
             until=until,
             **readable_parameters(readable),
         )
-        found = [
-            ReadableSummary(
-                row["id"],
-                row["namespace"],
-                Visibility(row["visibility"]),
-                row["user_id"],
-                row["starts_at"],
-                row["ends_at"],
-                row["text"],
-            )
-            for row in rows
-        ]
         return [summary for summary in found if readable.admits(summary)]
 
     async def messages_since(

@@ -236,11 +236,7 @@ class Erasure:
 
     async def find_replies(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> list[StoredReply]:
         """The answers of these turns, and those to these messages."""
-        rows = await self._sql.fetch("replies_find", turn_ids=list(turns), message_ids=list(messages))
-        return [
-            StoredReply(row["id"], row["turn_id"], row["conversation_id"], row["question_id"], row["text"])
-            for row in rows
-        ]
+        return await self._sql.fetch_as(StoredReply, "replies_find", turn_ids=list(turns), message_ids=list(messages))
 
     async def replace_replies(self, replies: Sequence[uuid.UUID], text: str) -> None:
         """Replace the text of answers."""

@@ -40,10 +40,7 @@ class ExtractionQueue:
 
     async def due(self, rule: ReadyRule) -> list[ExtractionScope]:
         """Scopes that are due, longest waiting first."""
-        rows = await self._sql.fetch("extraction_due", **rule.parameters)
-        return [
-            ExtractionScope(row["conversation_id"], row["namespace"], Visibility(row["visibility"])) for row in rows
-        ]
+        return await self._sql.fetch_as(ExtractionScope, "extraction_due", **rule.parameters)
 
     async def messages(self, scope: ExtractionScope, limit: int) -> list[Message]:
         """The oldest queued messages of a scope."""

@@ -67,8 +67,9 @@ class GatewayExchanges:
 
     async def waiting(self, owner: ExchangeOwner, limit: int) -> list[GatewayExchange]:
         """The oldest exchanges, oldest first. For the extractor, whose results are filed as the user's own."""
-        rows = await self._sql.fetch("gateway_exchanges_oldest", user_id=owner.user, vendor=owner.vendor, limit=limit)
-        return [GatewayExchange(row["id"], row["question"], row["answer"], row["said_at"]) for row in rows]
+        return await self._sql.fetch_as(
+            GatewayExchange, "gateway_exchanges_oldest", user_id=owner.user, vendor=owner.vendor, limit=limit
+        )
 
     async def are_waiting(self, exchanges: Sequence[uuid.UUID]) -> bool:
         """Whether all of these still wait; they are locked until the transaction ends."""

@@ -64,21 +64,7 @@ class Imports:
 
     async def list(self) -> Sequence[StoredImport]:
         """All runs, newest first, one entry for each workspace that they went into."""
-        return [
-            StoredImport(
-                id=row["id"],
-                platform=row["platform"],
-                workspace=row["workspace"],
-                source=row["source"],
-                begun_at=row["begun_at"],
-                ended_at=row["ended_at"],
-                undone_at=row["undone_at"],
-                messages=row["messages"],
-                rooms=row["rooms"],
-                brought=row["brought"],
-            )
-            for row in await self._sql.fetch("imports_list")
-        ]
+        return await self._sql.fetch_as(StoredImport, "imports_list")
 
     async def messages(self, id: uuid.UUID, limit: int) -> Mapping[uuid.UUID, uuid.UUID]:
         """Messages that a run brought and that are still stored, at most `limit`: their conversations by their ids."""

@@ -47,23 +47,7 @@ class JobLedger:
     async def latest(self, now: datetime) -> list[StoredRun]:
         """The last run of each job."""
         async with self._database.installation() as sql:
-            rows = await sql.fetch("job_latest", now=now)
-        return [
-            StoredRun(
-                row["name"],
-                row["due_at"],
-                row["state"],
-                row["attempts"],
-                row["started_at"],
-                row["ended_at"],
-                row["done"],
-                row["failed"],
-                row["note"],
-                row["completed_at"],
-                row["succeeded_at"],
-            )
-            for row in rows
-        ]
+            return await sql.fetch_as(StoredRun, "job_latest", now=now)
 
     async def prune(self, before: datetime) -> None:
         """Delete runs from before a time."""

@@ -133,14 +133,14 @@ class Memories:
     async def find_comparable(self, tag: AccessTag, terms: Sequence[str]) -> list[StoredMemory]:
         """The extracted memories of one scope that share a term, oldest first; only to compare new statements of the
         same scope with them."""
-        rows = await self._sql.fetch(
+        return await self._sql.fetch_as(
+            StoredMemory,
             "memories_comparable",
             namespace=tag.namespace,
             visibility=str(tag.visibility),
             user_id=tag.user_id,
             terms=list(terms),
         )
-        return [_stored_memory(row) for row in rows]
 
     async def find_extracted(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
         """Which of these are extracted memories that are neither deleted nor merged, oldest first."""
@@ -231,6 +231,4 @@ class Memories:
 
 
 def _stored_memory(row: Row) -> StoredMemory:
-    return StoredMemory(
-        row["id"], row["kind"], row["text"], row["created_at"], row["stated"], row["valid_to"], tuple(row["also"])
-    )
+    return StoredMemory(row["id"], row["kind"], row["text"], row["at"], row["stated"], row["until"], tuple(row["also"]))

@@ -51,14 +51,13 @@ class OAuthClients:
     async def find(self, id: uuid.UUID, now: datetime) -> RegisteredClient | None:
         """A registration that has not expired."""
         async with self._database.installation() as sql:
-            row = await sql.fetch_one(
-                "oauth_client_find", id=id, unused_before=now - UNUSED_LIFETIME, used_before=now - USED_LIFETIME
+            return await sql.fetch_one_as(
+                RegisteredClient,
+                "oauth_client_find",
+                id=id,
+                unused_before=now - UNUSED_LIFETIME,
+                used_before=now - USED_LIFETIME,
             )
-        if row is None:
-            return None
-        return RegisteredClient(
-            row["id"], row["name"], tuple(row["redirect_uris"]), row["auth_method"], row["secret_digest"]
-        )
 
     async def used(self, id: uuid.UUID, now: datetime) -> None:
         """Record that somebody has connected an app now, or that it got tokens."""

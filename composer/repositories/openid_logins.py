@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.ports.database import Row, Statements
+from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 
 
@@ -55,8 +55,9 @@ class OpenIdLogins:
     async def of(self, users: Collection[uuid.UUID] | None) -> list[LoginEntry]:
         """The logins of these users, oldest first; or (None) those of everyone, by the names of their people, for
         whoever runs Nexus."""
-        rows = await self._sql.fetch("openid_logins_list", user_ids=None if users is None else list(users))
-        return [_entry(row) for row in rows]
+        return await self._sql.fetch_as(
+            LoginEntry, "openid_logins_list", user_ids=None if users is None else list(users)
+        )
 
     async def disconnect(
         self, ids: Sequence[uuid.UUID] = (), actor: uuid.UUID | None = None, *, users: Sequence[uuid.UUID] = ()
@@ -69,9 +70,3 @@ class OpenIdLogins:
             details = {"login": str(ids[0])} if len(ids) == 1 else {"logins": len(rows)}
             await self._audit.record(AuditAct.LOGIN_DISCONNECTED, actor=actor, users=owners, details=details)
         return len(rows)
-
-
-def _entry(row: Row) -> LoginEntry:
-    return LoginEntry(
-        row["id"], row["user_id"], row["issuer"], row["name"], row["created_at"], row["last_used_at"], row["user_name"]
-    )

@@ -111,10 +111,7 @@ class OperationTotals:
         return await self._report(since, list(owned.users))
 
     async def _report(self, since: date, users: list[uuid.UUID] | None) -> list[Total]:
-        rows = await self._sql.fetch("operations_report", since=since, user_ids=users)
-        return [
-            Total(row["month"], Operation(row["operation"]), row["vendor"], row["count"], row["tokens"]) for row in rows
-        ]
+        return await self._sql.fetch_as(Total, "operations_report", since=since, user_ids=users)
 
     async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
         """Take people out of the totals of the months of these days; the figures remain."""
@@ -135,16 +132,12 @@ class OperationTotals:
     ) -> DueNotice | None:
         """A notice that is not posted yet, where this process delivers, except for the `excluded` users, locked until
         the transaction ends. With a `position`, only for who is there."""
-        row = await self._sql.fetch_one(
+        return await self._sql.fetch_one_as(
+            DueNotice,
             "quota_notice_take",
             served=list(served),
             excluded_ids=list(excluded),
             position_user_id=None if position is None else position.user_id,
-        )
-        if row is None:
-            return None
-        return DueNotice(
-            row["month"], row["quota"], row["user_id"], row["used"], row["most"], row["platform"], row["workspace"]
         )
 
     async def mark_notified(self, notice: DueNotice, now: datetime) -> None:

@@ -76,37 +76,18 @@ class OwnData:
 
     async def counts(self, owned: Owned) -> list[Count]:
         """How much of each kind is filed where."""
-        rows = await self._sql.fetch("own_counts", user_ids=list(owned.users))
-        return [Count(row["kind"], row["namespace"], Visibility(row["visibility"]), row["count"]) for row in rows]
+        return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
     async def places(self, owned: Owned, rooms: Sequence[uuid.UUID], joined: Collection[uuid.UUID]) -> list[OwnPlace]:
         """The person's DMs and sessions, the rooms they are or were in, and these rooms. `joined`: the rooms that they
         are in now."""
-        rows = await self._sql.fetch(
-            "own_places", user_ids=list(owned.users), room_ids=list(rooms), joined_ids=list(joined)
+        return await self._sql.fetch_as(
+            OwnPlace, "own_places", user_ids=list(owned.users), room_ids=list(rooms), joined_ids=list(joined)
         )
-        return [
-            OwnPlace(
-                row["id"],
-                ConversationKind(row["kind"]),
-                row["name"],
-                row["namespace"],
-                row["private"],
-                row["pooled"],
-                row["agent"],
-                row["project_id"],
-                row["project"],
-                bool(row["isolated"]),
-                row["joined"],
-                None if row["role"] is None else Role(row["role"]),
-            )
-            for row in rows
-        ]
 
     async def projects(self, owned: Owned) -> list[OwnProject]:
         """The projects that the person is in."""
-        rows = await self._sql.fetch("project_list", user_ids=list(owned.users))
-        return [OwnProject(row["id"], row["slug"], row["isolated"], Role(row["role"])) for row in rows]
+        return await self._sql.fetch_as(OwnProject, "project_list", user_ids=list(owned.users))
 
     async def askers(self, owned: Owned, joined: Collection[uuid.UUID]) -> list[Asker]:
         """Who was answered from what the person owns, in the rooms that the person may read now. `joined`: those that

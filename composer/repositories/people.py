@@ -142,8 +142,9 @@ class People:
 
     async def find_user(self, platform: str, workspace: str, external_id: str) -> User | None:
         """The user behind a platform's id."""
-        row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)
-        return None if row is None else User(row["id"], row["name"], row["admin"])
+        return await self._sql.fetch_one_as(
+            User, "user_find", platform=platform, workspace=workspace, external_id=external_id
+        )
 
     async def home(self, user: uuid.UUID) -> tuple[str, str] | None:
         """The platform and the workspace in which a user is known, apart from the API; a chat platform before the

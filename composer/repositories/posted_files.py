@@ -50,8 +50,9 @@ class PostedFiles:
 
     async def due(self, platform: str, workspace: str, now: datetime, limit: int) -> list[DueFile]:
         """The files that are to be deleted in a workspace now, those last that may not be shared yet."""
-        rows = await self._sql.fetch("posted_files_due", platform=platform, workspace=workspace, now=now, limit=limit)
-        return [DueFile(row["external_id"], row["sharing"], row["refused_since"]) for row in rows]
+        return await self._sql.fetch_as(
+            DueFile, "posted_files_due", platform=platform, workspace=workspace, now=now, limit=limit
+        )
 
     async def postpone(
         self, platform: str, workspace: str, external_id: str, retry_at: datetime, refused_since: datetime | None

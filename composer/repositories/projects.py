@@ -78,8 +78,7 @@ class Projects:
     async def find_member(self, project: uuid.UUID, names: Sequence[str]) -> list[User]:
         """The members whose id on any platform, or whose name in lower case, is one of these: one user for each
         person."""
-        rows = await self._sql.fetch("project_member_find", project_id=project, names=list(names))
-        return [User(row["id"], row["name"], row["admin"]) for row in rows]
+        return await self._sql.fetch_as(User, "project_member_find", project_id=project, names=list(names))
 
     async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
         """Set a person's role: of this user, and of all their users that are members already."""
@@ -112,13 +111,11 @@ class Projects:
 
     async def items(self, id: uuid.UUID, now: datetime) -> list[ProjectItem]:
         """What was written for a project, whatever has become of it."""
-        rows = await self._sql.fetch("project_items", namespace=project_namespace(id), now=now)
-        return [ProjectItem(row["kind"], row["id"], row["user_id"], row["current"]) for row in rows]
+        return await self._sql.fetch_as(ProjectItem, "project_items", namespace=project_namespace(id), now=now)
 
     async def members(self, project: uuid.UUID) -> list[ProjectMember]:
         """The people of a project, by name."""
-        rows = await self._sql.fetch("project_members", project_id=project)
-        return [ProjectMember(row["id"], tuple(row["names"]), Role(row["role"])) for row in rows]
+        return await self._sql.fetch_as(ProjectMember, "project_members", project_id=project)
 
     async def rooms(self, project: uuid.UUID, joined: Collection[uuid.UUID]) -> list[tuple[str, bool, bool]]:
         """(name, private, pooled) of its rooms; of the private ones only those that the viewer is in (`joined`)."""

@@ -227,8 +227,7 @@ class Recall:
 
     async def waiting(self) -> Waiting:
         """What is to be erased, indexed or embedded."""
-        row = await self._sql.fetch_one("indexing_waiting")
-        return Waiting() if row is None else Waiting(row["answered"], row["messages"], row["items"])
+        return await self._sql.fetch_one_as(Waiting, "indexing_waiting") or Waiting()
 
     async def unindexed_messages(self, limit: int) -> list[Message]:
         """The next messages that are not indexed, locked. Those that another transaction changes are left out."""
@@ -269,15 +268,16 @@ class Recall:
 
     async def skipped(self) -> list[Skipped]:
         """The messages that were skipped, counted by the reason, the most frequent first."""
-        rows = await self._sql.fetch("messages_skipped")
-        return [Skipped(row["why"], row["count"], row["example"]) for row in rows]
+        return await self._sql.fetch_as(Skipped, "messages_skipped")
 
     async def unembedded_items(self, limit: int, namespaces: Collection[str] | None = None) -> list[EmbeddingInput]:
         """Passages without a vector, with the text to embed: of some namespaces (None: of all)."""
-        rows = await self._sql.fetch(
-            "recall_unembedded", limit=limit, namespaces=None if namespaces is None else list(namespaces)
+        return await self._sql.fetch_as(
+            EmbeddingInput,
+            "recall_unembedded",
+            limit=limit,
+            namespaces=None if namespaces is None else list(namespaces),
         )
-        return [EmbeddingInput(row["id"], row["part"], row["version"], row["text"]) for row in rows]
 
     async def store_vectors(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[tuple[uuid.UUID, int]]:
         """Store vectors, except of items that changed since they were read. Returns the (id, part) of those stored.

@@ -79,18 +79,7 @@ class Summaries:
 
     async def due(self, tier: str) -> list[DueQuarter]:
         """What a tier has to summarise, oldest first."""
-        return [
-            DueQuarter(
-                row["conversation_id"],
-                row["namespace"],
-                row["quarter"],
-                ConversationKind(row["kind"]),
-                row["user_id"],
-                row["agent_id"],
-                row["archived_at"],
-            )
-            for row in await self._sql.fetch("summaries_due_list", tier=tier)
-        ]
+        return await self._sql.fetch_as(DueQuarter, "summaries_due_list", tier=tier)
 
     async def mark_due(self, tier: str, span: Span) -> None:
         """Mark the beginning of a span as due for a higher tier."""
@@ -140,7 +129,8 @@ class Summaries:
 
     async def overlapping(self, span: Span, tier: str | None = None) -> list[StoredSummary]:
         """The summaries of the span's tier (or another one) that overlap it, in its conversation and namespace."""
-        rows = await self._sql.fetch(
+        return await self._sql.fetch_as(
+            StoredSummary,
             "summaries_overlapping",
             tier=tier or span.tier,
             conversation_id=span.conversation_id,
@@ -148,7 +138,6 @@ class Summaries:
             since=span.starts_at,
             until=span.ends_at,
         )
-        return [StoredSummary(row["id"], row["starts_at"], row["ends_at"], row["text"]) for row in rows]
 
     async def add(self, summary: NewSummary) -> None:
         """Store a summary with its lineage."""

@@ -71,13 +71,11 @@ class Teams:
 
     async def find_for(self, users: Sequence[uuid.UUID]) -> list[Team]:
         """The teams that a person is a member of, by name."""
-        rows = await self._sql.fetch("team_list", user_ids=list(users))
-        return [Team(row["id"], row["name"], TeamRole(row["role"]), row["members"], row["created_at"]) for row in rows]
+        return await self._sql.fetch_as(Team, "team_list", user_ids=list(users))
 
     async def members(self, team: uuid.UUID) -> list[TeamMember]:
         """The people of a team, by name."""
-        rows = await self._sql.fetch("team_members_list", team_id=team)
-        return [TeamMember(row["id"], tuple(row["names"]), TeamRole(row["role"]), row["joined_at"]) for row in rows]
+        return await self._sql.fetch_as(TeamMember, "team_members_list", team_id=team)
 
     async def add_member(self, team: uuid.UUID, user: uuid.UUID, role: TeamRole, by: uuid.UUID, now: datetime) -> None:
         """Make a user a member; one who is keeps their role."""
@@ -114,20 +112,7 @@ class Teams:
         self, now: datetime, *, team: uuid.UUID | None = None, users: Sequence[uuid.UUID] = ()
     ) -> list[TeamInvite]:
         """The open invitations to a team, or those of a person to any, oldest first."""
-        rows = await self._sql.fetch("team_invites_list", team_id=team, user_ids=list(users), now=now)
-        return [
-            TeamInvite(
-                row["id"],
-                row["team_id"],
-                row["team_name"],
-                row["user_id"],
-                row["name"],
-                row["by"],
-                row["created_at"],
-                row["expires_at"],
-            )
-            for row in rows
-        ]
+        return await self._sql.fetch_as(TeamInvite, "team_invites_list", team_id=team, user_ids=list(users), now=now)
 
     async def revoke_invite(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
         """Delete an open invitation to a team; False where there is none."""

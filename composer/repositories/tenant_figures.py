@@ -55,7 +55,8 @@ class TenantFigures:
         self, month: date, now: datetime, limit: int, after: tuple[datetime, uuid.UUID] | None
     ) -> list[TenantPerson]:
         """Some of the tenant's people who are named, in the order in which they became known, `after` one of them."""
-        rows = await self._sql.fetch(
+        return await self._sql.fetch_as(
+            TenantPerson,
             "tenant_people",
             month=month,
             now=now,
@@ -64,22 +65,6 @@ class TenantFigures:
             after_id=None if after is None else after[1],
             nameless=NAMELESS,
         )
-        return [
-            TenantPerson(
-                row["id"],
-                row["name"],
-                row["admin"],
-                row["opted_out"],
-                row["person_id"],
-                row["created_at"],
-                tuple(row["platforms"]),
-                row["keys"],
-                row["entries"],
-                row["operations"],
-                row["last_used_at"],
-            )
-            for row in rows
-        ]
 
     async def counts(self, now: datetime) -> Mapping[str, int]:
         """How much there is of what, by the names in FIGURES."""

@@ -271,8 +271,7 @@ class Turns:
     async def mark_delivered(self, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
         """Record that an answer was sent with this text (None: it is a failure), unless its reply has another one by
         now: in one round trip without a transaction. None when the turn is gone."""
-        row = await self._sql.fetch_one("turn_delivered", id=id, text=text, now=now)
-        return None if row is None else Delivered(row["other_text"], row["has_reply"], row["recorded"])
+        return await self._sql.fetch_one_as(Delivered, "turn_delivered", id=id, text=text, now=now)
 
     async def give_up(self, id: uuid.UUID, reason: str) -> None:
         """Record that a turn ends without its answer being shown: its platform will never accept it, or it failed."""
@@ -285,13 +284,8 @@ class Turns:
         message `external_id`."""
         if conversation.namespace not in readable.all_namespaces:
             return None
-        row = await self._sql.fetch_one(
-            "turn_last_prompt", conversation_id=conversation.id, asker_id=asker, external_id=external_id
-        )
-        return (
-            None
-            if row is None
-            else StoredPrompt(row["id"], row["prompt"], row["timings_ms"], row["answer"], row["model"])
+        return await self._sql.fetch_one_as(
+            StoredPrompt, "turn_last_prompt", conversation_id=conversation.id, asker_id=asker, external_id=external_id
         )
 
     def _turn(self, row: Row) -> Turn:

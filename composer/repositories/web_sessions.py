@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.ports.database import Row, Statements
+from composer.ports.database import Statements
 from composer.repositories.api_keys import Holder
 from composer.repositories.audit import Audit, AuditAct
 
@@ -67,8 +67,9 @@ class WebSessions:
     async def of(self, users: Collection[uuid.UUID] | None, now: datetime) -> list[SessionEntry]:
         """The web sessions of these users that have not expired, oldest first; or (None) those of everyone, by the
         names of their people, for whoever runs Nexus."""
-        rows = await self._sql.fetch("web_sessions_list", user_ids=None if users is None else list(users), now=now)
-        return [_entry(row) for row in rows]
+        return await self._sql.fetch_as(
+            SessionEntry, "web_sessions_list", user_ids=None if users is None else list(users), now=now
+        )
 
     async def end(
         self, ids: Sequence[uuid.UUID] = (), actor: uuid.UUID | None = None, *, users: Sequence[uuid.UUID] = ()
@@ -80,15 +81,3 @@ class WebSessions:
             details = {"session": str(ids[0])} if len(ids) == 1 else {"sessions": len(rows)}
             await self._audit.record(AuditAct.SIGNED_OUT, actor=actor, users=owners, details=details)
         return len(rows)
-
-
-def _entry(row: Row) -> SessionEntry:
-    return SessionEntry(
-        row["id"],
-        row["user_id"],
-        row["created_at"],
-        row["expires_at"],
-        row["last_used_at"],
-        row["browser"],
-        row["user_name"],
-    )

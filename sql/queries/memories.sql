@@ -20,7 +20,7 @@ ORDER BY created_at, id
 -- name: memories_comparable
 -- Find the extracted memories of one scope that share a term with new statements of the same scope, in any wording,
 -- current or superseded.
-SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
+SELECT m.id, m.kind, m.text, m.created_at AS at, m.valid_to AS until,
        (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = m.id
            AND l.source_kind = 'message') AS stated,
        ARRAY(SELECT merged.text FROM memories AS merged WHERE merged.tenant_id = :tenant_id AND merged.merged_into = m.id
@@ -38,7 +38,7 @@ ORDER BY m.created_at, m.id
 -- name: memories_similar
 -- Find a memory and the memories of the same scope and kind with at least the `minimum` cosine similarity. The search
 -- is exact, so no row of another scope affects the result.
-SELECT o.id, o.kind, o.text, o.created_at, o.valid_to, o.superseded_by,
+SELECT o.id, o.kind, o.text, o.created_at AS at, o.valid_to AS until, o.superseded_by,
        (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = o.id
            AND l.source_kind = 'message') AS stated,
        ARRAY[]::text[] AS also, 1 - (other_entry.embedding <=> memory_entry.embedding) AS cosine

@@ -67,7 +67,7 @@ RETURNING user_id
 -- Lock a notice that is not posted yet, where this process delivers (`served`, see turns_unowned), to an admin who still is
 -- one and is not among `excluded_ids`, and that no other process holds; with `position_user_id` (the terminal) only to that
 -- person.
-SELECT n.month, n.quota, n.user_id, n.used, n.most, i.platform, i.workspace
+SELECT n.month, n.quota, n.user_id AS "user", n.used, n.most, i.platform, i.workspace
 FROM quota_notices AS n
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
 JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = n.user_id

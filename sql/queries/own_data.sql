@@ -36,7 +36,7 @@ ORDER BY namespace, kind, visibility
 -- List a person's own DMs and sessions, the rooms that they are or were members of, and the rooms `room_ids`, each with
 -- whether it is one of those that they are in now (`joined_ids`) and its project with their role in it.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.private, c.pooled, a.slug AS agent,
-       p.id AS project_id, p.slug AS project, p.isolated,
+       p.id AS project_id, p.slug AS project, coalesce(p.isolated, false) AS isolated,
        c.id = ANY (:joined_ids::uuid[]) AS joined,
        (SELECT pm.role FROM project_members AS pm
         WHERE pm.tenant_id = :tenant_id AND pm.project_id = c.project_id AND pm.user_id = ANY (:user_ids::uuid[])

@@ -92,7 +92,7 @@ RETURNING user_id, expires_at > :now AS open
 
 -- name: team_invites_list
 -- List the open invitations to a team, or of a person to any team, oldest first, each with who is invited and who invited them.
-SELECT i.id, i.team_id, t.name AS team_name, i.user_id, u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
+SELECT i.id, i.team_id AS team, t.name AS team_name, i.user_id AS "user", u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
 FROM team_invites AS i
 JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
 JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id

@@ -139,7 +139,7 @@ FROM found
 -- name: turn_last_prompt
 -- Get the last answered turn of a person in a conversation, or the one whose question or posted answer has this id on the
 -- platform, for /why. Its prompt is NULL when it has expired; a turn whose prompt was erased is left out.
-SELECT t.id, t.prompt, t.timings_ms, t.model, coalesce(r.text, '') AS answer
+SELECT t.id AS turn, t.prompt, t.timings_ms, t.model, coalesce(r.text, '') AS answer
 FROM turns AS t JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
 LEFT JOIN messages AS r ON r.tenant_id = t.tenant_id AND r.id = t.reply_id
 WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND m.user_id = :asker_id

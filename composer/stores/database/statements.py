@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
+from composer.stores.database.typed_rows import typed
 from sql.loader import queries
 
+T = TypeVar("T")
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
 
@@ -36,6 +38,15 @@ class PostgresStatements:
         """The first row, or None."""
         sql, arguments = self._bound(query, values)
         return await self._connection.fetchrow(sql, *arguments)
+
+    async def fetch_as(self, kind: type[T], query: str, /, **values: Any) -> list[T]:
+        """All rows, each as a `kind`."""
+        return typed(kind, await self.fetch(query, **values))
+
+    async def fetch_one_as(self, kind: type[T], query: str, /, **values: Any) -> T | None:
+        """The first row as a `kind`, or None."""
+        row = await self.fetch_one(query, **values)
+        return None if row is None else typed(kind, [row])[0]
 
     async def fetch_value(self, query: str, /, **values: Any) -> Any:
         """The first column of the first row, or None."""
