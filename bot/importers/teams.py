@@ -10,9 +10,9 @@ from typing import Any, Final
 from bot.importers.archive import Archive, NotJson
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import DELETED, NOTICES
-from bot.importers.html_text import text_of_html
 from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
+from composer.text.html import text_of_html
 
 _CHATS: Final = "chats"
 _LIST: Final = re.compile(r"\A(?:.*/)?(teamsList|usersList|(?:channels|teamMembers)_[^/]+)\.json", re.IGNORECASE)

@@ -1,15 +1,17 @@
-"""The text of a message in HTML, as people read it."""
+"""The text of a message or a document in HTML, as people read it."""
 
 from html.parser import HTMLParser
 from typing import Final
 
 _LINES: Final = frozenset({"p", "br", "div", "li", "tr", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre"})
-_SILENT: Final = frozenset({"script", "style"})
+_SILENT: Final = frozenset({"script", "style", "template", "noscript"})
+_HEADINGS: Final = frozenset({"h1", "h2", "h3"})
 
 
 class _HtmlReader(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, heading: str) -> None:
         super().__init__(convert_charrefs=True)
+        self._heading = heading
         self.parts: list[str] = []
         self.images: list[str] = []
         self._silent = 0
@@ -20,9 +22,9 @@ class _HtmlReader(HTMLParser):
         if tag in _SILENT:
             self._silent += 1
         elif tag in _LINES:
-            self.parts.append("\n- " if tag == "li" else "\n")
+            self.parts.append("\n- " if tag == "li" else f"\n{self._heading}" if tag in _HEADINGS else "\n")
         elif tag in ("td", "th"):
-            self.parts.append("\t")
+            self.parts.append(" | ")
         elif tag == "emoji":
             self.parts.append(values.get("alt", ""))
         elif tag == "img" and values.get("itemscope") is None and "emoji" not in values.get("itemtype", "").lower():
@@ -50,10 +52,10 @@ class _HtmlReader(HTMLParser):
             self.parts.append(data.replace("\xa0", " ").replace("\r", "").replace("\n", " "))
 
 
-def text_of_html(html: str) -> tuple[str, list[str]]:
-    """The text, line by line, and the names of the images in it."""
-    reader = _HtmlReader()
+def text_of_html(html: str, heading: str = "") -> tuple[str, list[str]]:
+    """The text, line by line, and the names of the images in it. `heading` begins the line of a heading."""
+    reader = _HtmlReader(heading)
     reader.feed(html)
     reader.close()
-    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    lines = (" ".join(line.split()).removeprefix("| ") for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line and line != "-"), reader.images

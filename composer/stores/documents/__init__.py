@@ -1,0 +1,1 @@
+"""Documents read as text, in a process of their own."""
