@@ -140,8 +140,9 @@ def project_namespace(project: uuid.UUID) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. `text` is its content if it is a text file, and what is spoken in a voice note
-    that was transcribed; otherwise empty.
+    """A file that came with a message. `text` is what stands in a document, and what is spoken in a voice note that was
+    transcribed; otherwise empty. `note` says what was not read of a document, such as "could not be read: it needs a
+    password".
 
     `size` is in bytes, `seconds` how long a voice note is; 0 means unknown. `address` is its URL on the platform, for
     the adapter that it came through. The log stores these values, never the bytes of an image or a voice note.
@@ -153,6 +154,7 @@ class Attachment:
     size: int = 0
     address: str = ""
     seconds: float = 0
+    note: str = ""
 
     @property
     def words(self) -> str:

@@ -306,7 +306,7 @@ CREATE TABLE members (
 CREATE INDEX members_by_import ON members (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX members_by_user ON members (tenant_id, user_id) WHERE left_at IS NULL;
 
--- The lock by which a process shows that it works on something: in a conversation, on a turn of a session, on a voice note.
+-- The lock by which a process shows that it works on something: in a conversation, on a turn of a session, on files.
 CREATE FUNCTION process_lock(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE
 BEGIN ATOMIC
     SELECT hashtextextended('process ' || id::text, 0);
@@ -371,9 +371,9 @@ CREATE TABLE erased (
     PRIMARY KEY (tenant_id, id)
 );
 
--- Messages whose voice notes are being transcribed: the process that does it holds a lock of the message. tries: how many
--- processes began it.
-CREATE TABLE voice_notes (
+-- Messages whose files are being read as text, and whose voice notes transcribed: the process that does it holds a lock of
+-- the message. tries: how many processes began it.
+CREATE TABLE unread_files (
     tenant_id uuid NOT NULL,
     message_id uuid NOT NULL,
     adapter text NOT NULL,
@@ -1361,14 +1361,14 @@ $$;
 REVOKE ALL ON FUNCTION analyze_grown_table(text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION analyze_grown_table(text[]) TO nexus_service;
 
--- The tenants that have open turns, or voice notes to be transcribed: every process asks every few seconds, and asking each
+-- The tenants that have open turns, or files to be read: every process asks every few seconds, and asking each
 -- tenant would cost as much as there are tenants. Only ids, of tenants alone: what there is to do is read by tenant.
 CREATE FUNCTION tenants_with_open_work() RETURNS SETOF uuid
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     SELECT tenant_id FROM public.turns WHERE state <> 'sent'
-    UNION SELECT tenant_id FROM public.voice_notes
+    UNION SELECT tenant_id FROM public.unread_files
 $$;
 REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
@@ -1392,7 +1392,7 @@ END
 $$;
 -- For tenants_with_open_work, which runs as the owner.
 CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
-CREATE POLICY owner ON voice_notes FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY owner ON unread_files FOR SELECT TO CURRENT_USER USING (true);
 
 -- Rights of the service ------------------------------------------------------------------------------------------------
 
@@ -1408,8 +1408,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,
     deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
     job_runs, landmarks, learning_batches, link_codes, login_links, members, memories, messages, model_usage,
     oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
-    quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns, voice_notes,
-    web_sessions TO nexus_service;
+    quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns,
+    unread_files, web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;
 GRANT UPDATE (slug) ON projects TO nexus_service;
 GRANT UPDATE (created_at) ON tenants TO nexus_service;  -- to lock the row (tenant_serialize)

@@ -115,9 +115,23 @@ ALTER TABLE lineage FORCE ROW LEVEL SECURITY;
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;
 
--- Turns and voice notes belong to no process: who works on them holds a lock.
+-- Turns and files that are read belong to no process: who works on them holds a lock.
 ALTER TABLE turns DROP COLUMN claimed_by;
-ALTER TABLE voice_notes DROP COLUMN claimed_by;
+CREATE TABLE unread_files (
+    tenant_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    adapter text NOT NULL,
+    tries smallint NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant_id, message_id),
+    FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
+);
+ALTER TABLE voice_notes NO FORCE ROW LEVEL SECURITY;
+INSERT INTO unread_files SELECT tenant_id, message_id, adapter, tries FROM voice_notes;
+DROP TABLE voice_notes;
+ALTER TABLE unread_files ENABLE ROW LEVEL SECURITY;
+ALTER TABLE unread_files FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON unread_files USING (tenant_id = current_tenant());
+GRANT SELECT, INSERT, UPDATE, DELETE ON unread_files TO nexus_service;
 DROP INDEX turns_open;
 CREATE INDEX turns_open ON turns (tenant_id, conversation_id, queued_at) WHERE state <> 'sent';
 CREATE FUNCTION process_lock(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE
@@ -129,12 +143,12 @@ CREATE FUNCTION tenants_with_open_work() RETURNS SETOF uuid
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     SELECT tenant_id FROM public.turns WHERE state <> 'sent'
-    UNION SELECT tenant_id FROM public.voice_notes
+    UNION SELECT tenant_id FROM public.unread_files
 $$;
 REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
 CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
-CREATE POLICY owner ON voice_notes FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY owner ON unread_files FOR SELECT TO CURRENT_USER USING (true);
 
 -- Recall finds the passages of long texts. Long messages are indexed again; a memory that was stored before stays in one piece.
 CREATE FUNCTION message_words(text text, attachments jsonb) RETURNS text

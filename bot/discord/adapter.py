@@ -21,9 +21,9 @@ from bot.discord import slash
 from bot.discord.client import DiscordClient
 from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
 from bot.discord.events import DiscordEvents
+from bot.discord.file_source import DiscordFileSource
 from bot.discord.guilds import DMS_SHARD, Guilds
 from bot.discord.history import DmHistory, GuildHistory
-from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
 from bot.discord.links import markdown_links
 from bot.discord.members import DiscordMembers, DiscordMemberships
@@ -101,9 +101,9 @@ class DiscordAdapter:
         }
         app.turns.serve(PLATFORM, self._delivery)
         app.memberships.serve(PLATFORM, DiscordMemberships(self._guild_told))
-        files = DiscordImages(app, self._outbox)
+        files = DiscordFileSource(app, self._outbox)
         app.drafter.images.register_source(PLATFORM, files)
-        app.voice_notes.register_source(PLATFORM, files)
+        app.file_texts.register_source(PLATFORM, files)
 
     # The connection
 

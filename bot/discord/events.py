@@ -21,6 +21,7 @@ from bot.discord.outbox import translate_discord_errors
 from bot.discord.reading import (
     FAILURES,
     archived_at,
+    files_of,
     has_content,
     incoming_of,
     is_automatic,
@@ -28,7 +29,6 @@ from bot.discord.reading import (
     may_view,
     mentions_of,
     place_of,
-    read_files,
     text_of,
     trust_of,
 )
@@ -108,7 +108,6 @@ class DiscordEvents:
             str(message.channel.id),
             incoming_of(message, place, me, self._slugs),
             answer=not is_automatic(message),
-            files=asyncio.create_task(read_files(message.attachments)) if message.attachments else None,
         )
 
     def read_edit(self, message: discord.Message, place: Place, user: str) -> MessageChanged:
@@ -123,7 +122,7 @@ class DiscordEvents:
             text=text_of(message, me, self._slugs),
             mentions=mentions_of(message, me),
             edited_at=message.edited_at,
-            attached=tuple(file.url for file in message.attachments),
+            attached=tuple(file.url for file in files_of(message)),
         )
 
     async def viewers(self, guild: discord.Guild) -> Sequence[PlatformEvent]:

@@ -10,7 +10,6 @@ import discord
 import structlog
 
 from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words, with_times
-from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from composer.ingest.addressing import unaddressed
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
 
@@ -34,7 +33,7 @@ _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 def has_content(message: discord.Message) -> bool:
     """Whether a message has words or files; joins, pins, thread notices and blank messages have not."""
     words = message.content.strip() or outside_words(message.content, _outside(message))
-    return message.type in _WITH_WORDS and bool(words or message.attachments or _forwarded_files(message))
+    return message.type in _WITH_WORDS and bool(words or files_of(message))
 
 
 def is_automatic(message: discord.Message) -> bool:
@@ -113,7 +112,7 @@ def place_of(channel: object, slug: str) -> Place | None:
 def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, slugs: Sequence[str]) -> Incoming:
     """A message as the core receives it. The first of `slugs` is the agent that this bot is.
 
-    Text files are not read yet (see `read_files`), and the workspace of a DM is not settled yet: it is `dm`.
+    The workspace of a DM is not settled yet: it is `dm`.
     """
     author = message.author
     admin = isinstance(author, discord.Member) and _is_admin(author.guild_permissions)
@@ -126,7 +125,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         id=str(message.id),
         text=text_of(message, me, slugs),
         at=message.created_at,
-        attachments=tuple(_attachment(file) for file in (*message.attachments, *_forwarded_files(message))),
+        attachments=tuple(map(_attachment, files_of(message))),
         mentions=mentions_of(message, me),
         addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
         sender_is_admin=admin,
@@ -143,8 +142,8 @@ def _reply_to(message: discord.Message) -> str | None:
     return None if message.reference.message_id is None else str(message.reference.message_id)
 
 
-def _attachment(file: discord.Attachment, text: str = "") -> Attachment:
-    return Attachment(file.filename, file.content_type or "", text, file.size, file.url, file.duration or 0)
+def _attachment(file: discord.Attachment) -> Attachment:
+    return Attachment(file.filename, file.content_type or "", "", file.size, file.url, file.duration or 0)
 
 
 def _is_admin(permissions: discord.Permissions) -> bool:
@@ -255,8 +254,9 @@ def _forwarded(snapshot: discord.MessageSnapshot) -> Forwarded:
     return Forwarded(snapshot.content, Outside(cards, stickers=stickers, components=components))
 
 
-def _forwarded_files(message: discord.Message) -> list[discord.Attachment]:
-    return [file for snapshot in message.message_snapshots for file in snapshot.attachments]
+def files_of(message: discord.Message) -> list[discord.Attachment]:
+    """The files of a message, and those that it forwards."""
+    return [*message.attachments, *(file for snapshot in message.message_snapshots for file in snapshot.attachments)]
 
 
 def _card(embed: discord.Embed) -> Card:
@@ -293,18 +293,3 @@ def _addresses_bot(message: discord.Message, me: discord.ClientUser) -> bool:
     is_reply = isinstance(replied, discord.Message) and replied.author.id == me.id
     mentioned = me.id in (user.id for user in message.mentions)
     return is_reply or mentioned or any(_is_bot_role(role, me) for role in message.role_mentions)
-
-
-async def read_files(files: Sequence[discord.Attachment]) -> tuple[Attachment, ...]:
-    """The files of a message, text files with their text; a file that can't be downloaded has none."""
-    return tuple([_attachment(file, await _text(file)) for file in files])
-
-
-async def _text(file: discord.Attachment) -> str:
-    if not is_text_file(file.filename, file.content_type or "") or file.size > MAX_TEXT_FILE_BYTES:
-        return ""
-    try:
-        return decode_text(await file.read())
-    except FAILURES as error:
-        logger.warning("discord.file_unread", file=file.id, error=type(error).__name__)
-        return ""

@@ -135,6 +135,10 @@ class Archive:
         with self.open(name, max_bytes) as file:
             return file.read()
 
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        return self._sizes[plain_name(name)]
+
     def where(self, name: str) -> str:
         """The name of a file in an error."""
         is_file = self._zip is None and self._tar is None and not self.path.is_dir()

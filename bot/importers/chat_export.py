@@ -10,13 +10,14 @@ import mimetypes
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
 import numpy as np
 
+from bot.importers.archive import Archive
 from bot.importers.export import (
     BETWEEN_PEOPLE,
     EVERY_ROOM,
@@ -24,6 +25,7 @@ from bot.importers.export import (
     NOTICES,
     PRIVATE_TIME,
     UNKNOWN_PLACE,
+    FileOfExport,
     LeftOut,
     MessageOfExport,
     RoomOfExport,
@@ -60,7 +62,8 @@ class Channel:
 @dataclass(frozen=True, slots=True)
 class ExportedPost:
     """A message of an export with its `position` (file and place). `thread` is the id of its first message, or its
-    topic; `skip` why it is not loaded, `error` why it can't be read."""
+    topic; `files` are names, and `paths` where they lie in the export ("": not there); `skip` says why it is not
+    loaded, `error` why it can't be read."""
 
     position: str = ""
     channel: str = ""
@@ -73,6 +76,7 @@ class ExportedPost:
     title: str | None = None
     reply_to: str | None = None
     files: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     skip: str = ""
     error: str = ""
@@ -98,6 +102,7 @@ class ChatExport:
     def __init__(
         self,
         contents: Contents,
+        archives: Sequence[Archive] = (),
         *,
         workspace: str | None = None,
         room: str | None = None,
@@ -106,6 +111,7 @@ class ChatExport:
         """Read the whole export. `workspace` takes all of it; `public` are channels, by name, that everyone may read
         where the export doesn't say; `room` is where all that is public is loaded. Raises BadInput."""
         self.left_out = contents.left_out
+        self._archives = [(each, {name.partition("/")[0] for name in each.names if "/" in name}) for each in archives]
         self._workspace = workspace
         self._posts = _PostFile()
         self._posts.write(contents.posts)
@@ -150,7 +156,15 @@ class ChatExport:
             elif not post.text.strip() and not post.files:
                 yield MessageOfExport(post.position, reason=NOTICES, room=name)
             else:
-                yield MessageOfExport(post.position, self._incoming(post, channel, post.at), room=name)
+                files = tuple(map(self._file, post.paths)) if any(post.paths) else ()
+                yield MessageOfExport(post.position, self._incoming(post, channel, post.at), room=name, files=files)
+
+    def _file(self, path: str) -> FileOfExport | None:
+        """A file of the export by its path, to which the name of a folder may be added."""
+        for archive, folders in self._archives if path else ():
+            if found := FileOfExport.found(archive, (path, *(f"{folder}/{path}" for folder in sorted(folders)))):
+                return found
+        return None
 
     def _exclusion(self, channel: Channel | None) -> str:
         """Why nothing of a channel is loaded; "" where it is."""

@@ -8,9 +8,9 @@ from typing import Final
 from bot.importers.archive import Archive
 from bot.importers.export import DISCORD, IRC, JSONL, MATRIX, MATTERMOST, SLACK, TEAMS, TELEGRAM, ZULIP
 from bot.importers.irc import is_irc_line
-from bot.importers.irc_text import decode_log
 from bot.script.events import EVENT_TYPES
 from composer.errors import BadInput
+from composer.text.decoding import decode_text
 
 HEAD_BYTES: Final = 2**16
 MAX_TRIED: Final = 50  # files of an archive, and lines of a log
@@ -69,7 +69,7 @@ def _formats_of_heads(archive: Archive) -> list[str]:
 
 def format_of_head(head: bytes) -> str | None:
     """The format of a file that begins so; None for an unknown one."""
-    text = decode_log(head).lstrip("\ufeff \t\r\n")
+    text = decode_text(head).lstrip("\ufeff \t\r\n")
     lines = [line for line in text.split("\n") if line.strip()][:MAX_TRIED]
     if any(is_irc_line(line.rstrip("\r")) for line in lines):
         return IRC

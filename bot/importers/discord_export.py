@@ -26,6 +26,7 @@ from bot.importers.export import (
     NOTICES,
     UNKNOWN_HOME,
     UNKNOWN_PLACE,
+    FileOfExport,
     LeftOut,
     MessageOfExport,
     RoomOfExport,
@@ -34,7 +35,6 @@ from bot.importers.export import (
     require_rooms,
 )
 from bot.importers.streamed_json import StreamedObject
-from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.script.events import Time
 from composer.errors import BadInput
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place
@@ -88,6 +88,11 @@ class _DiscordFile(_Written):
     fileName: str
     url: str = ""  # at Discord, or relative to the export where the exporter saved the file
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it was left at Discord."""
+        return self.url.startswith(("https://", "http://"))
 
 
 class _NamedThing(_Written):
@@ -288,7 +293,8 @@ class DiscordExport:
                 elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.files):
                     yield MessageOfExport(position, reason=NOTICES, room=room)
                 else:
-                    yield MessageOfExport(position, self._incoming(message, part, home, archive), room=room)
+                    files = tuple(_stored_file(file, part, archive) for file in message.files)
+                    yield MessageOfExport(position, self._incoming(message, part, home), room=room, files=files)
 
     def _exclusion(self, archive: Archive, part: _ExportPart) -> str:
         """Why nothing of a file is loaded; "" where it is."""
@@ -320,7 +326,7 @@ class DiscordExport:
         order = [*self._guilds, *sorted(self._members.keys() - set(self._guilds), key=int)]
         return next((guild for guild in order if people & self._members.get(guild, set())), None)
 
-    def _incoming(self, message: _DiscordMessage, part: _ExportPart, home: str, archive: Archive) -> Incoming:
+    def _incoming(self, message: _DiscordMessage, part: _ExportPart, home: str) -> Incoming:
         """The message as bot/discord/reading.py would have made it."""
         moved = self._target not in (None, part.room)
         return Incoming(
@@ -332,7 +338,7 @@ class DiscordExport:
             f"{part.channel.id}:{message.id}" if moved and part.kind != "dm" else message.id,
             self._text(message, part),
             message.timestamp,
-            tuple(_attachment(file, part, archive) for file in message.files),
+            tuple(map(_attachment, message.files)),
             self._mentioned(message),
         )
 
@@ -385,20 +391,18 @@ class DiscordExport:
         return f"#{room.title}" if room is not None and known else "#a channel"
 
 
-def _attachment(file: _DiscordFile, part: _ExportPart, archive: Archive) -> Attachment:
-    """An attached file, with its text where the export contains it and the adapter would read it."""
-    type = mimetypes.guess_type(file.fileName)[0] or ""
-    if file.url.startswith(("https://", "http://")):
-        return Attachment(file.fileName, type, size=file.fileSizeBytes, address=file.url)
-    content = None
-    if is_text_file(file.fileName, type):
-        folder = posixpath.dirname(part.name)
-        for path in (file.url.replace("\\", "/"), unquote(file.url)):
-            name = posixpath.normpath(posixpath.join(folder, path))
-            if name in archive:
-                content = archive.read(name, MAX_TEXT_FILE_BYTES)
-                break
-    return Attachment(file.fileName, type, "" if content is None else decode_text(content), file.fileSizeBytes)
+def _attachment(file: _DiscordFile) -> Attachment:
+    """An attached file, with its address where it is still at Discord."""
+    address = file.url if file.is_away else ""
+    return Attachment(file.fileName, mimetypes.guess_type(file.fileName)[0] or "", "", file.fileSizeBytes, address)
+
+
+def _stored_file(file: _DiscordFile, part: _ExportPart, archive: Archive) -> FileOfExport | None:
+    """Where a file lies in the export; None if it is not there."""
+    if file.is_away:
+        return None
+    folder, paths = posixpath.dirname(part.name), (file.url.replace("\\", "/"), unquote(file.url))
+    return FileOfExport.found(archive, (posixpath.normpath(posixpath.join(folder, path)) for path in paths))
 
 
 def _parts(archive: Archive, left_out: LeftOut) -> Iterator[_ExportPart]:

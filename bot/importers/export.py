@@ -1,13 +1,18 @@
 """The export of a chat platform as the importers read it: its rooms, and its messages or why they are not loaded."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pydantic import ValidationError
 
+from bot.importers.archive import Archive
 from composer.errors import BadInput
-from composer.model import Incoming
+from composer.model import Attachment, Incoming
+from composer.ports.documents import DocumentReader
+from composer.text.file_kinds import MAX_FILE_BYTES as MAX_READ_BYTES
+from composer.text.file_kinds import kind_of, too_large
 
 EVERY_ROOM: Final = "*"  # in `public`
 MAX_LISTED_NAMES: Final = 5  # rooms that a sentence names
@@ -63,14 +68,42 @@ class RoomOfExport:
 
 
 @dataclass(frozen=True, slots=True)
+class FileOfExport:
+    """A file that lies in an export."""
+
+    archive: Archive
+    name: str
+
+    @classmethod
+    def found(cls, archive: Archive, paths: Iterable[str]) -> "FileOfExport | None":
+        """The first of these paths that the archive has."""
+        return next((cls(archive, path) for path in paths if path in archive), None)
+
+    async def read_by(self, reader: DocumentReader, attached: Attachment) -> Attachment:
+        """The attachment with its text, or with a note that says why it has none."""
+        if kind_of(attached.name, attached.type) is None:
+            return attached
+        try:
+            content = await asyncio.to_thread(self.archive.read, self.name, MAX_READ_BYTES)
+        except BadInput:
+            return replace(attached, note="could not be read: it is damaged in the export")
+        if content is None:
+            return replace(attached, note=too_large(self.archive.size(self.name)))
+        found = await reader.read(attached.name, attached.type, content)
+        return replace(attached, text=found.text, note=found.note)
+
+
+@dataclass(frozen=True, slots=True)
 class MessageOfExport:
     """A message of an export with its `position` (file and place), or the `reason` why it is not loaded; of one that
-    can't be read also the `error`. `room` is the name of the channel, for reports."""
+    can't be read also the `error`. `room` is the name of the channel, for reports. `files` load the contents of its
+    attachments, in their order, where the export has them."""
 
     position: str
     incoming: Incoming | None = None
     reason: str = ""
     room: str = ""
+    files: tuple[FileOfExport | None, ...] = ()
     error: str = ""
 
 

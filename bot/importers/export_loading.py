@@ -30,6 +30,7 @@ from composer.ingest.imports import begin_import, end_import
 from composer.ingest.rooms import record_membership, rooms_with_later_ids, set_room_private
 from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Incoming
+from composer.ports.documents import DocumentReader
 from composer.repositories.conversations import RoomState
 from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace, message_id, room_id
@@ -225,7 +226,8 @@ async def load_export(
         batches: dict[str, list[Incoming]] = {}
         for entry in part:
             if entry.incoming is not None:
-                batches.setdefault(entry.incoming.workspace, []).append(entry.incoming)
+                read = await _with_texts(entry, entry.incoming, app.documents)
+                batches.setdefault(read.workspace, []).append(read)
         for name, batch in batches.items():
             await loading[name].store(batch)
         progress(len(part))
@@ -234,6 +236,15 @@ async def load_export(
     if run is not None:
         await end_import(app.database, run, app.clock.now())
     return done
+
+
+async def _with_texts(entry: MessageOfExport, message: Incoming, reader: DocumentReader) -> Incoming:
+    """The message with the texts of those of its files that lie in the export."""
+    if not any(entry.files):
+        return message
+    pairs = zip(message.attachments, entry.files, strict=True)
+    attached = [each if file is None else await file.read_by(reader, each) for each, file in pairs]
+    return replace(message, attachments=tuple(attached))
 
 
 class _NamedAsStored:

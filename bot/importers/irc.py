@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from bot.importers.irc_text import decode_log, without_colours
+from bot.importers.irc_text import without_colours
 from bot.script.events import Line, check_event
 from composer.errors import BadInput
+from composer.text.decoding import decode_text
 from composer.text.moments import day_of, moment
 
 HALF_DAY: Final = timedelta(hours=12)
@@ -121,7 +122,7 @@ def read_irc_log(path: Path, room: str, odd: Callable[[str], None]) -> list[Line
     no log.
     """
     try:
-        text = decode_log(path.read_bytes())
+        text = decode_text(path.read_bytes())
         modified = moment(datetime.fromtimestamp(path.stat().st_mtime, UTC)).date()
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error

@@ -1,4 +1,4 @@
-"""The text of IRC logs: their encoding, which no log names, and the codes of colours in them. Pure."""
+"""The text of IRC logs without the codes of colours in them. Pure."""
 
 import re
 from typing import Final
@@ -7,45 +7,8 @@ _CODES: Final = re.compile(  # mIRC's: colours, and one character for bold, rese
     "\x03(?:\\d{1,2}(?:,\\d{1,2})?)?|\x04(?:[0-9a-fA-F]{6}(?:,[0-9a-fA-F]{6})?)?|[\x02\x0f\x11\x16\x1d\x1e\x1f]"
     "|\x1b\\[[\\d;]*m|\x19(?:F[\\d@|]*|.)"  # of terminals; of WeeChat
 )
-_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-_JAPANESE: Final = re.compile(rb"\x1b\$[@B]")  # ISO-2022-JP, which is ASCII with escapes
 
 
 def without_colours(line: str) -> str:
     """A line without the codes of colours and styles."""
     return _CODES.sub("", line)
-
-
-def decode_log(content: bytes) -> str:
-    """The text of a log. Lines that are UTF-8 are read so, also beside others; the encoding of these is guessed from
-    all of them."""
-    for mark, encoding in _MARKS:
-        if content.startswith(mark):
-            return content.decode(encoding, "replace")
-    try:
-        text = content.decode("iso2022_jp" if _JAPANESE.search(content) else "utf-8")
-    except UnicodeDecodeError:
-        pass
-    else:
-        return text
-    lines = content.split(b"\n")
-    others = [line for line in lines if not _is_utf8(line)]
-    encoding = _guessed(b"\n".join(others))
-    return "\n".join(line.decode("utf-8" if _is_utf8(line) else encoding, "replace") for line in lines)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _guessed(text: bytes) -> str:
-    """The encoding of a text that is not UTF-8, of those that people's programs wrote: not those of old Macs and of
-    mainframes, which fit short texts by chance."""
-    import chardet  # noqa: PLC0415 - takes a tenth of a second, and most logs are UTF-8
-
-    eras = ~(chardet.EncodingEra.MAINFRAME | chardet.EncodingEra.LEGACY_MAC)
-    return chardet.detect(text, encoding_era=eras & chardet.EncodingEra.ALL)["encoding"] or "cp1252"

@@ -9,9 +9,9 @@ from typing import Any, Final
 from bot.importers.archive import Archive, NotJson
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import DELETED, NOTICES
-from bot.importers.html_text import text_of_html
 from bot.importers.streamed_json import BEGIN, StreamedObject
 from composer.errors import BadInput
+from composer.text.html_text import text_of_html
 
 ENCRYPTED: Final = "that are still encrypted in the export"
 EDITS: Final = "edits, which the messages that they change have taken up"

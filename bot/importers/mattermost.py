@@ -148,6 +148,7 @@ def _post(
         text,
         thread,
         files=tuple(posixpath.basename(file) for file in files),
+        paths=tuple(posixpath.normpath(file) for file in files),
         mentions=tuple(dict.fromkeys(word for word in words if word in contents.people)),
         skip=DELETED if entry.get("delete_at") else NOTICES if notice else "",
     )

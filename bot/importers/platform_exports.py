@@ -90,7 +90,7 @@ def open_exports(
         if options.bot is not None:
             raise BadInput("Leave out --bot: Nexus is on Discord and Slack alone, so the agent is in no such export.")
         export = ChatExport(
-            CHATS[format](archives), workspace=options.workspace, room=options.room, public=options.public
+            CHATS[format](archives), archives, workspace=options.workspace, room=options.room, public=options.public
         )
         opened.callback(export.close)
         exports.append(export)

@@ -18,6 +18,7 @@ from bot.importers.export import (
     NOTICES,
     PRIVATE_TIME,
     UNKNOWN_PLACE,
+    FileOfExport,
     LeftOut,
     MessageOfExport,
     RoomOfExport,
@@ -26,7 +27,7 @@ from bot.importers.export import (
 )
 from bot.importers.file_names import is_same_name
 from bot.platform.events import RoomPrivacyChanged
-from bot.slack.reading import PLATFORM, BotIdentity, is_unknown, read_message
+from bot.slack.reading import PLATFORM, BotIdentity, files_of, is_unknown, read_message
 from bot.slack.text import mentioned, plain, unlabelled
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
@@ -304,7 +305,8 @@ class SlackExport:
         if event.id < opened_at:
             return MessageOfExport(position, reason=PRIVATE_TIME, room=room)
         incoming = self._incoming(event, folder, message)
-        return MessageOfExport(position, incoming, reason="" if incoming else NOTICES, room=room)
+        files = tuple(self._stored_file(folder, file) for file in files_of(message)) if incoming else ()
+        return MessageOfExport(position, incoming, reason="" if incoming else NOTICES, room=room, files=files)
 
     def _exclusion(self, folder: _Folder) -> str:
         """Why nothing of a conversation is loaded; "" where it is."""
@@ -380,6 +382,15 @@ class SlackExport:
             sender_trust=Trust.MEMBER,
             quoted="",
         )
+
+    def _stored_file(self, folder: _Folder, file: Mapping[str, Any]) -> FileOfExport | None:
+        """Where a file lies in the export, as programs write it that load files too; Slack's own exports have none."""
+        id, name = str(file.get("id") or ""), str(file.get("name") or "")
+        if not (id and name and folder.files):
+            return None
+        here = folder.files[0].rpartition("/")[0]
+        paths = (f"{self._prefix}__uploads/{id}/{name}", f"{here}/attachments/{id}-{name}", f"{here}/{id}-{name}")
+        return FileOfExport.found(self._archive, paths)
 
     def _plain(self, markup: str) -> str:
         """A text in Slack's markup as people read it, with the names that the export has."""

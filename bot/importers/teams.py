@@ -12,7 +12,7 @@ from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of,
 from bot.importers.export import DELETED, NOTICES
 from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
-from composer.text.html import text_of_html
+from composer.text.html_text import text_of_html
 
 _CHATS: Final = "chats"
 _LIST: Final = re.compile(r"\A(?:.*/)?(teamsList|usersList|(?:channels|teamMembers)_[^/]+)\.json", re.IGNORECASE)

@@ -110,7 +110,8 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
         at,
         text,
         reply_to=None if reply is None else str(reply),
-        files=_files(entry),
+        files=tuple(name for name, _ in _files(entry)),
+        paths=tuple(path for _, path in _files(entry)),
     )
 
 
@@ -125,14 +126,13 @@ def _text(value: object, depth: int = 0) -> str:
     return "".join(_text(part, depth + 1) for part in parts)
 
 
-def _files(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of attached files, also of those that the export leaves out."""
+def _files(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The names of attached files and their paths, also of those that the export leaves out ("")."""
     found = []
     for key, kind in (("file", str(entry.get("media_type") or "file")), ("photo", "photo")):
         path = entry.get(key)
         if isinstance(path, str) and kind != "sticker":
             name = entry.get("file_name") if key == "file" else None
-            found.append(
-                str(name or ("" if path.startswith("(") else posixpath.basename(path)) or kind.replace("_", " "))
-            )
-    return tuple(found)
+            path = "" if path.startswith("(") else path
+            found.append((str(name or posixpath.basename(path) or kind.replace("_", " ")), path))
+    return found

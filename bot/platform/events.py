@@ -1,11 +1,10 @@
 """What happens on a chat platform, as plain values."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Attachment, Incoming, Place, Trust
+from composer.model import Incoming, Place, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +29,12 @@ class RoomShared:
 class MessageReceived:
     """A message in a channel of the platform.
 
-    `answer` is False for history and for messages of other bots. `files` are the attachments while they are still being
-    downloaded.
+    `answer` is False for history and for messages of other bots.
     """
 
     channel: str
     incoming: Incoming
     answer: bool = True
-    files: "asyncio.Task[tuple[Attachment, ...]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,12 +112,12 @@ class PlatformInbox:
         """Store messages in their order; consecutive ones of one workspace in one transaction."""
         remaining = [message for message in messages if not self.is_deleted(message.channel, message.incoming.id)]
         for start in range(0, len(remaining), BATCH_SIZE):
-            complete = [await self._completed(message) for message in remaining[start : start + BATCH_SIZE]]
+            complete = [self._completed(message) for message in remaining[start : start + BATCH_SIZE]]
             await self._store_groups(complete)
 
     async def store_missed(self, workspace: Workspace, messages: Sequence[MessageReceived]) -> None:
         """Store messages that were missed, in their order, and queue turns for those that are to be answered."""
-        said = [each for each in messages if each.incoming.text.strip() or each.incoming.attachments or each.files]
+        said = [each for each in messages if each.incoming.text.strip() or each.incoming.attachments]
         answered = [replace(each, answer=self.is_answered(workspace, each)) for each in said]
         for each in answered:
             if each.answer:
@@ -224,12 +224,9 @@ class PlatformInbox:
                 return
         logger.warning("inbox.message_refused", platform=self._platform, message=incoming.id, error=str(error))
 
-    async def _completed(self, message: MessageReceived) -> MessageReceived:
-        """The message with its files, and as it was edited before it arrived."""
-        incoming = message.incoming
-        if message.files is not None:
-            incoming = replace(incoming, attachments=await message.files)
-        return replace(message, incoming=self._with_change(message.channel, incoming))
+    def _completed(self, message: MessageReceived) -> MessageReceived:
+        """The message as it was edited before it arrived."""
+        return replace(message, incoming=self._with_change(message.channel, message.incoming))
 
     def _with_change(self, channel: str, incoming: Incoming) -> Incoming:
         change = self._changes.get((channel, incoming.id))

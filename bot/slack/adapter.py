@@ -47,9 +47,9 @@ from bot.slack.client import QUIET, SLACK_API, Slack
 from bot.slack.commands import NO_PREVIEWS, Message, SlackCommands
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
+from bot.slack.file_source import SlackFileSource
 from bot.slack.files import SlackFiles
 from bot.slack.history import SlackHistory
-from bot.slack.images import SlackImages
 from bot.slack.inbox import MAX_EDIT_RETRIES, SlackInbox
 from bot.slack.members import SlackMembers
 from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackOutbox
@@ -172,9 +172,9 @@ class SlackAdapter:
         self._socket: SocketModeClient | None = None
         app.turns.serve(PLATFORM, self._delivery, lambda: self.directory.known_team)
         app.memberships.serve(PLATFORM, members)
-        files = SlackImages(self._slack, self.directory)
+        files = SlackFileSource(self._slack, self.directory)
         app.drafter.images.register_source(PLATFORM, files)
-        app.voice_notes.register_source(PLATFORM, files)
+        app.file_texts.register_source(PLATFORM, files)
 
     # Running
 

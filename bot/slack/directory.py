@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
@@ -12,10 +12,9 @@ import structlog
 from cachetools import LRUCache
 from yarl import URL
 
-from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from bot.slack.client import HIDDEN_CHANNEL, Slack, SlackRefused
 from bot.slack.reading import BotIdentity, attachment_of, is_unknown, trust_of
-from composer.errors import NexusError, Refused, Unavailable
+from composer.errors import NexusError, Unavailable
 from composer.model import Attachment, Trust
 from composer.ports.clock import Clock
 
@@ -243,13 +242,10 @@ class SlackDirectory:
         return {user async for page in pages for user in page["members"]}
 
     async def attachment(self, file: Attachment) -> Attachment:
-        """A file, with its text if it is a text file and not too large. Raises Unavailable."""
-        if is_unknown(file):
-            file = attachment_of((await self._slack.call("files.info", file=file.address))["file"])
-        readable = is_text_file(file.name, file.type) and 0 < file.size <= MAX_TEXT_FILE_BYTES
-        if not readable or not self.is_slack_address(file.address):
+        """A file, also where its event says only that Slack must be asked. Raises Unavailable."""
+        if not is_unknown(file):
             return file
-        return replace(file, text=await self._download(file.address))
+        return attachment_of((await self._slack.call("files.info", file=file.address))["file"])
 
     def is_slack_address(self, url: str) -> bool:
         """Whether our token may be sent to an address: one of Slack's own hosts, encrypted."""
@@ -262,14 +258,6 @@ class SlackDirectory:
         host = address.host or ""
         ours = host == "slack.com" or host.endswith(".slack.com")
         return address.scheme == "https" and ours and _PLAIN_HOST.fullmatch(host) is not None
-
-    async def _download(self, url: str) -> str:
-        try:
-            content = await self._slack.download(url, MAX_TEXT_FILE_BYTES)
-        except Refused as error:
-            logger.warning("slack.file_refused", error=str(error))
-            return ""
-        return decode_text(content)
 
     async def _look_up_me(self, _: str) -> BotIdentity:
         found = await self._slack.call("auth.test")

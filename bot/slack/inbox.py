@@ -21,8 +21,8 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-FILES_SECONDS: Final = 2.0  # for reading the files of a message, which must be acknowledged within three
-MAX_FILE_RETRIES: Final = 2  # times that Slack must deliver a message again because its files could not be read
+FILES_SECONDS: Final = 2.0  # for asking about the files of a message, which must be acknowledged within three
+MAX_FILE_RETRIES: Final = 2  # times that Slack delivers a message again because it did not say what its files are
 MAX_EDIT_RETRIES: Final = 3  # times that Slack delivers an event again: after that, the edited message does not come
 MAX_AWAITED_AGE: Final = timedelta(minutes=10)  # an older message that is not stored is not to come any more
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)  # of a statement that gives way to every other one

@@ -225,7 +225,6 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
     thread = message.get("thread_ts") if message.get("thread_ts") != message["ts"] else None
     from_bot = bool(message.get("bot_id")) or subtype == _OF_APP or by_slack
     profile = message.get("bot_profile") or ({"name": "Slackbot"} if by_slack else {})
-    files = (each for each in without_odd(message.get("files")) if each.get("mode") not in _GONE_FILES)
     own, other = own_words(message), other_words(message)
     if subtype not in _WRITTEN:
         own, other = "", "\n".join(filter(None, (own, other)))
@@ -238,12 +237,17 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         id=message["ts"],
         text=own,
         at=at,
-        attachments=tuple(map(attachment_of, files)),
+        attachments=tuple(map(attachment_of, files_of(message))),
         reply_to=thread,
         sender_trust=Trust.TOOL if from_bot else Trust.MEMBER,
         channel=channel,
         quoted=other,
     )
+
+
+def files_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The files of a message, without those that are gone."""
+    return [each for each in without_odd(message.get("files")) if each.get("mode") not in _GONE_FILES]
 
 
 def attachment_of(file: Mapping[str, Any]) -> Attachment:

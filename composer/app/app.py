@@ -32,9 +32,9 @@ from composer.gateway.learning import GatewaySource
 from composer.gateway.memory import GatewayMemory
 from composer.gateway.metering import GatewayMeter
 from composer.ingest import receive as receiving
+from composer.ingest.file_texts import FileTexts
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory
-from composer.ingest.voice_notes import VoiceNotes, untranscribed
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
@@ -44,6 +44,7 @@ from composer.people.credentials.last_use import LastUse
 from composer.people.credentials.resolver import Resolver
 from composer.people.export_files import remove_exports
 from composer.ports.clock import Clock
+from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.database import Transaction
@@ -98,7 +99,8 @@ class App:
     drafter: Drafter
     responder: Responder
     turns: TurnWorker
-    voice_notes: VoiceNotes
+    file_texts: FileTexts
+    documents: DocumentReader
     tool_servers: ToolServers
     memberships: Memberships
     due_posts: DuePosts
@@ -141,30 +143,27 @@ class App:
             announce=self.turns.announce,
             follow_up=timedelta(minutes=self.settings.follow_up_minutes),
             answer=answer,
-            transcribe=answer and self.voice_notes.are_transcribed,
+            is_unread=lambda each: run is None and self.file_texts.is_unread(each, spoken=answer),
             run=run,
             admit=admit,
             now=self.clock.now(),
         )
-        if answer:
-            self._transcribe(workspace, batch, received)
+        self._read_files(workspace.tenant_id, received)
         self.turns.start(received.turns, received.leases, received.questions)
         if answer and received.new:
             self.indexer.due(workspace.tenant_id)
         return received
 
-    def _transcribe(self, workspace: Workspace, batch: Sequence[Incoming], received: Received) -> None:
-        """Begin to write down the voice notes among the messages of a batch that are stored now."""
-        if not self.voice_notes.are_transcribed or not any(untranscribed(each.attachments) for each in batch):
-            return
-        for message in received.new:
-            self.voice_notes.start(workspace.tenant_id, message, batch[0].adapter)
+    def _read_files(self, tenant: uuid.UUID, received: Received) -> None:
+        """Begin to read the files of the messages that are stored now."""
+        for each in received.unread:
+            self.file_texts.start(tenant, each.message, each.adapter, each.conversation)
 
     async def take_over(self) -> int:
         """Begin what a dead process was interrupted in, where this one delivers. Returns how many conversations and
-        voice notes there are. Raises Unavailable."""
+        messages with unread files there are. Raises Unavailable."""
         tenants = await self.database.tenants_with_open_work()
-        return await self.turns.take_over(tenants) + await self.voice_notes.take_over(tenants, self.turns.served)
+        return await self.turns.take_over(tenants) + await self.file_texts.take_over(tenants, self.turns.served)
 
     async def keep_taking_over(self) -> None:
         """Take over every few seconds what a dead process has left, or one that lives can't do, until cancelled."""
@@ -224,7 +223,7 @@ async def open_app(
             observer or NoObserver(),
         )
         app = _build(stack, base, model)
-        stack.push_async_callback(app.voice_notes.stop)
+        stack.push_async_callback(app.file_texts.stop)
         stack.push_async_callback(app.turns.stop)
         await base.locks.open(app.turns.on_notice, app.turns.on_lost)
         if index and app.extractions is not None:
@@ -275,7 +274,8 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         drafter=answering.drafter,
         responder=answering.responder,
         turns=answering.turns,
-        voice_notes=answering.voice_notes,
+        file_texts=answering.file_texts,
+        documents=answering.documents,
         tool_servers=answering.tool_servers,
         memberships=memberships,
         due_posts=build_due_posts(base, answering.turns),

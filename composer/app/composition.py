@@ -13,13 +13,14 @@ import structlog
 
 from composer.errors import Unavailable, for_operator
 from composer.gateway.learning import GatewaySource
+from composer.ingest.file_texts import FileTexts
 from composer.ingest.tenants import TenantDirectory, configured_prices
-from composer.ingest.voice_notes import VoiceNotes
 from composer.memory.extraction import BatchRules, ConversationSource
 from composer.memory.indexer import Indexer
 from composer.memory.learner import Learner
 from composer.model import Agent
 from composer.ports.clock import Clock
+from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import Observer
 from composer.repositories.audit import AuditSigner
@@ -32,6 +33,7 @@ from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.stores.database.schema import prepare
 from composer.stores.database.working_cache import RedisWorkingCache
+from composer.stores.documents.process import DocumentProcesses
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.installation_keys import key_ring
 from composer.stores.models.configured import (
@@ -197,7 +199,8 @@ class Answering:
     drafter: Drafter
     responder: Responder
     turns: TurnWorker
-    voice_notes: VoiceNotes
+    file_texts: FileTexts
+    documents: DocumentReader
     tool_servers: ToolServers
 
 
@@ -228,9 +231,10 @@ def build_answering(
     if speech is not None:
         stack.push_async_callback(speech.close)
     metered_speech = None if speech is None else TranscriptionMeter(speech, models.calls)
-    voice_notes = VoiceNotes(database, metered_speech, indexer.due, base.locks)
+    documents = DocumentProcesses()
+    file_texts = FileTexts(database, documents, metered_speech, indexer.due, base.locks)
     asker = ModelAsker(models.chat, tools, priority)
-    drafter = Drafter(database, reading.composer, asker, ImageLoader(), voice_notes)
+    drafter = Drafter(database, reading.composer, asker, ImageLoader(), file_texts)
     store = AnswerStore(database, base.cache, agent_tokenizer, clock, UsedSources(models.embedder))
     responder = Responder(database, drafter, store, clock, memberships)
     turns = TurnWorker(
@@ -243,7 +247,7 @@ def build_answering(
         base.observer,
         concurrent=settings.concurrent_answers,
     )
-    return Answering(drafter, responder, turns, voice_notes, tool_servers.tools)
+    return Answering(drafter, responder, turns, file_texts, documents, tool_servers.tools)
 
 
 def build_extractor(stack: AsyncExitStack, settings: Settings, models: Models) -> Mem0Extractor:

@@ -28,9 +28,9 @@ from composer.ingest.resolution import (
     resolve_users,
 )
 from composer.ingest.validation import validate_message
-from composer.ingest.voice_notes import untranscribed
 from composer.model import (
     Agent,
+    Attachment,
     Conversation,
     ConversationKind,
     Incoming,
@@ -66,15 +66,26 @@ Announce = Callable[[Transaction, Sequence[Turn]], Awaitable[Leases]]
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadMessage:
+    """A stored message whose files are to be read, with its conversation and adapter."""
+
+    message: uuid.UUID
+    conversation: uuid.UUID
+    adapter: str
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
     """The result of receiving a batch: the ids of the messages that were stored, and the turns queued for them, with
-    their questions by their ids and the locks of their conversations. `skipped` counts the messages that were not
-    stored, `not_recorded` those of them that their room or sender does not want stored.
+    their questions by their ids and the locks of their conversations; `unread` are those with files to be read.
+    `skipped` counts the messages that were not stored, `not_recorded` those of them that their room or sender does not
+    want stored.
     """
 
     new: tuple[uuid.UUID, ...] = ()
     turns: tuple[Turn, ...] = ()
     questions: Mapping[uuid.UUID, Message] = field(default_factory=dict)
+    unread: tuple[UnreadMessage, ...] = ()
     leases: Leases = field(default_factory=dict)
     skipped: int = 0
     not_recorded: int = 0
@@ -111,14 +122,14 @@ async def receive(
     announce: Announce,
     follow_up: timedelta,
     answer: bool = True,
-    transcribe: bool = False,
+    is_unread: Callable[[Attachment], bool] = lambda attached: False,
     run: ImportRun | None = None,
     admit: Callable[[Transaction], Awaitable[None]] | None = None,
     now: datetime,
 ) -> Received:
     """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history, of a `run`),
-    which `announce` is told of. An answer may be followed up without a mention for as long as `follow_up`. With
-    `transcribe`, note that the voice notes in what is stored are to be transcribed.
+    which `announce` is told of. An answer may be followed up without a mention for as long as `follow_up`. Note which
+    of what is stored has files that are to be read (`is_unread`).
     `admit` raises where nothing may be stored any more.
 
     A message that is stored or erased already changes nothing. Raises BadInput (a message cannot be stored, or there is
@@ -141,7 +152,8 @@ async def receive(
                 batch_stored = await _store(
                     tx, state, known, follow_up, answer=answer, is_past=run is not None, now=now
                 )
-                await _note(tx, state, batch_stored, answer=answer, transcribe=transcribe, imported=run is not None)
+                unread = _with_unread(batch_stored, is_unread)
+                await _note(tx, state, batch_stored, unread, answer=answer, imported=run is not None)
                 turns = [turn for turn, _ in batch_stored.turns]
                 leases = await announce(tx, turns) if turns else {}
     stored = batch_stored.messages
@@ -150,6 +162,7 @@ async def receive(
         new=tuple(entry.message.id for entry in stored),
         turns=tuple(turns),
         questions={entry.message.id: entry.message for entry in stored} if turns else {},
+        unread=tuple(unread),
         leases=leases,
         skipped=len(messages) - len(stored),
         not_recorded=batch_stored.not_recorded,
@@ -157,19 +170,32 @@ async def receive(
 
 
 async def _note(
-    tx: Transaction, state: Batch, stored: _StoredBatch, *, answer: bool, transcribe: bool, imported: bool
+    tx: Transaction,
+    state: Batch,
+    stored: _StoredBatch,
+    unread: Sequence[UnreadMessage],
+    *,
+    answer: bool,
+    imported: bool,
 ) -> None:
     """Note what else is known of a batch that is stored: what of an import a platform has too, so that undoing the
-    import leaves it; that history was imported; which voice notes are to be transcribed."""
+    import leaves it; that history was imported; which files are to be read."""
     own = {entry.message.id for entry in stored.messages}
     again = [id for id, is_known in state.known.items() if is_known and id not in own]
     if again and not imported:
         await tx.imports.keep(again)
     if stored.messages and not answer:
         await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored.messages)})
-    spoken = [entry for entry in stored.messages if untranscribed(entry.message.attachments)] if transcribe else []
-    if spoken:
-        await tx.voice_notes.begin([(entry.message.id, entry.incoming.adapter) for entry in spoken])
+    if unread:
+        await tx.unread_files.begin([(each.message, each.adapter) for each in unread])
+
+
+def _with_unread(stored: _StoredBatch, is_unread: Callable[[Attachment], bool]) -> list[UnreadMessage]:
+    return [
+        UnreadMessage(entry.message.id, entry.conversation.id, entry.incoming.adapter)
+        for entry in stored.messages
+        if any(map(is_unread, entry.message.attachments))
+    ]
 
 
 def turn_id(message: uuid.UUID, agent: Agent) -> uuid.UUID:

@@ -74,6 +74,7 @@ def clean_attachment(attachment: Attachment) -> Attachment:
         name=clean_line(attachment.name),
         type=clean_line(attachment.type),
         text=clean_text(attachment.text),
+        note=clean_line(attachment.note),
         address=attachment.address if is_storable(attachment.address) else "",
     )
 

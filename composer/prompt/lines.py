@@ -68,7 +68,8 @@ def message_line(
     numbers = images.numbers(shown, message) if shown else {}
     for index, attachment in enumerate(message.attachments):
         media_type = _MEDIA_TYPE.sub("", shorten(clean_text(attachment.type), MAX_TYPE_CHARS))
-        note = f"image {numbers[index]}, shown below" if index in numbers else UNSEEN if attachment.is_image else ""
+        unread = UNSEEN if attachment.is_image else clean_line(attachment.note)
+        note = f"image {numbers[index]}, shown below" if index in numbers else unread
         body += f"\n  [attachment {in_quotes(attachment.name)}, {media_type}{note and f': {note}'}]"
         if attachment.text and not attachment.is_image:
             body += f"\n  | {quote(attachment.text)}"

@@ -49,8 +49,8 @@ from composer.repositories.summaries import Summaries
 from composer.repositories.teams import Teams
 from composer.repositories.tenant_figures import TenantFigures
 from composer.repositories.turns import Turns
+from composer.repositories.unread_files import UnreadFiles
 from composer.repositories.usage import UsageLedger
-from composer.repositories.voice_notes import StoredVoiceNotes
 from composer.repositories.web_sessions import WebSessions
 
 
@@ -129,7 +129,7 @@ class Transaction:
     tenant_figures = cached_property[TenantFigures](lambda tx: TenantFigures(tx._sql))
     turns = cached_property[Turns](lambda tx: Turns(tx._sql, tx._tenant_id))
     usage = cached_property[UsageLedger](lambda tx: UsageLedger(tx._sql))
-    voice_notes = cached_property[StoredVoiceNotes](lambda tx: StoredVoiceNotes(tx._sql))
+    unread_files = cached_property[UnreadFiles](lambda tx: UnreadFiles(tx._sql))
     web_sessions = cached_property[WebSessions](lambda tx: WebSessions(tx._sql, tx.audit))
 
 
@@ -155,5 +155,5 @@ class Database(Protocol):
         ...
 
     async def tenants_with_open_work(self) -> list[uuid.UUID]:
-        """The tenants that have open turns, or voice notes to be transcribed."""
+        """The tenants that have open turns, or files to be read."""
         ...

@@ -249,11 +249,11 @@ class Messages:
         row = await self._sql.fetch_one("message_get", id=id)
         return None if row is None else uuid.UUID(str(row["conversation_id"]))
 
-    async def set_transcripts(self, message: Message, attachments: Sequence[Attachment]) -> bool:
-        """Give a message's recordings their text, and queue it for indexing, unless it is ephemeral. False if its
+    async def set_files(self, message: Message, attachments: Sequence[Attachment]) -> bool:
+        """Give a message's files their text, and queue it for indexing, unless it is ephemeral. False if its
         attachments have changed."""
         row = await self._sql.fetch_one(
-            "message_transcribe",
+            "message_set_files",
             id=message.id,
             before=json.dumps([asdict(a) for a in message.attachments]),
             attachments=json.dumps([asdict(a) for a in attachments]),

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError, PromptTooLong, for_operator
-from composer.ingest.voice_notes import VoiceNotes
+from composer.ingest.file_texts import FileTexts
 from composer.model import Agent, Message, Turn, Usage
 from composer.prompt.budget import MAX_PROMPT_SHARE
 from composer.repositories.database import Database
@@ -42,13 +42,13 @@ class Drafter:
     """Writes drafts. It keeps nothing of one that is finished. Adapters register their image sources in `images`."""
 
     def __init__(
-        self, database: Database, composer: Composer, asker: ModelAsker, images: ImageLoader, voice_notes: VoiceNotes
+        self, database: Database, composer: Composer, asker: ModelAsker, images: ImageLoader, file_texts: FileTexts
     ) -> None:
         self.images = images
         self._database = database
         self._composer = composer
         self._asker = asker
-        self._voice_notes = voice_notes
+        self._file_texts = file_texts
         self._drafting: dict[uuid.UUID, _Drafting] = {}  # by turn
         self._stopped: set[uuid.UUID] = set()  # turns
 
@@ -81,8 +81,8 @@ class Drafter:
         assert task is not None
         self._drafting[turn.id] = _Drafting(turn.conversation_id, task, draft)
         try:
-            spoken = await self._voice_notes.with_transcript(turn.tenant_id, question, turn.adapter)
-            request = _prompt_request(turn, agent, spoken)
+            question = await self._file_texts.with_texts(turn.tenant_id, question, turn.adapter, turn.conversation_id)
+            request = _prompt_request(turn, agent, question)
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)

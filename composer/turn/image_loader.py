@@ -7,7 +7,7 @@ import structlog
 
 from composer.errors import Refused, Unavailable
 from composer.model import Turn
-from composer.ports.images import ImageSource
+from composer.ports.files import FileSource
 from composer.ports.models import Image
 from composer.prompt import images
 from composer.prompt.budget import with_images
@@ -24,9 +24,9 @@ class ImageLoader:
     """Loads images from one source per adapter. An adapter registers its source when it starts."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, ImageSource] = {}
+        self._sources: dict[str, FileSource] = {}
 
-    def register_source(self, adapter: str, source: ImageSource) -> None:
+    def register_source(self, adapter: str, source: FileSource) -> None:
         """Load the images of messages that came through `adapter` from `source`."""
         self._sources[adapter] = source
 

@@ -168,7 +168,7 @@ UPDATE messages SET edit_stated_at = :stated_at
 WHERE tenant_id = :tenant_id AND id = :id AND (edit_stated_at IS NULL OR edit_stated_at <= :stated_at)
 RETURNING id
 
--- name: message_transcribe
+-- name: message_set_files
 -- Replace a message's attachments (JSON text) if they are still those `before`, and queue it for indexing, unless it is
 -- ephemeral.
 UPDATE messages SET attachments = :attachments::jsonb, indexed = ephemeral

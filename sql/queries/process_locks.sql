@@ -15,5 +15,5 @@ SELECT pg_advisory_lock(:number)
 SELECT true
 
 -- name: tenants_with_open_work
--- List the tenants that have open turns, or voice notes to be transcribed.
+-- List the tenants that have open turns, or files to be read.
 SELECT * FROM tenants_with_open_work() AS tenant_id

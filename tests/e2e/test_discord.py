@@ -18,6 +18,7 @@ from tests.support.discord.harness import NOTICES, Discord, on_discord, up
 from tests.support.discord.model import Channel, Guild, Permission, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
+from tests.support.documents import docx, paragraph
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -123,12 +124,17 @@ async def test_a_message_of_a_bot_is_stored_and_not_answered(
     assert here.answers(room) == []
 
 
-async def test_a_text_file_is_read(here: Discord, server: DiscordServer, room: Channel, ada: User) -> None:
-    files = {"plan.md": b"The codename is marigold.", "photo.png": b"\x89PNG"}
+async def test_documents_are_read(here: Discord, server: DiscordServer, room: Channel, ada: User) -> None:
+    files = {
+        "plan.md": b"The codename is marigold.",
+        "photo.png": b"\x89PNG",
+        "tour.docx": docx(paragraph("To Porto.")),
+    }
     asked = await server.post(room, ada, f"{server.bot.mention} what is the codename?", files=files)
     await here.answer(asked)
     assert "The codename is marigold." in here.model.shown[0]
     assert "photo.png" in here.model.shown[0]
+    assert "  | To Porto." in here.model.shown[0]
 
 
 # Rooms, threads and privacy

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.discord.images import is_discord_address
+from bot.discord.file_source import is_discord_address
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.prompt import images

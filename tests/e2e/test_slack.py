@@ -14,6 +14,7 @@ from bot.slack.doctor import SLACK_SCOPES, inspect
 from composer.ingest.rooms import private_rooms
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
+from tests.support.documents import pdf
 from tests.support.program import ROOT
 from tests.support.slack.harness import Office, office_on
 
@@ -108,17 +109,23 @@ async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(off
         assert "rather Zig" in office.model.prompts[0]
 
 
-async def test_a_text_file_is_read_and_other_files_are_only_listed(office: Office) -> None:
+async def test_documents_are_read_and_other_files_are_only_listed(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.upload(office.general, office.bob, "plan.md", "Ship on Fridäy.".encode(), "text/markdown")
-        await office.slack.upload(office.general, office.bob, "big.txt", b"x" * 100_001)
+        await office.slack.upload(
+            office.general, office.bob, "tour.pdf", pdf([["The tour ends in Porto."]]), "application/pdf"
+        )
+        await office.slack.upload(office.general, office.bob, "locked.pdf", pdf([["x"]], password="heron"))
+        await office.slack.upload(office.general, office.bob, "tool.zip", b"PK xxxx", "application/zip")
         await office.slack.upload(office.general, office.bob, "cat.png", b"\x89PNG secret", "image/png")
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the plan?"))
         await office.answered()
         prompt = office.model.prompts[0]
         assert "Ship on Fridäy." in prompt
-        assert "big.txt" in prompt
+        assert "# Page 1\n  | The tour ends in Porto." in prompt
+        assert '[attachment "locked.pdf", text/plain: could not be read: it needs a password]' in prompt
+        assert "tool.zip" in prompt
         assert "cat.png" in prompt
         assert "xxxx" not in prompt
         assert "PNG secret" not in prompt

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from bot.discord.images import is_discord_address
+from bot.discord.file_source import is_discord_address
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.settings import Settings

@@ -23,6 +23,7 @@ from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.discord.server import DiscordServer
+from tests.support.documents import pdf
 from tests.support.exports import (
     ANN,
     BEN,
@@ -362,8 +363,11 @@ async def test_text_attachments_in_the_export_are_read_as_the_live_adapter_reads
     (tmp_path / "secret.txt").write_text("outside")
     (media / "plan-AB.md").write_text("the codename is marigold")
     (media / "data-CD.json").write_text('{"colour": "teal"}')
-    (media / "large-EF.txt").write_text("x" * 100_001)
+    (media / "large-EF.txt").write_text("x" * 300_001)
+    (media / "vans-GH.pdf").write_bytes(pdf([["Two vans."]]))
+    (media / "locked-IJ.pdf").write_bytes(pdf([["no"]], password="heron"))
     names = {"plan.md": "plan-AB.md", "data.json": "data-CD.json", "large.txt": "large-EF.txt", "cat.png": "no.png"}
+    names |= {"vans.pdf": "vans-GH.pdf", "locked.pdf": "locked-IJ.pdf"}
     files = [{"fileName": name, "url": f"town.json_Files/{at}", "fileSizeBytes": 9} for name, at in names.items()]
     files.append({"fileName": "out.txt", "url": "../secret.txt"})
     channel = {"id": TOWN, "type": "GuildTextChat", "name": "town", "categoryId": None}
@@ -371,5 +375,8 @@ async def test_text_attachments_in_the_export_are_read_as_the_live_adapter_reads
     done = await loaded(harness.app, DISCORD, folder, bot=NEXUS, public=("town",))
     _, posts = await read(harness, room_id(workspace_of(harness), TOWN), ANN)
     assert posts is not None
-    assert [a.text for a in posts[0].attachments] == ["the codename is marigold", '{"colour": "teal"}', "", "", ""]
+    read_as = [a.text or a.note for a in posts[0].attachments]
+    assert read_as[:2] == ["the codename is marigold", '{"colour": "teal"}']
+    assert [len(read_as[2]), posts[0].attachments[2].note] == [300_000, "only its first 300,000 characters are read"]
+    assert read_as[3:] == ["", "# Page 1\nTwo vans.", "could not be read: it needs a password", ""]
     assert (done.read, done.new) == (1, 1)

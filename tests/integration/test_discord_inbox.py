@@ -1,18 +1,16 @@
 """The Discord inbox on its own: a failure of one event affects no other."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
-from bot.discord.reading import PLATFORM, read_files
+from bot.discord.reading import PLATFORM
 from bot.platform.events import MessageReceived, RoomDeleted
 from bot.platform.inbox import MAX_FAILURES, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
@@ -21,7 +19,6 @@ from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
-from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -185,18 +182,6 @@ async def test_a_message_that_fails_however_often_it_is_delivered_is_passed_over
         await inbox.store(history)
     assert await texts(harness) == ["before", "after"]
     assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
-
-
-async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:
-    class Broken:
-        id, filename, content_type, size, url = 1, "notes.txt", "text/plain", 10, "https://cdn.example/notes.txt"
-        duration = None
-
-        async def read(self) -> bytes:
-            raise aiohttp.ClientPayloadError("Response payload is not completed")
-
-    (file,) = await asyncio.wait_for(read_files([Broken()]), TIMEOUT_SECONDS)  # type: ignore[list-item]
-    assert (file.name, file.text) == ("notes.txt", "")
 
 
 # README: what is deleted on the platform is forgotten. A command that was given before, and began to change something

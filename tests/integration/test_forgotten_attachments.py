@@ -25,7 +25,7 @@ PHOTO = Attachment("desk.png", "image/png", size=len(PNG), address="https://file
 NOTES = Attachment("codes.txt", "text/plain", "the vault opens with quokka7", 28)
 
 
-class ImageSource:
+class FileSource:
     """Serves the images (composer.ports.Images)."""
 
     async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, most: int) -> bytes:
@@ -38,7 +38,7 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"}
     )
     async with open_harness(with_images, model=model) as harness:
-        harness.app.drafter.images.register_source(CONSOLE, ImageSource())
+        harness.app.drafter.images.register_source(CONSOLE, FileSource())
         yield harness
 
 

@@ -80,7 +80,7 @@ async def test_every_tenant_table_enforces_row_level_security_for_its_owner_too(
         assert row["relrowsecurity"], name
         assert row["relforcerowsecurity"], name
         assert row["policies"] == ["*true(tenant_id = current_tenant())"], name
-        assert row["of_owner"] == (["r"] if name in ("turns", "voice_notes") else []), name  # tenants_with_open_work
+        assert row["of_owner"] == (["r"] if name in ("turns", "unread_files") else []), name  # tenants_with_open_work
 
 
 async def test_every_key_and_unique_index_begins_with_the_tenant(fresh_url: str) -> None:

@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from bot.script.places import incoming, place_of
 from composer.errors import Unavailable
-from composer.ingest import voice_notes
+from composer.ingest import file_texts
 from composer.model import CONSOLE, Attachment, Message, Place, Turn
 from composer.repositories.turns import Answer
-from composer.repositories.voice_notes import MAX_TRANSCRIPTION_TRIES
+from composer.repositories.unread_files import MAX_READING_TRIES
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.usage.transcription import TranscriptionMeter
 from tests.support.harness import open_harness
@@ -34,7 +34,7 @@ LAB = place_of("lab", None, None, None, None, None)
 
 
 class Files:
-    """A platform's files (composer.ports.images.ImageSource)."""
+    """A platform's files (composer.ports.files.FileSource)."""
 
     def __init__(self) -> None:
         self.fetched: list[str] = []
@@ -69,7 +69,7 @@ class Spoken(Office):
         message = incoming(here, place, user, text, harness.clock.tick(), id=id, attachments=(attached,))
         await harness.app.receive(here, [message])
         await harness.app.turns.settle()
-        for task in list(harness.app.voice_notes._tasks.values()):
+        for task in list(harness.app.file_texts._tasks.values()):
             await task
         await harness.app.indexer.catch_up(here.tenant_id)
         return harness.delivery.replies[before:]
@@ -96,7 +96,7 @@ async def speaking(settings: Settings, **changed: Any) -> AsyncIterator[Spoken]:
         async with open_harness(settings.model_copy(update=update | changed)) as harness:
             office, files = Spoken(harness, server), Files()
             object.__setattr__(office, "files", files)
-            harness.app.voice_notes.register_source("console", files)
+            harness.app.file_texts.register_source("console", files)
             yield office
 
 
@@ -182,9 +182,9 @@ async def test_a_failure_is_one_line_of_the_log_and_the_message_is_answered(offi
 @pytest.mark.parametrize(
     ("note", "content"),
     [
-        ({"size": voice_notes.MAX_AUDIO_BYTES + 1}, CLIP),
-        ({"seconds": voice_notes.MAX_AUDIO_SECONDS + 1.0}, CLIP),
-        ({}, b"x" * (voice_notes.MAX_AUDIO_BYTES + 1)),
+        ({"size": file_texts.MAX_AUDIO_BYTES + 1}, CLIP),
+        ({"seconds": file_texts.MAX_AUDIO_SECONDS + 1.0}, CLIP),
+        ({}, b"x" * (file_texts.MAX_AUDIO_BYTES + 1)),
         ({}, b""),
         ({}, Unavailable("The platform does not answer.")),
         ({"type": "video/mp4"}, CLIP),
@@ -226,7 +226,7 @@ async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
     office.server.spoken.append(SPOKEN)
     app = office.harness.app
     with monkeypatch.context() as patched:
-        patched.setattr(type(app), "_transcribe", lambda *given: None)
+        patched.setattr(type(app), "_read_files", lambda *given: None)
         (reply,) = await office.send("alice", DM, id="asked")
     assert reply.text == "Hello there."
     assert "heron" in office.asked
@@ -235,16 +235,16 @@ async def test_what_was_interrupted_is_transcribed_before_it_is_answered(
 async def interrupted(office: Spoken, monkeypatch: pytest.MonkeyPatch, tries: int = 1) -> None:
     """A voice note to nobody, whose transcription a process began and did not end."""
     with monkeypatch.context() as patched:
-        patched.setattr(type(office.harness.app), "_transcribe", lambda *given: None)
+        patched.setattr(type(office.harness.app), "_read_files", lambda *given: None)
         await office.send("bob", LAB, id="told")
-    await office.rows(f"UPDATE voice_notes SET tries = {tries}")
+    await office.rows(f"UPDATE unread_files SET tries = {tries}")
 
 
 async def taken_over(office: Spoken, *served: str) -> int:
     app = office.harness.app
     tenants = await app.database.tenants_with_open_work()
-    count = await app.voice_notes.take_over(tenants, served or app.turns.served)
-    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
+    count = await app.file_texts.take_over(tenants, served or app.turns.served)
+    await asyncio.gather(*office.harness.app.file_texts._tasks.values())
     return count
 
 
@@ -256,22 +256,22 @@ async def test_what_a_dead_process_was_interrupted_in_is_transcribed_by_the_next
     assert await taken_over(office, f"{CONSOLE}:another") == 0, "a process of another workspace can't load it"
     assert await taken_over(office) == 1
     assert "heron" in json.dumps(await office.rows("SELECT attachments::text FROM messages"))
-    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+    assert await office.rows("SELECT count(*) FROM unread_files") == [(0,)]
     assert await taken_over(office) == 0
 
 
 async def test_what_was_interrupted_each_time_is_given_up(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
-    await interrupted(office, monkeypatch, tries=MAX_TRANSCRIPTION_TRIES)
+    await interrupted(office, monkeypatch, tries=MAX_READING_TRIES)
     assert await taken_over(office) == 0
     assert not office.transcribed
-    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+    assert await office.rows("SELECT count(*) FROM unread_files") == [(0,)]
 
 
 async def test_what_a_live_process_transcribes_is_left_to_it(office: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
     await interrupted(office, monkeypatch)
     live = await asyncpg.connect(office.harness.app.settings.database_url)
     try:
-        await live.execute("SELECT pg_advisory_lock(process_lock(message_id)) FROM voice_notes")
+        await live.execute("SELECT pg_advisory_lock(process_lock(message_id)) FROM unread_files")
         assert await taken_over(office) == 0
     finally:
         await live.close()
@@ -281,7 +281,7 @@ async def test_what_a_live_process_transcribes_is_left_to_it(office: Spoken, mon
 async def test_one_that_failed_is_not_tried_again(office: Spoken) -> None:
     office.server.spoken.append(Fail(400, "broken"))
     await office.send("bob", LAB, id="told")
-    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+    assert await office.rows("SELECT count(*) FROM unread_files") == [(0,)]
 
 
 async def test_an_answer_that_recalled_a_voice_note_is_not_taken_for_one_that_used_an_edited_message(
@@ -341,7 +341,7 @@ async def test_a_note_that_a_crash_interrupted_is_given_up_once_it_may_not_be_st
     await taken_over(office)
     assert not office.files.fetched
     assert not office.transcribed
-    assert await office.rows("SELECT count(*) FROM voice_notes") == [(0,)]
+    assert await office.rows("SELECT count(*) FROM unread_files") == [(0,)]
 
 
 @pytest.mark.parametrize(("user", "command"), NO_MORE)
@@ -381,11 +381,11 @@ async def test_few_voice_notes_are_held_in_memory_at_once(office: Spoken) -> Non
     gate, files = asyncio.Event(), office.files
     files.meanwhile = gate.wait
     await office.harness.app.receive(here, batch)
-    await until(lambda: _loads(files, voice_notes.MAX_AT_ONCE))
+    await until(lambda: _loads(files, file_texts.MAX_AT_ONCE))
     gate.set()
-    await asyncio.gather(*office.harness.app.voice_notes._tasks.values())
+    await asyncio.gather(*office.harness.app.file_texts._tasks.values())
     assert len(files.fetched) == 12
-    assert files.most_at_once == voice_notes.MAX_AT_ONCE
+    assert files.most_at_once == file_texts.MAX_AT_ONCE
 
 
 async def _loads(files: Files, count: int) -> bool:

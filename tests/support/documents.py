@@ -1,7 +1,6 @@
 """Documents as programs write them, made in memory: as small as their formats allow."""
 
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from hashlib import md5
 from io import BytesIO
@@ -82,7 +81,7 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
 
 def _types(main: str, kind: str) -> str:
     start = "application/vnd.openxmlformats-officedocument"
-    rels = f'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    rels = '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
     xml = '<Default Extension="xml" ContentType="application/xml"/>'
     own = f'<Override PartName="/{main}" ContentType="{start}.{kind}.main+xml"/>'
     return f'<Types xmlns="{_PACKAGE}/content-types">{rels}{xml}{own}</Types>'
@@ -92,7 +91,7 @@ def relations(*rows: tuple[str, str, str], external: Sequence[str] = ()) -> str:
     """The relations of a part: (id, kind, target)."""
     given = "".join(
         f'<Relationship Id="{id}" Type="{_OFFICE}/{kind}" Target="{target}"'
-        f'{" TargetMode=" + chr(34) + "External" + chr(34) if id in external else ""}/>'
+        f"{' TargetMode=' + chr(34) + 'External' + chr(34) if id in external else ''}/>"
         for id, kind, target in rows
     )
     return f'<Relationships xmlns="{_PACKAGE}/relationships">{given}</Relationships>'
@@ -161,4 +160,8 @@ def pptx(slides: Sequence[Sequence[str]], notes: Mapping[int, str] | None = None
 
 def bomb(name: str, megabytes: int) -> bytes:
     """A zip with one file of so many megabytes, packed a thousand times smaller."""
-    return zipped({name: zlib.decompress(zlib.compress(b" " * megabytes * 1_000_000))})
+    out, block = BytesIO(), b" " * 1_000_000
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package, package.open(name, "w") as file:
+        for _ in range(megabytes):
+            file.write(block)
+    return out.getvalue()

@@ -169,7 +169,7 @@ class PostgresDatabase:
         return [(row["tenant_id"], row["slug"]) for row in rows]
 
     async def tenants_with_open_work(self) -> list[uuid.UUID]:
-        """The tenants that have open turns, or voice notes to be transcribed."""
+        """The tenants that have open turns, or files to be read."""
         async with self.installation() as sql:
             return [row["tenant_id"] for row in await sql.fetch("tenants_with_open_work")]
 

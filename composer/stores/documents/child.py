@@ -16,6 +16,7 @@ from datetime import date, datetime, timedelta
 from datetime import time as time_of_day
 from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
+from importlib.util import find_spec
 from io import BytesIO
 from posixpath import dirname, join, normpath
 from typing import Any, Final
@@ -27,9 +28,9 @@ import pypdfium2
 from pypdfium2 import raw as pdfium
 
 from composer.ports.documents import DocumentText
-from composer.stores.documents.text import decode_text
+from composer.text.decoding import decode_text
 from composer.text.file_kinds import MAX_FILE_CHARS, FileKind, kind_of
-from composer.text.html import text_of_html
+from composer.text.html_text import text_of_html
 
 MAX_MEMORY_BYTES: Final = 1_500_000_000  # of addresses, of which libraries take some hundred million
 MAX_CPU_SECONDS: Final = 40
@@ -37,6 +38,8 @@ MAX_OUTPUT_BYTES: Final = 8_000_000
 READING_SECONDS: Final = 20.0  # of CPU, after which what was read is enough
 MAX_UNPACKED_BYTES: Final = 200_000_000  # of a zip, as Office writes them
 MAX_PACKED_FILES: Final = 20_000
+MARK_CHARS: Final = 400  # less than a passage has (composer/text/passages.py)
+MAX_HEADER_CHARS: Final = 100  # of the first row of a sheet, which is repeated
 MAX_COLUMNS: Final = 200
 MAX_MAIL_DEPTH: Final = 3  # of a mail in a mail
 MAX_MAIL_FILES: Final = 20
@@ -46,17 +49,19 @@ LOCKED: Final = "could not be read: it needs a password"
 TOO_LARGE: Final = "could not be read: it is too large when it is unpacked"
 NO_TEXT: Final = "could not be read: it has no text, as a scan has none"
 OTHER_FORMAT: Final = "could not be read: files of this format are not; a PDF, .docx, .xlsx, .pptx or .eml of it is"
+# The data that decode_text reads.
+_GUESSES: Final = dirname(getattr(find_spec("chardet"), "origin", None) or "-") + "/"
 _OLE: Final = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an old Office file, and one with a password
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _FORBIDDEN: Final = (
     "socket.",
     "subprocess.",
+    "urllib.",
     "os.exec",
     "os.fork",
     "os.posix_spawn",
     "os.spawn",
     "os.system",
-    "urllib.",
 )
 
 
@@ -69,19 +74,35 @@ class Enough(Exception):
 
 
 class _Lines:
-    """The lines of a document as they are found, up to the limits."""
+    """The lines of a document as they are found, up to the limits. Within a long section its `mark` is repeated, so
+    that each passage of the text says where it stands."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
+        self.mark = ""
         self._left = MAX_FILE_CHARS + 1
+        self._since_mark = 0
+
+    def begin(self, section: str) -> None:
+        """Begin a page, sheet or slide. Raises Enough."""
+        self.mark = ""
+        self.add(f"# {section}")
+        self.mark, self._since_mark = f"({section})", 0
 
     def add(self, *lines: str) -> None:
         """Add lines. Raises Enough."""
         for line in lines:
-            self.found.append(line[: self._left])
-            self._left -= len(line) + 1
-            if self._left <= 0 or time.process_time() > READING_SECONDS:
-                raise Enough
+            if self.mark and self._since_mark > MARK_CHARS:
+                self._append(self.mark)
+                self._since_mark = 0
+            self._since_mark += len(line)
+            self._append(line)
+
+    def _append(self, line: str) -> None:
+        self.found.append(line[: self._left])
+        self._left -= len(line) + 1
+        if self._left <= 0 or time.process_time() > READING_SECONDS:
+            raise Enough
 
 
 def main() -> None:
@@ -116,7 +137,7 @@ def _refuse_outside(event: str, given: tuple[Any, ...]) -> None:
     if event == "open" and isinstance(given[0], str | bytes):
         path = os.path.abspath(os.fsdecode(given[0]))
         writes = isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if writes or not path.endswith((".py", ".pyc", ".so", ".dylib")):
+        if writes or (not path.endswith((".py", ".pyc", ".so", ".dylib")) and not path.startswith(_GUESSES)):
             raise PermissionError("A document may not cause a file to be opened.")
 
 
@@ -158,7 +179,8 @@ def _read_pdf(content: bytes, lines: _Lines) -> None:
         shown = text.replace("\ufffe\r\n", "").replace("\ufffe", "").replace("\r\n", "\n").strip()
         if shown:
             has_text = True
-            lines.add(f"# Page {number + 1}", *shown.split("\n"))
+            lines.begin(f"Page {number + 1}")
+            lines.add(*shown.split("\n"))
         elif time.process_time() > READING_SECONDS:
             raise Enough
     if not has_text:
@@ -198,11 +220,14 @@ def _read_sheets(content: bytes, lines: _Lines) -> None:
     book = openpyxl.load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # they may be wrong
-        lines.add(f"# Sheet {sheet.title}")
+        lines.begin(f"Sheet {sheet.title}")
+        is_first = True
         for row in sheet.iter_rows(max_col=MAX_COLUMNS, values_only=True):
             cells = [_cell(value) for value in row]
             if shown := "\t".join(cells).rstrip():
                 lines.add(shown)
+                lines.mark = f"{lines.mark[:-1]}: {shown[:MAX_HEADER_CHARS]})" if is_first else lines.mark
+                is_first = False
             elif time.process_time() > READING_SECONDS:
                 raise Enough
 
@@ -230,13 +255,15 @@ def _read_slides(content: bytes, lines: _Lines) -> None:
         related = _related(package, main)
         order = [related.get(each.get(f"{_RELATIONS}id", "")) for each in _xml(package, main).iter(f"{_SLIDES}sldId")]
         for number, slide in enumerate((path for kind, path in filter(None, order)), 1):
-            lines.add(f"# Slide {number}", *_paragraphs(package, slide))
+            lines.begin(f"Slide {number}")
+            lines.add(*_paragraphs(package, slide))
             for kind, path in _related(package, slide).values():
                 if kind in ("notesSlide", "chart", "diagramData"):
                     found = _paragraphs(package, path)
                     lines.add(*(["Notes:"] if kind == "notesSlide" and found else []), *found)
 
 
+_SLIDE_NUMBER: Final = "\u2039#\u203a"
 _SLIDES: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _CHART: Final = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -245,7 +272,7 @@ _RELATIONS: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/rela
 
 
 def _xml(package: zipfile.ZipFile, path: str) -> ElementTree.Element:
-    return ElementTree.fromstring(package.read(path))  # noqa: S314 - expat resolves nothing, and limits entities
+    return ElementTree.fromstring(package.read(path))
 
 
 def _related(package: zipfile.ZipFile, path: str) -> dict[str, tuple[str, str]]:
@@ -271,7 +298,7 @@ def _paragraphs(package: zipfile.ZipFile, path: str) -> list[str]:
             found.append("".join(part.text or " " for part in each.iter() if part.tag in _WORDS))
         elif each.tag == f"{_CHART}v":
             found.append(each.text or "")
-    return [line for line in (" ".join(line.split()) for line in found) if line and line != "‹#›"]
+    return [line for line in (" ".join(line.split()) for line in found) if line and line != _SLIDE_NUMBER]
 
 
 def _read_html(content: bytes, lines: _Lines) -> None:
@@ -290,10 +317,11 @@ def _add_mail(mail: EmailMessage, lines: _Lines, depth: int) -> None:
     for header in ("From", "To", "Cc", "Date", "Subject"):
         if value := str(mail.get(header) or ""):
             lines.add(f"{header}: {' '.join(value.split())}")
-    body = mail.get_body(("plain", "html"))
-    if body is not None:
-        text = _text_of(body)
-        lines.add("", *(text_of_html(text, "# ")[0] if body.get_content_type() == "text/html" else text).split("\n"))
+    plain, html = (mail.get_body((kind,)) for kind in ("plain", "html"))
+    text = "" if plain is None else _text_of(plain).strip()
+    if not text and html is not None:
+        text = text_of_html(_text_of(html), "# ")[0]
+    lines.add("", *text.split("\n"))
     for number, part in enumerate(mail.iter_attachments()):
         if number >= MAX_MAIL_FILES:
             lines.add("[more files]")

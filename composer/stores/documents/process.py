@@ -12,13 +12,14 @@ import structlog
 
 import composer
 from composer.ports.documents import DocumentText
-from composer.stores.documents.text import decode_text
-from composer.text.file_kinds import MAX_FILE_BYTES, MAX_FILE_CHARS, FileKind, kind_of
+from composer.text.decoding import decode_text
+from composer.text.file_kinds import MAX_FILE_BYTES, MAX_FILE_CHARS, FileKind, kind_of, too_large
 
 logger = structlog.get_logger()
 
 MAX_SECONDS: Final = 60.0  # for one document, which may use less of the processor's time
 MAX_AT_ONCE: Final = 2
+MAX_TEXT_BYTES: Final = 4 * (MAX_FILE_CHARS + 2)  # of a text, which are enough in any encoding
 TOO_LONG: Final = "could not be read: it takes too long"
 BROKEN: Final = "could not be read: it is damaged, or too large when it is unpacked"
 _ROOT: Final = str(Path(composer.__file__).parent.parent)
@@ -42,7 +43,7 @@ class DocumentProcesses:
         if len(content) > MAX_FILE_BYTES:
             return DocumentText(note=too_large(len(content)))
         if kind is FileKind.TEXT:
-            text = await asyncio.to_thread(decode_text, content)
+            text = await asyncio.to_thread(decode_text, content[:MAX_TEXT_BYTES])
             cut = f"only its first {MAX_FILE_CHARS:,} characters are read" if len(text) > MAX_FILE_CHARS else ""
             return DocumentText(text[:MAX_FILE_CHARS], cut)
         async with self._slots:
@@ -71,11 +72,6 @@ class DocumentProcesses:
             logger.warning("document.not_read", kind=kind, status=status)
             return DocumentText(note=TOO_LONG if status == -signal.SIGXCPU else BROKEN)
         return DocumentText(text, note)
-
-
-def too_large(size: int) -> str:
-    """Why a file of so many bytes is not read."""
-    return f"could not be read: it has {size / 1e6:,.1f} MB, and the limit is {MAX_FILE_BYTES / 1e6:,.0f} MB"
 
 
 def _put(file: IO[bytes], content: bytes) -> None:

@@ -5,7 +5,7 @@ from typing import Protocol
 from composer.model import Attachment, Message, Turn
 
 
-class ImageSource(Protocol):
+class FileSource(Protocol):
     """Fetches the images and voice notes of one platform's messages."""
 
     async def fetch(self, turn: Turn | None, message: Message, attachment: Attachment, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Fetches images from Slack: at private addresses, which require our token."""
+"""Fetches files from Slack: at private addresses, which require our token."""
 
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
@@ -6,8 +6,8 @@ from composer.errors import Refused
 from composer.model import Attachment, Message, Turn
 
 
-class SlackImages:
-    """Fetches images from Slack (composer.ports.images.ImageSource).
+class SlackFileSource:
+    """Fetches files from Slack (composer.ports.files.FileSource).
 
     Our token is sent to Slack's own hosts alone, and follows no redirect.
     """

@@ -1,4 +1,4 @@
-"""Fetches images from Discord, whose signed URLs are public and expire after a day."""
+"""Fetches files from Discord, whose signed URLs are public and expire after a day."""
 
 from typing import Final
 
@@ -17,8 +17,8 @@ IMAGE_SECONDS: Final = 15
 _HOSTS: Final = ("cdn.discordapp.com", "media.discordapp.net")
 
 
-class DiscordImages:
-    """Fetches images from Discord (composer.ports.images.ImageSource).
+class DiscordFileSource:
+    """Fetches files from Discord (composer.ports.files.FileSource).
 
     Only Discord's own hosts are asked, since an import may name any address. Our token is never sent to them.
     """

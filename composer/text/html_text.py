@@ -15,15 +15,20 @@ class _HtmlReader(HTMLParser):
         self.parts: list[str] = []
         self.images: list[str] = []
         self._silent = 0
+        self._in_cell = False
         self._link = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag in _SILENT:
             self._silent += 1
+        elif self._in_cell and tag in _LINES and tag != "tr":
+            self.parts.append(" ")
         elif tag in _LINES:
+            self._in_cell = False
             self.parts.append("\n- " if tag == "li" else f"\n{self._heading}" if tag in _HEADINGS else "\n")
         elif tag in ("td", "th"):
+            self._in_cell = True
             self.parts.append(" | ")
         elif tag == "emoji":
             self.parts.append(values.get("alt", ""))
@@ -39,8 +44,10 @@ class _HtmlReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in _SILENT:
             self._silent = max(0, self._silent - 1)
+        elif tag in ("td", "th", "table"):
+            self._in_cell = False
         elif tag in _LINES and tag != "li":
-            self.parts.append("\n")
+            self.parts.append(" " if self._in_cell else "\n")
         elif tag == "a":
             shown = self.parts[-1].strip() if self.parts else ""
             if self._link.startswith(("http://", "https://")) and shown and shown not in self._link:
@@ -58,4 +65,4 @@ def text_of_html(html: str, heading: str = "") -> tuple[str, list[str]]:
     reader.feed(html)
     reader.close()
     lines = (" ".join(line.split()).removeprefix("| ") for line in "".join(reader.parts).split("\n"))
-    return "\n".join(line for line in lines if line and line != "-"), reader.images
+    return "\n".join(line for line in lines if line.strip("| ") and line != "-"), reader.images
