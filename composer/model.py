@@ -217,7 +217,8 @@ class Incoming:
     admin of the workspace, `sender_is_room_admin`: of the room; commands need these. `reply_to` is the id of the
     message that this one replies to, if it is known. `may_post`: False if the adapter knows that we can't post there.
     `trust_stated`: False if the platform does not say what the sender is to the workspace: `sender_trust` is assumed.
-    `trust_stated_at`: of which time it says so (None: it is so now). `sent_at`: when a command was sent that has its
+    `trust_stated_at`: of which time it says so (None: it is so now). `timezone`: the name of the sender's time zone, as
+    the platform says it with that ("": it does not). `sent_at`: when a command was sent that has its
     arrival as `at`.
 
     An adapter may read a message first and look up what stands behind the platform's ids later. Until then, `channel`
@@ -243,6 +244,7 @@ class Incoming:
     may_post: bool = True
     trust_stated: bool = True
     trust_stated_at: datetime | None = None
+    timezone: str = ""
     sent_at: datetime | None = None
     channel: str = ""
     quoted: str = ""
@@ -296,16 +298,18 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class PersonalSettings:
-    """What a person has set for themselves over the API. `recall`: whether tools, and questions over the API, are given
+    """What a person has set for themselves. `recall`: whether tools, and questions over the API, are given
     anything. `strategy` (None: that of the tenant) and `budget` (tokens) are for searches that name none. `trash_days`:
     how long what they threw away can be restored. `keep_days`: how long after their last change entries are kept that
-    tools wrote for the person alone; None: until somebody erases them."""
+    tools wrote for the person alone; None: until somebody erases them. `timezone`: the zone in which their days and
+    hours are read; None: the one that their platform says, or else the tenant's."""
 
     recall: bool = True
     strategy: str | None = None
     budget: int = 2_000
     trash_days: int = 30
     keep_days: int | None = None
+    timezone: str | None = None
     changed_at: datetime | None = None
 
 

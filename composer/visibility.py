@@ -7,6 +7,7 @@ the answer is no, and "no" looks exactly like "does not exist".
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from datetime import tzinfo
 from typing import Final, Protocol
 
 from composer.errors import NotFound, Refused
@@ -187,7 +188,8 @@ class AccessContext:
     the room too. `isolated_linked_users`: those of the asker's linked users whose DM with this agent is in an isolated
     project. `reads_rooms`: this is a DM, and its user opened their DMs to the rooms that they are in; then
     `joined_rooms` are the rooms that the asker, or a user linked with them, is in. `teams`: those that entries of the
-    asker, or of a user linked with them, are shared with; gathered for a DM or a session.
+    asker, or of a user linked with them, are shared with; gathered for a DM or a session. `zone`: the asker's own time
+    zone, if it is known; nobody else is told of it.
     """
 
     conversation: Conversation
@@ -203,6 +205,7 @@ class AccessContext:
     reads_rooms: bool = False
     joined_rooms: tuple[JoinedRoom, ...] = ()
     teams: tuple[uuid.UUID, ...] = ()
+    zone: tzinfo | None = None
 
     def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         """All users that one person is, this one first."""
@@ -529,7 +532,7 @@ class EntryAccess:
     may (see Grants); one that is missing means less. `teams`: those that the person is a member of now; `shared_with`:
     those that entries of theirs are shared with, also after they left. `projects`: those that they are a member of now.
     `project`: the one that the request is about; None: none. `settings`: what the person has set for themselves.
-    Nothing is judged by `name`: what the user is called.
+    Nothing is judged by `name`, what the user is called, and by `zone`, their own time zone if it is known.
     """
 
     tenant_id: uuid.UUID
@@ -543,6 +546,7 @@ class EntryAccess:
     project: uuid.UUID | None = None
     settings: PersonalSettings = DEFAULT_SETTINGS
     name: str = ""
+    zone: tzinfo | None = None
 
     @property
     def users(self) -> tuple[uuid.UUID, ...]:

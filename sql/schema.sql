@@ -121,7 +121,7 @@ CREATE TABLE users (
 CREATE INDEX users_by_import ON users (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX users_by_person ON users (tenant_id, person_id) WHERE person_id IS NOT NULL;
 
--- Who an account is on a platform. trust: what the platform said of them last; NULL: nothing yet.
+-- Who an account is on a platform. trust, timezone: what the platform said of them last; NULL: nothing yet.
 CREATE TABLE identities (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -130,6 +130,7 @@ CREATE TABLE identities (
     user_id uuid NOT NULL,
     trust text CHECK (trust IN ('member', 'guest')),
     trust_stated_at timestamptz,
+    timezone text,
     PRIMARY KEY (tenant_id, platform, workspace, external_id),
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
@@ -214,7 +215,7 @@ CREATE TABLE project_members (
 -- A person's own settings over the API. Of a person's accounts, the row that was changed last counts.
 -- recall: whether tools, and questions over the API, are given anything. strategy NULL: the tenant's. budget: tokens.
 -- trash_days: how long deleted entries can be restored. keep_days: how long after their last change entries are kept that
--- tools wrote for the person alone; NULL: until somebody erases them.
+-- tools wrote for the person alone; NULL: until somebody erases them. timezone NULL: the one that the platform says.
 CREATE TABLE personal_settings (
     tenant_id uuid NOT NULL,
     user_id uuid NOT NULL,
@@ -224,6 +225,7 @@ CREATE TABLE personal_settings (
     trash_days int NOT NULL CHECK ((trash_days >= 1) AND (trash_days <= 365)),
     keep_days int CHECK ((keep_days >= 1) AND (keep_days <= 365)),
     changed_at timestamptz NOT NULL,
+    timezone text,
     PRIMARY KEY (tenant_id, user_id),
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
@@ -1415,5 +1417,5 @@ GRANT UPDATE (slug) ON projects TO nexus_service;
 GRANT UPDATE (created_at) ON tenants TO nexus_service;  -- to lock the row (tenant_serialize)
 GRANT UPDATE (erased_at) ON erased TO nexus_service;
 GRANT UPDATE (counts, digests) ON receipts TO nexus_service;
-GRANT UPDATE (trust, trust_stated_at) ON identities TO nexus_service;
+GRANT UPDATE (trust, trust_stated_at, timezone) ON identities TO nexus_service;
 GRANT UPDATE (refused_since, retry_at) ON retractions TO nexus_service;

@@ -201,3 +201,8 @@ ALTER TABLE reembedded FORCE ROW LEVEL SECURITY;
 
 -- In the threads of a room, what follows up an answer needs no mention, unless its admins say otherwise.
 ALTER TABLE conversations ADD COLUMN follow_ups boolean NOT NULL DEFAULT true;
+
+-- A person's own time zone: as their platform says it, and as they set it.
+ALTER TABLE identities ADD COLUMN timezone text;
+GRANT UPDATE (timezone) ON identities TO nexus_service;
+ALTER TABLE personal_settings ADD COLUMN timezone text;

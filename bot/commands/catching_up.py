@@ -22,7 +22,7 @@ _SINCE: Final = parameters.text(
 
 
 async def _catch_up(call: Call) -> CommandAnswer:
-    given, zone = call.arguments.get(_SINCE), call.app.settings.zone_of(call.workspace.tenant)
+    given, zone = call.arguments.get(_SINCE), call.zone
     since = None if given is None else read_since(given, call.now, zone)
     if given is not None and since is None:
         raise call.command.usage_error(

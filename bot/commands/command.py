@@ -5,7 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Any, Final
 
@@ -289,7 +289,7 @@ class Call:
     """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
     its platform, where there is one. `recorded`: its adapter has recorded it (bot/commands/idempotency.py). `late`: an
     earlier process was interrupted while it ran, and this one finishes it. `presence`: in which private rooms its
-    caller is, for a command that names rooms."""
+    caller is, for a command that names rooms. `own_zone`: the caller's own time zone, if it is known."""
 
     app: App
     workspace: Workspace
@@ -305,6 +305,12 @@ class Call:
     recorded: bool = True
     late: bool = False
     presence: Presence = NOWHERE
+    own_zone: tzinfo | None = None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone in which the caller's days and hours are read."""
+        return self.own_zone or self.app.directory.zone(self.workspace.tenant_id)
 
     @property
     def latest(self) -> datetime | None:

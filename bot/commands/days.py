@@ -15,9 +15,9 @@ ON: Final = valued(_DAY)
 
 
 def named_day(call: Call, parameter: parameters.Parameter[date | str]) -> date | None:
-    """The day that a parameter names, in the workspace's zone; None when it is left out."""
+    """The day that a parameter names, in the caller's zone; None when it is left out."""
     given = call.arguments.get(parameter)
-    return None if given is None else day_named(given, call.now, call.app.settings.zone_of(call.workspace.tenant))
+    return None if given is None else day_named(given, call.now, call.zone)
 
 
 def with_dates(call: Call, *days: parameters.Parameter[date | str]) -> Call:
@@ -30,11 +30,11 @@ def with_dates(call: Call, *days: parameters.Parameter[date | str]) -> Call:
 
 
 def as_of(call: Call) -> datetime:
-    """The moment that `--on` names: the end of that day in the workspace's time zone, or now if that is earlier.
+    """The moment that `--on` names: the end of that day in the caller's time zone, or now if that is earlier.
 
     Raises BadInput for a day to come.
     """
-    day, zone = named_day(call, _DAY), call.app.settings.zone_of(call.workspace.tenant)
+    day, zone = named_day(call, _DAY), call.zone
     if day is None:
         return call.now
     if day > call.now.astimezone(zone).date():

@@ -373,7 +373,7 @@ def _span(call: Call) -> tuple[datetime | None, datetime | None]:
     since, until = named_day(call, _SINCE), named_day(call, _UNTIL)
     if since is not None and until is not None and until < since:
         raise BadInput(f"--until {until} is before --since {since}: exchange them.")
-    zone = call.app.settings.zone_of(call.workspace.tenant)
+    zone = call.zone
     return (
         None if since is None else start_of_day(since, zone),
         None if until is None else end_of_day(until, zone),

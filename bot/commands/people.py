@@ -1,5 +1,5 @@
-"""memory, follow, opt-out, opt-in, link, unlink: what is stored of a room or a person, what is answered in its threads,
-and which accounts are one person."""
+"""memory, follow, opt-out, opt-in, timezone, link, unlink: what is stored of a room or a person, what is answered in its
+threads, somebody's time zone, and which accounts are one person."""
 
 import hashlib
 import secrets
@@ -15,10 +15,13 @@ from bot.commands.command import CONFIRM, DM_PLACES, PREFIX, ROOM_PLACES, Call, 
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.errors import BadInput, NotFound
-from composer.model import RecordingPolicy
+from composer.memory.reminding import local_time
+from composer.model import EVERY_VENDOR, RecordingPolicy
+from composer.people.own_settings import change_own_settings
 from composer.repositories.database import Transaction
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
+from composer.text.zones import zone_of_text
 
 _POLICIES: Final = {
     RecordingPolicy.ON: "on, every message is remembered",
@@ -58,6 +61,16 @@ _CODE: Final[Parameter[str]] = Parameter(
     ParameterKind.TEXT,
     str.upper,
     "the code that /nexus link showed you on the other platform; leave it out to get one",
+    required=False,
+)
+
+_NO_ZONE: Final = "off"
+_ZONE: Final[Parameter[str]] = Parameter(
+    "zone",
+    ParameterKind.TEXT,
+    lambda text: "" if text.strip().lower() == _NO_ZONE else zone_of_text(text),
+    f"your time zone, such as Europe/Berlin, or your city; {_NO_ZONE} takes it back. Leave it out to see it",
+    label=f"ZONE|{_NO_ZONE}",
     required=False,
 )
 
@@ -115,6 +128,28 @@ async def _opt_in(call: Call) -> CommandAnswer:
             await tx.conversations.skip(call.now)
         await tx.people.set_opted_out(call.user, False)
     return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
+
+
+async def _timezone(call: Call) -> CommandAnswer:
+    wanted, tenant = call.arguments.get(_ZONE), call.workspace.tenant_id
+    common = call.app.directory.zone(tenant)
+    async with call.changing("alone") as tx:
+        access = await tx.people.entry_access(tenant, call.user, EVERY_VENDOR, frozenset())
+        if access is not None and wanted is not None:
+            await change_own_settings(tx, access, {"timezone": wanted or None}, call.now, common)
+            access = await tx.people.entry_access(tenant, call.user, EVERY_VENDOR, frozenset())
+    own = None if access is None else access.zone
+    stated = access is not None and access.settings.timezone is not None
+    whose = "as you set it" if stated else "as your profile says" if own is not None else "that of the organisation"
+    used = "Days and hours that you write are read in it, and nobody else is told of it."
+    return CommandAnswer(
+        f"Your time zone is {own or common}, {whose}. There it is {local_time(call.now, own or common)}. {used}\n"
+        + (
+            f"To take it back: {PREFIX} timezone {_NO_ZONE}"
+            if stated
+            else f"To set another: {PREFIX} timezone Europe/Berlin"
+        )
+    )
 
 
 async def _link_code(call: Call) -> CommandAnswer:
@@ -204,6 +239,14 @@ COMMANDS: Final[Sequence[Command]] = (
         finishes=True,
     ),
     Command("opt-in", (), "Store what I say again", _opt_in, "opt-in", act=Act.SET_CONSENT),
+    Command(
+        "timezone",
+        (_ZONE,),
+        "Show or set the time zone in which your days and hours are read",
+        _timezone,
+        "timezone Europe/Berlin",
+        act=Act.SEE_OWN,
+    ),
     Command(
         "link",
         (_CODE,),

@@ -81,7 +81,7 @@ async def _add(call: Call, *, in_dm: bool) -> CommandAnswer:
 def _read(call: Call) -> tuple[When, str]:
     """Raises BadInput, with what can be written, for a time that is unknown, over or too far away, and for no text or
     too long a one."""
-    zone = call.app.settings.zone_of(call.workspace.tenant)
+    zone = call.zone
     found = read_when(call.arguments[_WHAT], call.now, zone)
     if found is None:
         why = why_unread(call.arguments[_WHAT], call.now, zone, MAX_REMINDER_AHEAD)
@@ -137,7 +137,7 @@ async def _cancel(call: Call) -> CommandAnswer:
 
 
 def _when(call: Call, reminder: Reminder) -> str:
-    return when_phrase(reminder, call.app.settings.zone_of(call.workspace.tenant))
+    return when_phrase(reminder, call.zone)
 
 
 COMMANDS: Final[Sequence[Command]] = (

@@ -129,7 +129,7 @@ async def _undo(call: Call) -> CommandAnswer:
 
 
 def _since(call: Call) -> datetime:
-    day, zone = named_day(call, _SINCE), call.app.settings.zone_of(call.workspace.tenant)
+    day, zone = named_day(call, _SINCE), call.zone
     return EARLIEST if day is None else datetime.combine(day, time(), zone).astimezone(UTC)
 
 

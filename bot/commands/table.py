@@ -103,6 +103,7 @@ async def run_command(
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):
         raise facts
+    call = replace(call, own_zone=facts.access.zone)
     opened = rights.opening(call.acts, facts)
     if opened and CONFIRM.name not in call.flags:
         if facts.named is not None:

@@ -62,7 +62,7 @@ GROUPED: Final = {
     "digest": "room",
     "follow": "room",
     "settings": "room",
-} | {"login": "keys"}
+} | {"login": "keys", "timezone": "remind"}
 
 
 def _path(name: str, names: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """What happens on a chat platform, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from composer.model import Incoming, Place, Trust
@@ -99,10 +99,12 @@ class PersonLeft:
 
 @dataclass(frozen=True, slots=True)
 class TrustStated:
-    """What people are to the workspace, members or guests, by user id, since `at` (None: it is so now)."""
+    """What people are to the workspace, members or guests, by user id, since `at` (None: it is so now). `zones`: the
+    names of their time zones, where the platform says these."""
 
     people: Mapping[str, Trust]
     at: datetime | None = None
+    zones: Mapping[str, str] = field(default_factory=dict)
 
 
 RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft | TrustStated

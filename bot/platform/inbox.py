@@ -38,6 +38,7 @@ from composer.ingest.rooms import (
     set_thread_archived,
     unerased_rooms,
 )
+from composer.memory.reminding import follow_zone
 from composer.model import ConversationKind, Incoming
 from composer.people.credentials.leaving import end_access
 from composer.repositories.people import StatedTrust
@@ -315,10 +316,12 @@ class PlatformInbox:
             case PersonLeft(user, at):
                 await end_access(store, workspace, user)
                 await leave_private_rooms(store, workspace, user, at or self._app.clock.now())
-            case TrustStated(people, at):
-                said = {user: StatedTrust(trust, at or self._app.clock.now()) for user, trust in people.items()}
-                async with store.transaction(workspace.tenant_id) as tx:
-                    await tx.people.set_trust(workspace.platform, workspace.name, said)
+            case TrustStated(people, at, zones):
+                now, tenant = self._app.clock.now(), workspace.tenant_id
+                said = {user: StatedTrust(trust, at or now, zones.get(user, "")) for user, trust in people.items()}
+                async with store.transaction(tenant) as tx:
+                    for moved in await tx.people.set_trust(workspace.platform, workspace.name, said):
+                        await follow_zone(tx, tenant, moved, now, self._app.directory.zone(tenant))
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
             case RoomDeleted(room, thread, at):

@@ -282,6 +282,7 @@ class SlackCommands:
             sender_trust=person.trust,
             trust_stated=person.certain,
             trust_stated_at=person.stated_at,
+            timezone=person.timezone,
         )
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from yarl import URL
 
 from bot.slack.client import HIDDEN_CHANNEL, Slack, SlackRefused
-from bot.slack.reading import BotIdentity, attachment_of, is_unknown, trust_of
+from bot.slack.reading import BotIdentity, attachment_of, is_unknown, trust_of, zone_of
 from composer.errors import NexusError, Unavailable
 from composer.model import Attachment, Trust
 from composer.ports.clock import Clock
@@ -36,7 +36,8 @@ V = TypeVar("V")
 class SlackPerson:
     """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
     is somebody whom Slack restricts to some channels, or who belongs to another organisation. `certain`: Slack has said
-    so, as of `stated_at`; else it did not answer, and the name is their id. `left`: their account is closed."""
+    so, as of `stated_at`; else it did not answer, and the name is their id. `left`: their account is closed.
+    `timezone`: the name of their time zone."""
 
     name: str
     admin: bool = False
@@ -44,6 +45,7 @@ class SlackPerson:
     certain: bool = True
     left: bool = False
     stated_at: datetime | None = None
+    timezone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +275,7 @@ class SlackDirectory:
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
         trust, left = trust_of(found, me), found.get("deleted") is True
         admin = admin and trust is Trust.MEMBER
-        return SlackPerson(str(name or user), admin, trust, left=left, stated_at=asked_at)
+        return SlackPerson(str(name or user), admin, trust, left=left, stated_at=asked_at, timezone=zone_of(found))
 
     async def _look_up_room(self, channel: str) -> SlackRoom:
         asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE

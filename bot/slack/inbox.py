@@ -107,6 +107,7 @@ class SlackInbox(PlatformInbox):
             sender_trust=person.trust,
             trust_stated=person.certain,
             trust_stated_at=person.stated_at,
+            timezone=person.timezone,
             quoted="",
         )
 

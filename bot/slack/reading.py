@@ -175,7 +175,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
         case "user_change" if event["user"].get("deleted") is True:
             return PersonLeft(event["user"]["id"], _event_time(event))
         case "user_change":
-            return TrustStated({event["user"]["id"]: trust_of(event["user"], me)}, _event_time(event))
+            user = event["user"]
+            return TrustStated({user["id"]: trust_of(user, me)}, _event_time(event), {user["id"]: zone_of(user)})
         case "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":
@@ -200,6 +201,11 @@ def trust_of(user: Mapping[str, Any], me: BotIdentity) -> Trust:
     ours = user.get("team_id") == me.team or (me.enterprise != "" and enterprise == me.enterprise)
     guest = any(user.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
     return Trust.MEMBER if ours and not guest else Trust.GUEST
+
+
+def zone_of(user: Mapping[str, Any]) -> str:
+    """The name of a person's time zone, as Slack describes them; "" if it does not say one."""
+    return str(user.get("tz") or "")
 
 
 def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIdentity) -> SlackEvent | None:

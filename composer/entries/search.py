@@ -121,12 +121,12 @@ class EntrySearch:
         text = clean_text(question.text)
         await self._embed_latest(reader)
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
-        now = self._clock.now().astimezone(self._zone(reader.tenant_id))
         async with self._database.transaction(reader.tenant_id, "read") as tx:
             access = await access_for_reading(
                 tx, reader.tenant_id, reader.user, reader.vendor, reader.grants, reader.project
             )
             visibility.require_recall(access)
+            now = self._clock.now().astimezone(access.zone or self._zone(reader.tenant_id))
             readable = visibility.readable_entries(access)
             configured = with_overrides(self._retrieval(reader.tenant_id), await tx.settings.all())
             strategy = question.strategy or access.settings.strategy or configured.strategy

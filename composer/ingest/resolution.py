@@ -134,7 +134,7 @@ def as_known(batch: Batch, incoming: Incoming) -> Incoming:
 def _stated_trust(messages: Sequence[Incoming], now: datetime) -> dict[str, StatedTrust]:
     """What the platform says of the senders. Of tools it says nothing."""
     said = [m for m in messages if m.trust_stated and m.sender_trust is not Trust.TOOL]
-    return {m.user: StatedTrust(m.sender_trust, m.trust_stated_at or now) for m in said}
+    return {m.user: StatedTrust(m.sender_trust, m.trust_stated_at or now, m.timezone) for m in said}
 
 
 def _is_newer(known: Identity, said: StatedTrust) -> bool:

@@ -2,13 +2,13 @@
 the tool of the same name store reminders by it; composer/turn/scheduled/reminders.py posts them."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, Refused
-from composer.model import API, Agent, ConversationKind, Visibility, dm_namespace
+from composer.model import API, EVERY_VENDOR, ROOM_KINDS, Agent, ConversationKind, Visibility, dm_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
@@ -20,6 +20,7 @@ from composer.workspace import dm_id
 MAX_OPEN: Final = 50  # reminders of one person
 MAX_REMINDER_CHARS: Final = 1_000
 MAX_REMINDER_AHEAD: Final = timedelta(days=2 * 366)
+YOUR_TIME: Final = "your time"  # a person's own zone, where others may read along
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,15 @@ class NewReminder:
     in_dm: bool
 
 
-def check_reminder(when: When, text: str, now: datetime, zone: tzinfo) -> None:
-    """Raises BadInput for a text that is too long, and for a time that is over or too far away."""
+def check_reminder(when: When, text: str, now: datetime, zone: tzinfo, called: str = "") -> None:
+    """Raises BadInput for a text that is too long, and for a time that is over or too far away. `called`: what the zone
+    is called (default: its name)."""
     if len(text) > MAX_REMINDER_CHARS:
         raise BadInput(f"The text is too long; the limit is {MAX_REMINDER_CHARS:,} characters: shorten it.")
     if when.at <= now:
-        raise BadInput(f"{local_time(when.at, zone)} is over: name a time that is still to come.")
+        raise BadInput(f"{local_time(when.at, zone, called)} is over: name a time that is still to come.")
     if when.at > now + MAX_REMINDER_AHEAD:
-        raise BadInput(f"{local_time(when.at, zone)} is more than two years away: name an earlier time.")
+        raise BadInput(f"{local_time(when.at, zone, called)} is more than two years away: name an earlier time.")
 
 
 async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminder, now: datetime) -> Reminder:
@@ -56,6 +58,8 @@ async def store_reminder(tx: Transaction, access: AccessContext, new: NewReminde
     if count >= MAX_OPEN:
         raise Refused(f"You have {count} reminders, and there may be {MAX_OPEN}. Cancel one: /nexus remind list")
     here, repeat = access.conversation, new.when.repeat
+    if repeat is not None and access.zone is not None and not new.in_dm and here.kind in ROOM_KINDS:
+        repeat = replace(repeat, zone=repeat.zone or str(access.zone))  # a room does not move with the person
     place = await _own_dm(tx, access, new.agent, now) if new.in_dm else (here.id, here.namespace)
     reminder = Reminder(
         id=new.id,
@@ -87,6 +91,17 @@ async def _own_dm(tx: Transaction, access: AccessContext, agent: Agent, now: dat
     return dm.id, dm.namespace
 
 
+async def follow_zone(tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, now: datetime, default: tzinfo) -> None:
+    """Have the reminders of a user that repeat come at the same hours of the zone that is theirs now. Those of a room,
+    and those whose zone was named, stay. `default` is the tenant's zone."""
+    access = await tx.people.entry_access(tenant, user, EVERY_VENDOR, frozenset())
+    zone = default if access is None or access.zone is None else access.zone
+    for reminder in await tx.reminders.open(visibility.owned_by_user(tenant, user, ())):
+        repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
+        if repeat is not None and not repeat.zone and reminder.due_at > now:
+            await tx.reminders.move(reminder.id, repeat.after(now, zone))
+
+
 def new_dm(tenant: uuid.UUID, user: uuid.UUID, agent: Agent) -> NewConversation:
     """The DM of a person with an agent, to be made unless it is there."""
     return NewConversation(
@@ -107,12 +122,16 @@ def where_phrase(access: AccessContext, *, in_dm: bool) -> str:
     return f"#{access.conversation.name}, in your name," if room else "you here"
 
 
-def when_phrase(reminder: Reminder, zone: tzinfo) -> str:
-    """ "on Mon 2026-05-04 at 09:00 (Europe/Berlin)", and how it repeats."""
-    repeats = "" if reminder.repeats is None else f", then {Repeat.of(reminder.repeats).words}"
-    return f"on {local_time(reminder.due_at, zone)}{repeats}"
+def when_phrase(reminder: Reminder, zone: tzinfo, called: str = "") -> str:
+    """ "on Mon 2026-05-04 at 09:00 (Europe/Berlin)", and how it repeats. `called` is as in `check_reminder`."""
+    if reminder.repeats is None:
+        return f"on {local_time(reminder.due_at, zone, called)}"
+    repeat = Repeat.of(reminder.repeats)
+    if repeat.zone == str(zone):  # which is said before
+        repeat = replace(repeat, zone="")
+    return f"on {local_time(reminder.due_at, zone, called)}, then {repeat.words}"
 
 
-def local_time(at: datetime, zone: tzinfo) -> str:
-    """A time for people: "Mon 2026-05-04 at 09:00 (Europe/Berlin)"."""
-    return f"{at.astimezone(zone):%a %Y-%m-%d at %H:%M} ({zone})"
+def local_time(at: datetime, zone: tzinfo, called: str = "") -> str:
+    """A time for people: "Mon 2026-05-04 at 09:00 (Europe/Berlin)". `called` is as in `check_reminder`."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d at %H:%M} ({called or zone})"

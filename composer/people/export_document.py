@@ -18,13 +18,14 @@ class DocumentPart(BaseModel):
 
 class ExportedIdentity(DocumentPart):
     """An account on a platform. `user` is the id of the stored user that it belongs to; `trust`: what the platform said
-    of it when it last did, member or guest."""
+    of it when it last did, member or guest, and `timezone` likewise."""
 
     user: uuid.UUID
     platform: str
     workspace: str
     id: str
     trust: str | None
+    timezone: str | None
 
 
 class ExportedUser(DocumentPart):
@@ -249,13 +250,14 @@ class ExportedReminder(FiledPart):
 
 
 class ExportedSettings(DocumentPart):
-    """What the person has set for themselves over the API."""
+    """What the person has set for themselves."""
 
     recall: bool
     strategy: str | None
     budget: int
     trash_days: int
     keep_days: int | None
+    timezone: str | None
     changed_at: datetime
 
 

@@ -1,10 +1,11 @@
-"""What a person sets for themselves over the API. It is read with the facts of each request, and kept nowhere else."""
+"""What a person sets for themselves. It is read with the facts of each request, and kept nowhere else."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
+from composer.memory.reminding import follow_zone
 from composer.model import PersonalSettings
 from composer.people.credentials.principal import KeyPermission, Principal
 from composer.repositories.database import Transaction
@@ -19,14 +20,19 @@ def own_settings(principal: Principal, access: EntryAccess) -> PersonalSettings:
 
 
 async def change_own_settings(
-    tx: Transaction, principal: Principal, access: EntryAccess, changed: Mapping[str, Any], now: datetime
+    tx: Transaction, access: EntryAccess, changed: Mapping[str, Any], now: datetime, zone: tzinfo
 ) -> PersonalSettings:
     """Set some fields of the person's settings, and return all of them. `access` was gathered in this
-    transaction, which is alone, so that two changes do not undo each other. Raises as `own_settings`."""
-    before = own_settings(principal, access)
+    transaction, which is alone, so that two changes do not undo each other. Reminders that repeat come at the hours of
+    the new time zone; `zone` is the tenant's. Raises Refused for a tool."""
+    owned_by_bearer(access)
+    before = access.settings
     after = replace(before, **changed)
     if after == before:
         return before
     names = [name for name in changed if getattr(before, name) != getattr(after, name)]
     await tx.own_settings.put(access.user, after, names, now)
+    if after.timezone != before.timezone:
+        for user in access.users:
+            await follow_zone(tx, access.tenant_id, user, now, zone)
     return replace(after, changed_at=now)

@@ -11,6 +11,7 @@ from composer.model import Conversation, ConversationKind, RecordingPolicy, Role
 from composer.ports.database import Row, Statements
 from composer.ports.memberships import NOWHERE, Presence
 from composer.repositories.audit import Audit, AuditAct
+from composer.text.zones import zone_named
 from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts
 
 
@@ -259,6 +260,7 @@ class Conversations:
             row["reads_rooms"],
             await self.rooms_joined((asker, *row["linked_users"]), presence) if row["reads_rooms"] else (),
             tuple(row["teams"]),
+            zone_named(row["zone"]),
         )
 
     async def rooms_joined(self, users: Iterable[uuid.UUID], presence: Presence) -> tuple[JoinedRoom, ...]:

@@ -11,6 +11,7 @@ from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.conversations import ConversationRow, locked_conversations
 from composer.repositories.personal_settings import settings_from_row
+from composer.text.zones import zone_named
 from composer.visibility import EntryAccess, ProjectFacts
 
 NAMELESS: Final = "someone"  # stands where an erased name stood; the person's next message brings it back
@@ -31,10 +32,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class StatedTrust:
-    """What a platform says of a person, member or guest, as of a time."""
+    """What a platform says of a person, member or guest, as of a time, and the name of their time zone ("": it does not
+    say, or it is no zone)."""
 
     trust: Trust
     at: datetime
+    timezone: str = ""
 
 
 class People:
@@ -100,21 +103,24 @@ class People:
             names=[name for _, name in people.values()],
             trusts=[str(stated[name].trust) if name in stated else None for name in people],
             stated_at=[stated[name].at if name in stated else None for name in people],
+            timezones=[_zone(stated[name]) if name in stated else None for name in people],
             now=now,
         )
 
-    async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, StatedTrust]) -> None:
+    async def set_trust(self, platform: str, workspace: str, stated: Mapping[str, StatedTrust]) -> list[uuid.UUID]:
         """Record what a platform says of people, by external id. Who is not known yet, and of whom it has said
-        something of a later time, stay as they are."""
+        something of a later time, stay as they are. Returns the users who are in another time zone now."""
         ids = sorted(stated)
-        await self._sql.execute(
+        rows = await self._sql.fetch(
             "identities_set_trust",
             platform=platform,
             workspace=workspace,
             external_ids=ids,
             trusts=[str(stated[id].trust) for id in ids],
             stated_at=[stated[id].at for id in ids],
+            timezones=[_zone(stated[id]) for id in ids],
         )
+        return [row["moved"] for row in rows if row["moved"] is not None]
 
     async def find_user_ids(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
         """User ids by external id. Unknown ones are left out."""
@@ -236,6 +242,7 @@ class People:
             project,
             settings_from_row(row),
             row["name"],
+            zone_named(row["timezone"] or row["platform_zone"]),
         )
 
     async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
@@ -263,6 +270,10 @@ class People:
         """Make a user a person of their own again. Whoever opted out stays so, as each of the users."""
         await self._sql.execute("users_unlink", user_id=user)
         await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])
+
+
+def _zone(said: StatedTrust) -> str | None:
+    return said.timezone if zone_named(said.timezone) else None
 
 
 def _identity(

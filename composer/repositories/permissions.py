@@ -7,6 +7,7 @@ from composer.model import Conversation, Role
 from composer.ports.database import Row, Statements
 from composer.rights.relations import ActorFacts, LinkedAccount
 from composer.text import project_names
+from composer.text.zones import zone_named
 from composer.visibility import AccessContext, ProjectFacts
 
 
@@ -42,6 +43,7 @@ class Permissions:
             row["joined"],
             project=_current_project(row),
             linked={asker: tuple(row["linked_users"])} if row["linked_users"] else {},
+            zone=zone_named(row["zone"]),
         )
         own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named_projects"]]
         by_name = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}

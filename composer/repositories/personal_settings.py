@@ -1,4 +1,4 @@
-"""What people have set for themselves over the API."""
+"""What people have set for themselves."""
 
 import uuid
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ class OwnSettings:
             budget=settings.budget,
             trash_days=settings.trash_days,
             keep_days=settings.keep_days,
+            timezone=settings.timezone,
             now=now,
         )
         details = dict.fromkeys(changed, True)
@@ -38,5 +39,11 @@ def settings_from_row(row: Row) -> PersonalSettings:
     if row["recall"] is None:
         return DEFAULT_SETTINGS
     return PersonalSettings(
-        row["recall"], row["strategy"], row["budget"], row["trash_days"], row["keep_days"], row["changed_at"]
+        row["recall"],
+        row["strategy"],
+        row["budget"],
+        row["trash_days"],
+        row["keep_days"],
+        row["timezone"],
+        row["changed_at"],
     )

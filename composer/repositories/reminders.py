@@ -117,6 +117,10 @@ class Reminders:
         """Record that a reminder was posted, and when it is due again (None: it has ended)."""
         await self._sql.execute("reminder_posted", id=id, now=now, next_at=next_at)
 
+    async def move(self, id: uuid.UUID, due_at: datetime) -> None:
+        """Have an open reminder due at another time."""
+        await self._sql.execute("reminder_posted", id=id, now=None, next_at=due_at)
+
     async def mark_refused(self, turn: uuid.UUID) -> None:
         """Record that the platform will never accept what a turn posts, if that is a reminder in a room or a thread: it
         is not posted again, and who asked is to be notified."""

@@ -44,7 +44,7 @@ class Act(StrEnum):
     SETTLE_LANDMARK = "amend or retire a decision"
     REMIND = "have oneself reminded, or a conversation that one is in"
     SET_DIGEST = "set whether a room's digest is posted to it"
-    SEE_OWN = "see and take all that is one's own"
+    SEE_OWN = "see and take all that is one's own, and set one's time zone"
     FORGET_OWN = "erase what is one's own"
     ERASE_ROOM = "erase what everyone said in a room"
     ERASE_USER = "erase all of a person"

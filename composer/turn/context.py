@@ -13,8 +13,9 @@ from composer.visibility import AccessContext
 
 
 def context_section(access: AccessContext, question: Message, recent: Sequence[Message], now: datetime) -> str:
-    """The CONTEXT section: where this is, who takes part, and the date of `now`, whose zone is the tenant's. It changes
-    seldom, so it comes early in the prompt (see the prompt cache in `_until_last_step`)."""
+    """The CONTEXT section: where this is, who takes part, and the date of `now`, whose zone is the tenant's; where the
+    asker is alone, in their own zone, which nobody else is told of. It changes seldom, so it comes early in the prompt
+    (see the prompt cache in `_until_last_step`)."""
     conversation, project = access.conversation, visibility.effective_project(access)
     name = in_quotes(f"#{conversation.name}")
     where = {
@@ -34,9 +35,10 @@ def context_section(access: AccessContext, question: Message, recent: Sequence[M
         lines.append(f"People in this conversation: {', '.join(people)}.")
     if conversation.kind is ConversationKind.DM and not access.reads_rooms:
         lines.append(ROOMS_CLOSED if project is None else PROJECT_ROOMS_CLOSED)
-    here = "" if str(now.tzinfo) == str(UTC) else str(now.tzinfo)
-    place, local = (f" in {here}", f", in the text of summaries {here}") if here else ("", "")
-    lines.append(f"Today is {now:%A, %Y-%m-%d}{place}; times are UTC{local}.")
+    today = now if access.zone is None or conversation.kind is not ConversationKind.DM else now.astimezone(access.zone)
+    own, common = ("" if str(each.tzinfo) == str(UTC) else str(each.tzinfo) for each in (today, now))
+    place, local = own and f" in {own}", common and f", in the text of summaries {common}"
+    lines.append(f"Today is {today:%A, %Y-%m-%d}{place}; times are UTC{local}.")
     return "[CONTEXT]\n" + "\n".join(lines)
 
 

@@ -186,7 +186,7 @@ class Reader:
         agents = self._agents(request.tenant_id)
         rooms = rooms_by_name(access, readable)
         query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
-        now = question.at.astimezone(self._zone(request.tenant_id))
+        now = question.at.astimezone(access.zone or self._zone(request.tenant_id))
         shown = semantic.Shown([question])
         # Who searches by hand gets what fits less well, too, but no noise beside it.
         return await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=floor, cut_noise=True)
@@ -209,8 +209,9 @@ class Reader:
     async def _read_layers(self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]) -> Material:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
         tx, window, question, tokenizer = snapshot.tx, snapshot.window, request.message, self._tokenizer(request.agent)
-        conversation, now = snapshot.access.conversation, question.at.astimezone(self._zone(request.tenant_id))
-        periods = asked_periods(asked_text(question), now)  # "yesterday" is the tenant's
+        conversation, common = snapshot.access.conversation, self._zone(request.tenant_id)
+        now = question.at.astimezone(snapshot.access.zone or common)
+        periods = asked_periods(asked_text(question), now)  # "yesterday" is the asker's
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             speakers = speakers_of(question, window.recent)
             background = await episodic.read(
@@ -242,7 +243,7 @@ class Reader:
             origins = _came_from(access, (*found.facts, *found.landmarks, *recall), found.names)
         prompt_input = PromptInput(
             agent=request.agent,
-            context=context_section(access, question, window.recent, now),
+            context=context_section(access, question, window.recent, question.at.astimezone(common)),
             message=question,
             facts=structured.fact_items(found.facts, origins),
             landmarks=[structured.landmark_item(each, origins[each.namespace]) for each in found.landmarks],

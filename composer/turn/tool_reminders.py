@@ -4,21 +4,20 @@ Its text is a quote of that message, and the message says whom to remind. The mo
 that, and how to cancel the reminder.
 """
 
-import uuid
-from collections.abc import Callable
 from datetime import tzinfo
 from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.memory.reminding import (
+    YOUR_TIME,
     NewReminder,
     check_reminder,
     store_reminder,
     when_phrase,
     where_phrase,
 )
-from composer.model import Agent, Conversation, ConversationKind, Message, derived_id
+from composer.model import Agent, ConversationKind, Message, derived_id
 from composer.ports.clock import Clock
 from composer.repositories.database import Database
 from composer.repositories.reminders import Reminder
@@ -28,6 +27,7 @@ from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS
 from composer.text.wishes import asks_for_reminder, reminder_wish, reminds_all
 from composer.turn.tool_writes import judged_access, quote_of
+from composer.visibility import AccessContext
 
 _UNREAD: Final = (
     "Nothing was set: that is no time that I read. Write in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, "
@@ -46,13 +46,16 @@ class ToolReminders:
         clock: Clock,
         agent: Agent,
         question: Message,
-        conversation: Conversation,
-        zone: Callable[[uuid.UUID], tzinfo],
+        access: AccessContext,
+        zone: tzinfo,
     ) -> None:
-        """`zone` gives a tenant's time zone."""
+        """`access` is that of the turn, `zone` the tenant's time zone, for who has none of their own."""
         self._database, self._clock, self._agent = database, clock, agent
-        self._question, self._conversation = question, conversation
-        self._zone = zone(conversation.tenant_id)
+        self._question, self._conversation = question, access.conversation
+        self._zone = access.zone or zone
+        self._called = (
+            YOUR_TIME if access.zone is not None and self._conversation.kind is not ConversationKind.DM else ""
+        )
         self.allowed = not question.ephemeral and asks_for_reminder(question.text)
         self._id = derived_id("reminder", "tool", str(question.id), str(agent.id))
 
@@ -92,7 +95,7 @@ class ToolReminders:
 
     async def _set(self, when: When, quote: str) -> tuple[str, str]:
         now = self._clock.now()
-        check_reminder(when, quote, now, self._zone)
+        check_reminder(when, quote, now, self._zone, self._called)
         in_dm = self._conversation.kind is ConversationKind.DM or not reminds_all(self._question.text)
         new = NewReminder(self._id, when, quote, self._question.author, self._agent, in_dm)
         async with self._database.transaction(self._conversation.tenant_id) as tx:
@@ -100,12 +103,16 @@ class ToolReminders:
             reminder = await store_reminder(tx, access, new, now)
             await tx.reminders.record_question(reminder.id, self._question.id)
         self.allowed = False
-        where = f"I will remind {where_phrase(access, in_dm=in_dm)} {when_phrase(reminder, self._zone)}"
+        where = f"I will remind {where_phrase(access, in_dm=in_dm)} {when_phrase(reminder, self._zone, self._called)}"
         last = " ".join(filter(None, (when.note, _cancel(reminder))))
         return f"{where}: {quote.rstrip('.')}. {last}", f"{where}. {last}"
 
     def _when(self, words: str) -> When:
-        """A time as of the message. Raises BadInput."""
+        """A time as of the message. Where the model is not told the asker's zone, what it has worked out is in another
+        one, so the message's own words come first. Raises BadInput."""
+        wish = reminder_wish(self._question.text, self._question.at, self._zone) if self._called else None
+        if wish is not None:
+            return wish.when
         found = read_when(words, self._question.at, self._zone)
         if found is None or found[1]:
             raise BadInput(_UNREAD)

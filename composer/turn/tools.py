@@ -150,8 +150,8 @@ class MemoryTools:
         return (before, before) if before else await reminders.fulfil()
 
     def _reminders(self, request: PromptRequest, composed: ComposedPrompt) -> ToolReminders:
-        place = composed.conversation
-        return ToolReminders(self._database, self._clock, request.agent, request.message, place, self._zone)
+        place, zone = composed.access, self._zone(composed.conversation.tenant_id)
+        return ToolReminders(self._database, self._clock, request.agent, request.message, place, zone)
 
 
 class ToolSession:

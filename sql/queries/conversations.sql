@@ -250,6 +250,13 @@ SELECT conversation.*,
        (SELECT pp.role FROM project_people AS pp JOIN users AS u ON pp.person = coalesce(u.person_id, u.id)
         WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
        ARRAY(SELECT id FROM linked_users ORDER BY id) AS linked_users,
+       coalesce(
+           (SELECT s.timezone FROM personal_settings AS s
+            WHERE s.tenant_id = :tenant_id AND s.user_id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid)
+            ORDER BY s.changed_at DESC, s.user_id LIMIT 1),
+           (SELECT i.timezone FROM identities AS i
+            WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid) AND i.timezone IS NOT NULL
+            ORDER BY i.user_id <> :asker_id, i.platform, i.workspace LIMIT 1)) AS zone,
        conversation.kind = 'dm' AND coalesce((SELECT u.reads_rooms FROM users AS u WHERE u.tenant_id = :tenant_id
            AND u.id = conversation.user_id AND u.id = :asker_id), false) AS reads_rooms,
        ARRAY(SELECT c.user_id FROM projects AS q JOIN conversations AS c ON c.tenant_id = q.tenant_id

@@ -72,9 +72,11 @@ UNION ALL SELECT 'pending', id FROM pending UNION ALL SELECT 'reminder', id FROM
 UNION ALL SELECT 'summary', id FROM summary UNION ALL SELECT 'compaction', id FROM compaction
 
 -- name: erase_people
--- Delete what people have set for themselves, and what the gateway keeps of them: what it put into requests, and what is to be
+-- Delete what people have set for themselves, their time zones, and what the gateway keeps of them: what it put into requests, and what is to be
 -- learnt from their tools, also by an attempt that goes on.
 WITH own AS (DELETE FROM personal_settings WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
+     zone AS (UPDATE identities SET timezone = NULL WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+              AND timezone IS NOT NULL),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
      attempt AS (DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])

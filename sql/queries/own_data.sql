@@ -72,7 +72,7 @@ ORDER BY m.joined_at, m.conversation_id
 -- name: own_accounts
 -- List a person's users with their identities on the platforms.
 SELECT u.id, u.name, u.admin, u.opted_out, u.reads_rooms, u.created_at, i.platform, i.workspace, i.external_id,
-       i.trust
+       i.trust, i.timezone
 FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = u.id
 WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
 ORDER BY u.id, i.platform, i.workspace, i.external_id

@@ -67,34 +67,39 @@ WHERE u.tenant_id = :tenant_id
 -- Create users that do not exist yet, with their ids on a platform, and record what it says of them (NULL: nothing), as
 -- of a time.
 WITH new AS MATERIALIZED (
-    SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[], :stated_at::timestamptz[])
-         AS n (external_id, id, name, trust, stated_at)
+    SELECT * FROM unnest(:external_ids::text[], :ids::uuid[], :names::text[], :trusts::text[], :stated_at::timestamptz[],
+                         :timezones::text[])
+         AS n (external_id, id, name, trust, stated_at, timezone)
 ), people AS (
     INSERT INTO users (tenant_id, id, name, created_at)
     SELECT :tenant_id, id, name, :now FROM new ORDER BY id
     ON CONFLICT DO NOTHING
 )
-INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust, trust_stated_at)
-SELECT :tenant_id, :platform, :workspace, external_id, id, trust, stated_at FROM new ORDER BY external_id
+INSERT INTO identities AS i (tenant_id, platform, workspace, external_id, user_id, trust, trust_stated_at, timezone)
+SELECT :tenant_id, :platform, :workspace, external_id, id, trust, stated_at, timezone FROM new ORDER BY external_id
 ON CONFLICT (tenant_id, platform, workspace, external_id)
-    DO UPDATE SET trust = excluded.trust, trust_stated_at = excluded.trust_stated_at
+    DO UPDATE SET trust = excluded.trust, trust_stated_at = excluded.trust_stated_at, timezone = excluded.timezone
     WHERE excluded.trust_stated_at >= coalesce(i.trust_stated_at, '-infinity')
 
 -- name: identities_set_trust
 -- Record what a platform says of people as of a time, in the order of their ids: others may do so at the same time. What
--- was said of a later time stays.
+-- was said of a later time stays, and of who opted out the time zone. Returns the users whose time zone is another one now.
 WITH stated AS (
-    SELECT * FROM unnest(:external_ids::text[], :trusts::text[], :stated_at::timestamptz[]) AS s (external_id, trust, at)
+    SELECT * FROM unnest(:external_ids::text[], :trusts::text[], :stated_at::timestamptz[], :timezones::text[])
+         AS s (external_id, trust, at, timezone)
 ), locked AS MATERIALIZED (
-    SELECT i.external_id FROM identities AS i
+    SELECT i.external_id, i.user_id, i.timezone AS before FROM identities AS i
     WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
           AND i.external_id IN (SELECT external_id FROM stated)
     ORDER BY i.external_id
     FOR NO KEY UPDATE
 )
-UPDATE identities AS i SET trust = stated.trust, trust_stated_at = stated.at FROM stated JOIN locked USING (external_id)
+UPDATE identities AS i SET trust = stated.trust, trust_stated_at = stated.at,
+    timezone = CASE WHEN u.opted_out THEN i.timezone ELSE stated.timezone END
+FROM stated JOIN locked USING (external_id) JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = locked.user_id
 WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
       AND i.external_id = stated.external_id AND stated.at >= coalesce(i.trust_stated_at, '-infinity')
+RETURNING CASE WHEN locked.before IS DISTINCT FROM i.timezone THEN i.user_id END AS moved
 
 -- name: identities_find
 -- Find users by their ids on a platform.
@@ -169,8 +174,8 @@ WHERE u.tenant_id = :tenant_id AND u.id = new.id
 -- name: entry_access
 -- Get every fact that access to entries is judged by, as of now: the other users that a person is; the teams that they
 -- are a member of; those that entries of theirs are shared with; and their projects, with the best role that any of
--- their users has in each; and what they have set for themselves, of which the latest change counts (NULL where nothing is
--- set). No row for an unknown user.
+-- their users has in each; what they have set for themselves, of which the latest change counts (NULL where nothing is
+-- set); and the time zone that a platform says. No row for an unknown user.
 WITH own AS MATERIALIZED (
     SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
@@ -187,7 +192,10 @@ SELECT u.name, ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS lin
              FROM project_members AS m JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = m.project_id
              WHERE m.tenant_id = :tenant_id AND m.user_id IN (SELECT id FROM own)
              GROUP BY p.id, p.slug, p.isolated ORDER BY p.slug, p.id) AS projects,
-       s.recall, s.strategy, s.budget, s.trash_days, s.keep_days, s.changed_at
+       s.recall, s.strategy, s.budget, s.trash_days, s.keep_days, s.timezone, s.changed_at,
+       (SELECT i.timezone FROM identities AS i
+        WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (ARRAY(SELECT id FROM own)) AND i.timezone IS NOT NULL
+        ORDER BY i.user_id <> :user_id, i.platform, i.workspace LIMIT 1) AS platform_zone
 FROM users AS u LEFT JOIN LATERAL (
     SELECT p.* FROM personal_settings AS p
     WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (ARRAY(SELECT id FROM own))

@@ -22,6 +22,13 @@ SELECT conversation.name, conversation.namespace, conversation.private, conversa
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
            false) AS asker_admin,
        ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS linked_users,
+       coalesce(
+           (SELECT s.timezone FROM personal_settings AS s
+            WHERE s.tenant_id = :tenant_id AND s.user_id = ANY (ARRAY(SELECT id FROM person))
+            ORDER BY s.changed_at DESC, s.user_id LIMIT 1),
+           (SELECT i.timezone FROM identities AS i
+            WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (ARRAY(SELECT id FROM person)) AND i.timezone IS NOT NULL
+            ORDER BY i.user_id <> :asker_id, i.platform, i.workspace LIMIT 1)) AS zone,
        p.id AS project_id, p.slug AS project_slug, p.isolated AS project_isolated,
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
        ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role) FROM projects AS o JOIN roles ON roles.project_id = o.id

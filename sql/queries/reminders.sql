@@ -30,8 +30,8 @@ LIMIT 1
 FOR UPDATE OF r SKIP LOCKED
 
 -- name: reminder_posted
--- Record that a reminder was posted, and when it is due again; NULL: it has ended.
-UPDATE reminders SET posted_at = :now, due_at = coalesce(:next_at, due_at),
+-- Record that a reminder was posted (NULL: it was not), and when it is due again; NULL: it has ended.
+UPDATE reminders SET posted_at = coalesce(:now, posted_at), due_at = coalesce(:next_at, due_at),
     state = CASE WHEN :next_at::timestamptz IS NULL THEN 'ended' ELSE 'open' END
 WHERE tenant_id = :tenant_id AND id = :id
 

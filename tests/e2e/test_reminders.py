@@ -1,5 +1,7 @@
 """Reminders on Discord and Slack: where they are posted, and that they ping nobody."""
 
+import json
+
 import asyncpg
 import pytest
 
@@ -113,3 +115,22 @@ async def test_on_slack_a_catch_up_is_for_its_caller_alone_and_links_the_message
         assert f"/archives/{office.general}/p{ts.replace('.', '')}" in shown
         assert "```" not in shown, "in a block of code no link works"
         assert office.answers() == []
+
+
+async def test_on_slack_hours_are_read_in_the_zone_of_the_persons_profile(settings: Settings) -> None:
+    async with office_on(settings) as office, office.socket() as running:
+
+        async def remind(zone: str) -> str:
+            """What is answered to somebody who is in a zone now, and has not written since."""
+            office.slack.world.users[office.alice]["tz"] = zone
+            office.slack.world.tell(
+                office.team, {"type": "user_change", "user": office.slack.world.users[office.alice]}, scope="users:read"
+            )
+            await running.settle()
+            answer = await office.slack.command(office.general, office.alice, "remind me tomorrow 9:00 stretch")
+            await running.settle()
+            return json.dumps((answer.ack, answer.responses))
+
+        for zone in ("America/New_York", "Asia/Kolkata", "Europe/Berlin"):
+            assert f"at 09:00 ({zone}): stretch." in await remind(zone)
+        assert "at 09:00 (UTC): stretch." in await remind("Mars/Olympus"), "as the organisation has it"

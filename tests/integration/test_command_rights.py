@@ -121,6 +121,8 @@ ROWS: Final = (
         export
         opt-out
         opt-in
+        timezone
+        timezone Berlin
         project create gemini
         project create gemini --isolated
         project list

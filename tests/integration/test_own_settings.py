@@ -25,6 +25,7 @@ DEFAULTS = {
     "budget": 2_000,
     "trash_days": 30,
     "keep_days": None,
+    "timezone": None,
     "changed_at": None,
 }
 

@@ -217,12 +217,12 @@ async def agent_search(
 
 async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _AskedQuery:
     app, tenant, user = nexus.app, principal.tenant_id, principal.user
-    project, name = None, ""
+    project, name, zone = None, "", app.directory.zone(tenant)
     if body.project is not None or body.answer:  # else the search gathers all that it needs
         async with app.database.transaction(tenant, "read") as tx:
             access = await access_for_reading(tx, tenant, user, principal.reads_as, principal.permissions)
             project = None if body.project is None else named_project(access, body.project).id
-            name = access.name
+            name, zone = access.name, access.zone or zone
     reader = EntryReader(tenant, user, principal.reads_as, principal.permissions, project)
     question = EntryQuestion(
         body.question,
@@ -235,7 +235,7 @@ async def _ask(nexus: WebState, principal: Principal, body: QueryRequest) -> _As
     found, agent = await app.entry_search.search(reader, question), app.directory.agents(tenant)[0]
     if not body.answer:
         return _AskedQuery(reader, agent, found, None)
-    now = app.clock.now().astimezone(app.directory.zone(tenant))
+    now = app.clock.now().astimezone(zone)
     prompt = await app.entry_answerer.prepare(agent, reader, name, body.question, found, now)
     return _AskedQuery(reader, agent, found, prompt)
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, Calling
 from bot.web.json_answer import json_answer
@@ -16,26 +16,38 @@ from composer.entries.search import MAX_ANSWER_TOKENS
 from composer.model import PersonalSettings
 from composer.people.own_settings import change_own_settings, own_settings
 from composer.repositories.database import Transaction
+from composer.text.zones import zone_named
 from composer.visibility import EntryAccess
 
 router = Router("/v1/settings", tags=["settings"])
 MAX_SETTING_DAYS: Final = 365
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {200: {"headers": ONCE}, **documented(400, 401, 403, 422)}
 Budget = Annotated[Count, Field(ge=0, le=MAX_ANSWER_TOKENS)]
+
+
+def _zone(name: str) -> str:
+    if zone_named(name) is None:
+        raise ValueError("a time zone is named like Europe/Berlin, or UTC")
+    return name
+
+
 Days = Annotated[Count, Field(ge=1, le=MAX_SETTING_DAYS)]
+Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class SettingsResponse(BaseModel):
     """What a person has set. `recall`: whether tools, and questions over the API, are given anything. `strategy` (null:
     that of the workspace) and `budget` (tokens) are for searches that name none. `trash_days`: how long what was thrown
     away can be restored. `keep_days`: how many days after their last change entries are kept that tools wrote for the
-    person alone; null: until somebody erases them. `changed_at` is null while all is as it is by default."""
+    person alone; null: until somebody erases them. `timezone`: that of their days and hours; null: the one that their
+    platform says, or else the workspace's. `changed_at` is null while all is as it is by default."""
 
     recall: bool
     strategy: SearchStrategy | None
     budget: int
     trash_days: int
     keep_days: int | None
+    timezone: str | None
     changed_at: datetime | None
 
 
@@ -49,6 +61,7 @@ class SettingsUpdate(BaseModel):
     budget: Budget = Field(default_factory=int)
     trash_days: Days = Field(default_factory=lambda: MAX_SETTING_DAYS)
     keep_days: Days | None = Field(default_factory=lambda: None)
+    timezone: Zone | None = Field(default_factory=lambda: None)
 
 
 @router.get("", summary="Show one's settings", response_model=SettingsResponse, responses=documented(401, 403))
@@ -66,9 +79,11 @@ async def change_settings(call: Calling, sent: SettingsUpdate) -> Response:
     async def shown(tx: Transaction, access: EntryAccess) -> PersonalSettings:
         return own_settings(call.principal, access)
 
-    found, repeated = await call.change(
-        lambda tx, access: change_own_settings(tx, call.principal, access, changed, call.now), shown, alone=True
-    )
+    async def change(tx: Transaction, access: EntryAccess) -> PersonalSettings:
+        own_settings(call.principal, access)
+        return await change_own_settings(tx, access, changed, call.now, call.app.directory.zone(access.tenant_id))
+
+    found, repeated = await call.change(change, shown, alone=True)
     return json_answer(_shown(found), headers=IS_REPLAYED if repeated else None)
 
 
@@ -79,5 +94,6 @@ def _shown(settings: PersonalSettings) -> SettingsResponse:
         budget=settings.budget,
         trash_days=settings.trash_days,
         keep_days=settings.keep_days,
+        timezone=settings.timezone,
         changed_at=settings.changed_at,
     )

@@ -15,6 +15,7 @@ from composer.text.names import in_quotes, speaker_label
 from composer.turn.scheduled.posts import Post, store_post
 
 LATE: Final = timedelta(minutes=5)  # after which a reminder says that it is late
+_ALONE: Final = (ConversationKind.DM, ConversationKind.SESSION)
 
 
 class DueReminders:
@@ -53,23 +54,24 @@ class DueReminders:
         row = (await tx.conversations.lock([reminder.conversation_id]))[reminder.conversation_id]
         access = await tx.conversations.access_context(reminder.conversation_id, reminder.user_id, Trust.MEMBER)
         allowed = access is not None and visibility.may_have_posted(access, reminder.namespace)
-        if agent is None or not allowed or due.opted_out:
+        if agent is None or access is None or not allowed or due.opted_out:
             await tx.reminders.end([reminder.id])
             return None
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"
         sources = (("reminder", reminder.id),)
-        post = Post(name, reminder_text(due, now, zone), due.platform, sources, quoting=True)
+        own = access.zone or zone
+        told = own if due.kind in _ALONE else zone  # nobody else is told of a person's zone
+        post = Post(name, reminder_text(due, now, told), due.platform, sources, quoting=True)
         turn = await store_post(tx, row, agent, post, now)
         repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
-        await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, zone))
+        await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, own))
         return turn
 
 
 def reminder_text(due: DueReminder, now: datetime, zone: tzinfo) -> str:
     """What is posted: the text in quotation marks, in a room with who asked; a late one says when it was due."""
     reminder = due.reminder
-    alone = due.kind in (ConversationKind.DM, ConversationKind.SESSION)
-    whose = "Reminder" if alone else f"Reminder from {speaker_label(reminder.author)}"
+    whose = "Reminder" if due.kind in _ALONE else f"Reminder from {speaker_label(reminder.author)}"
     late = ""
     if now - reminder.due_at > LATE:
         late = f"\n(This is late: it was due on {reminder.due_at.astimezone(zone):%Y-%m-%d at %H:%M}.)"

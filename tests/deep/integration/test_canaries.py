@@ -400,6 +400,7 @@ PROBES: Final = {
     "share": Probe(("share", "share 00000000 everywhere"), flags=frozenset({"yes"}), own=True),
     "opt-out": Probe(("opt-out",), changes=True),
     "opt-in": Probe(("opt-in",), changes=True),
+    "timezone": Probe(("timezone", "timezone Berlin", "timezone Atlantis", "timezone off"), changes=True),
     "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS | {"yes"}, changes=True),
     "fact set": Probe(  # it names other values of the same key that hold here
         (f"fact set {KEY} 1", f"fact set {KEY} {{"),
