@@ -54,12 +54,12 @@ class DueReminders:
         row = (await tx.conversations.lock([reminder.conversation_id]))[reminder.conversation_id]
         access = await tx.conversations.access_context(reminder.conversation_id, reminder.user_id, Trust.MEMBER)
         allowed = access is not None and visibility.may_have_posted(access, reminder.namespace)
-        if agent is None or access is None or not allowed or due.opted_out:
+        if agent is None or not allowed or due.opted_out:
             await tx.reminders.end([reminder.id])
             return None
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"
         sources = (("reminder", reminder.id),)
-        own = access.zone or zone
+        own = zone if access is None or access.zone is None else access.zone
         told = own if due.kind in _ALONE else zone  # nobody else is told of a person's zone
         post = Post(name, reminder_text(due, now, told), due.platform, sources, quoting=True)
         turn = await store_post(tx, row, agent, post, now)
