@@ -1,5 +1,5 @@
-"""memory, follow, opt-out, opt-in, timezone, link, unlink: what is stored of a room or a person, what is answered in its
-threads, somebody's time zone, and which accounts are one person."""
+"""memory, follow, opt-out, opt-in, timezone, link, unlink: what is stored of a room or a person, what is answered in
+its threads, the time zone of a person, and which accounts are one person."""
 
 import hashlib
 import secrets
