@@ -375,27 +375,22 @@ class SlackAdapter:
     ) -> BoltResponse | None:
         number = retries(request.headers)
         try:
-            return await self._store_event(event, body, number, is_http=request.mode == "http")
+            named = await self._channels.named(event)
+            try:
+                read = read_event(named, await self.directory.me())
+            except (KeyError, TypeError, ValueError, AttributeError, BadInput):
+                logger.warning("slack.event_malformed", exc_info=True)
+                return BoltResponse(status=400) if request.mode == "http" else None
+            if isinstance(read, Incoming):
+                shared = bool(body.get("is_ext_shared_channel"))
+                read = replace(read, place=replace(read.place, outsiders=shared))
+            if isinstance(read, _CHANGES):
+                await self._apply_to_split(named)
+            if read is not None:
+                await self._apply(read, number)
         except Exception:
             self._give_up(number)
             raise
-
-    async def _store_event(
-        self, event: dict[str, Any], body: dict[str, Any], retries: int, *, is_http: bool
-    ) -> BoltResponse | None:
-        named = await self._channels.named(event)
-        try:
-            read = read_event(named, await self.directory.me())
-        except (KeyError, TypeError, ValueError, AttributeError, BadInput):
-            logger.warning("slack.event_malformed", exc_info=True)
-            return BoltResponse(status=400) if is_http else None
-        if isinstance(read, Incoming):
-            shared = bool(body.get("is_ext_shared_channel"))
-            read = replace(read, place=replace(read.place, outsiders=shared))
-        if isinstance(read, _CHANGES):
-            await self._apply_to_split(named)
-        if read is not None:
-            await self._apply(read, retries)
         return None
 
     async def _apply_to_split(self, event: dict[str, Any]) -> None:

@@ -21,7 +21,6 @@ from composer.ingest.imports import begin_import
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import (
     Batch,
-    as_known,
     ensure_members,
     look_up_known,
     resolve_conversations,
@@ -147,8 +146,7 @@ async def receive(
                     await admit(tx)
                 if run is not None:
                     await begin_import(tx, workspace, agents, run, now)
-                state = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
-                known = [as_known(state, each) for each in messages]
+                state, known = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
                 batch_stored = await _store(
                     tx, state, known, follow_up, answer=answer, is_past=run is not None, now=now
                 )

@@ -34,16 +34,12 @@ from composer.workspace import Workspace, conversation_id, message_id, private_t
 
 @dataclass(slots=True)
 class Batch:
-    """What is known of a batch while it is stored. `user_ids`, `opted_out`, `guests` (whom the platform last called so)
-    and `restated` (those of whom it has said something else since a message of the batch says what they are) go by the
-    users' ids on the platform."""
+    """What is known of a batch while it is stored. `user_ids` and `opted_out` go by the users' ids on the platform."""
 
     workspace: Workspace
     agents: Sequence[Agent]
     user_ids: Mapping[str, uuid.UUID]
     opted_out: frozenset[str] = frozenset()
-    guests: frozenset[str] = frozenset()
-    restated: Mapping[str, Trust] = field(default_factory=dict)
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
     # Conversations that nothing was done to since they were locked, and those that did not exist then.
     unchanged: set[uuid.UUID] = field(default_factory=set)
@@ -81,10 +77,10 @@ async def resolve_users(
     now: datetime,
     *,
     states_trust: bool = True,
-) -> Batch:
-    """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
-    senders, if they are new; then locks the messages' conversations. `states_trust`: the messages say what their
-    senders are now."""
+) -> tuple[Batch, list[Incoming]]:
+    """A batch with the ids of everyone who wrote or is mentioned, and the messages with what is known of their senders.
+    Creates the tenant, its workspace and agents, and the senders, if they are new; then locks the messages'
+    conversations. `states_trust`: the messages say what their senders are now."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
     # is locked later.
@@ -117,16 +113,17 @@ async def resolve_users(
         await tx.people.set_trust(workspace.platform, workspace.name, changed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
-    return Batch(workspace, agents, user_ids, opted_out, guests, restated, rows, unchanged=set(conversations))
+    batch = Batch(workspace, agents, user_ids, opted_out, rows, unchanged=set(conversations))
+    return batch, [_as_known(each, guests, restated) for each in messages]
 
 
-def as_known(batch: Batch, incoming: Incoming) -> Incoming:
-    """A message whose sender is what the platform last said, where another process has heard it since the message says
-    what they are; and where the message does not say that, and it is less: on Discord, who is a guest of the server is
-    one in their DM too."""
-    if incoming.trust_stated and incoming.sender_trust is not Trust.TOOL and incoming.user in batch.restated:
-        return replace(incoming, sender_trust=batch.restated[incoming.user])
-    if incoming.trust_stated or incoming.sender_trust is not Trust.MEMBER or incoming.user not in batch.guests:
+def _as_known(incoming: Incoming, guests: Collection[str], restated: Mapping[str, Trust]) -> Incoming:
+    """A message whose sender is what the platform last said: where another process has heard it since the message says
+    what they are (`restated`); and where the message does not say that, and it is less (`guests`): on Discord, who is a
+    guest of the server is one in their DM too."""
+    if incoming.trust_stated and incoming.sender_trust is not Trust.TOOL and incoming.user in restated:
+        return replace(incoming, sender_trust=restated[incoming.user])
+    if incoming.trust_stated or incoming.sender_trust is not Trust.MEMBER or incoming.user not in guests:
         return incoming
     return replace(incoming, sender_trust=Trust.GUEST)
 
@@ -210,15 +207,15 @@ async def ensure_members(
 async def resolve_sender(
     tx: Transaction, workspace: Workspace, agents: Sequence[Agent], incoming: Incoming, now: datetime
 ) -> tuple[uuid.UUID, Conversation, Incoming]:
-    """The user and the conversation of a command, and the command `as_known`. Creates both as for a message, but stores
-    no message.
+    """The user and the conversation of a command, and the command with what is known of its sender. Creates both as for
+    a message, but stores no message.
 
     `incoming` has been validated. Raises BadInput and NotFound as `receive` does.
     """
-    batch = await resolve_users(tx, workspace, agents, [incoming], now)
-    conversations = await resolve_conversations(tx, batch, [incoming], now)
-    await ensure_members(tx, batch, [(incoming, conversations[0], now)], refuse=True)
-    return batch.user_ids[incoming.user], conversations[0], as_known(batch, incoming)
+    batch, [known] = await resolve_users(tx, workspace, agents, [incoming], now)
+    [conversation] = await resolve_conversations(tx, batch, [known], now)
+    await ensure_members(tx, batch, [(known, conversation, now)], refuse=True)
+    return batch.user_ids[known.user], conversation, known
 
 
 async def look_up_known(
